@@ -1,0 +1,1 @@
+"""Who is calling: organizations, users, memberships and API keys."""

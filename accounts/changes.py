@@ -1,0 +1,102 @@
+"""How every worker learns of an operator's change within a second.
+
+Whoever changes a subject ("catalog", "keys") calls ``changed`` in the same transaction. One
+thread in each worker reads the stamps every ``SVC_CHANGE_POLL_SECONDS`` and tells the subscribers
+of a subject whose stamp moved. A poll is one query over a handful of rows; it needs no broker and
+cannot lose a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import Error, close_old_connections
+from django.db.models import F
+
+from accounts.models import ChangeStamp
+
+log = logging.getLogger(__name__)
+
+CATALOG = "catalog"
+KEYS = "keys"
+
+
+def changed(subject: str) -> None:
+    """Move the stamp of ``subject``; takes effect when the surrounding transaction commits."""
+    if not ChangeStamp.objects.filter(subject=subject).update(version=F("version") + 1):
+        ChangeStamp.objects.update_or_create(
+            subject=subject, defaults={"version": F("version") + 1}, create_defaults={"version": 1}
+        )
+
+
+class ChangeWatcher:
+    """The polling thread of one process and what it knows.
+
+    Subscribers are called in the polling thread and must be quick and thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._subscribers: dict[str, list[Callable[[], None]]] = {}
+        self._seen: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self.last_poll = float("-inf")
+        """When the stamps were last read, on the monotonic clock."""
+
+    def subscribe(self, subject: str, on_change: Callable[[], None]) -> None:
+        """Call ``on_change`` whenever the stamp of ``subject`` has moved."""
+        self._subscribers.setdefault(subject, []).append(on_change)
+
+    def start(self) -> None:
+        """Begin polling; does nothing when it already runs."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._stop.clear()
+                self._thread = threading.Thread(
+                    target=self._poll_forever, name="change-watcher", daemon=True
+                )
+                self._thread.start()
+
+    def stop(self) -> None:
+        """End polling and wait for the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def is_fresh(self, seconds: float) -> bool:
+        """Whether the stamps were read within the last ``seconds``."""
+        return time.monotonic() - self.last_poll <= seconds
+
+    def poll(self) -> None:
+        """Read the stamps once and tell the subscribers of those that moved.
+
+        Raises ``django.db.Error`` when the database does not answer.
+        """
+        began = time.monotonic()
+        stamps = dict(ChangeStamp.objects.values_list("subject", "version"))
+        self.last_poll = began
+        for subject, version in stamps.items():
+            if self._seen.get(subject) != version:
+                for tell in self._subscribers.get(subject, ()):
+                    tell()
+                self._seen[subject] = version
+
+    def _poll_forever(self) -> None:
+        failing = False
+        while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
+            try:
+                close_old_connections()
+                self.poll()
+                failing = False
+            except Error as error:
+                if not failing:
+                    log.warning("change stamps cannot be read: %s", type(error).__name__)
+                failing = True
+
+
+watcher = ChangeWatcher()

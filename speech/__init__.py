@@ -1,0 +1,1 @@
+"""The speech surface: voices, clones and synthesis."""

@@ -1,0 +1,1 @@
+"""The composition root: settings, surfaces, routing and the server command."""

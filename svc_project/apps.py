@@ -1,0 +1,10 @@
+"""Django's registration of the composition root, which carries the server command."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class SvcProjectConfig(AppConfig):
+    name = "svc_project"
+    verbose_name = "svc"

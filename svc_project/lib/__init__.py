@@ -1,0 +1,1 @@
+"""Leaf helpers without models; every app may import them, they import no app."""

@@ -1,0 +1,18 @@
+"""The two clocks: wall time for rows, monotonic time for durations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """Wall time in UTC, cut to whole milliseconds: the precision that rows and exports have."""
+    moment = datetime.now(UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def iso_milliseconds(moment: datetime) -> str:
+    """``2026-11-20T10:17:20.123Z``: ISO 8601, UTC, milliseconds (inference contract, Usage)."""
+    return (
+        moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    )

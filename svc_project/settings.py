@@ -1,0 +1,268 @@
+"""All settings of the project, read from the environment.
+
+Every name that an operator can set is described in docs/settings.md; a test compares the two.
+A variable may also be given as ``NAME_FILE``, the path of a file that holds the value.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.FileAwareEnv()
+
+VERSION = re.search(  # type: ignore[union-attr]  # the changelog always has a version heading
+    r"^## \[(\d[^\]]*)\]", (BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+).group(1)
+
+DEBUG = env.bool("DEBUG", default=False)
+
+SVC_DATA_DIR = Path(env.str("SVC_DATA_DIR", default=str(BASE_DIR / "var"))).absolute()
+SVC_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _secret(name: str) -> str:
+    """A secret from the environment, or one made once and kept in the data directory.
+
+    The kept one makes the embedded default safe to run as it is. With more than one host every
+    host must be given the same value.
+    """
+    if given := env.str(name, default=""):
+        return str(given)
+    path = SVC_DATA_DIR / f"{name.lower()}.secret"
+    if not path.exists():
+        import os
+        import secrets
+
+        descriptor = os.open(f"{path}.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        try:
+            os.link(f"{path}.{os.getpid()}", path)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(f"{path}.{os.getpid()}")
+    return path.read_text(encoding="utf-8").strip()
+
+
+SECRET_KEY = _secret("SECRET_KEY")
+
+# The first pepper digests new keys; the others still verify older ones until they are rotated.
+SVC_KEY_PEPPERS: list[str] = env.list("SVC_KEY_PEPPERS", default=[]) or [_secret("SVC_KEY_PEPPER")]
+# The first key encrypts new captures; the others still decrypt older ones.
+SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS", default=[]) or [
+    _secret("SVC_CAPTURE_KEY")
+]
+
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", default=[])]
+SVC_SPEECH_PORT = env.int("SVC_SPEECH_PORT", default=8001)
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "django_filters",
+    "svc_project",
+    "accounts",
+    "usage",
+    "inference",
+    "speech",
+]
+
+MIDDLEWARE = [
+    "svc_project.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "svc_project.urls"
+ASGI_APPLICATION = "svc_project.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Django's description of the database at ``url``, with the options that the ledger relies on."""
+    config: dict[str, Any] = environ.Env.db_url_config(url)
+    engine = config["ENGINE"]
+    if engine.endswith("sqlite3"):
+        # WAL lets readers pass the ledger's writer; FULL makes a commit survive a power cut;
+        # IMMEDIATE takes the write lock at BEGIN, where waiting for it is possible.
+        config["OPTIONS"] = {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+        }
+        config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
+    elif engine.endswith("postgresql"):
+        config["CONN_MAX_AGE"] = 60
+        config["CONN_HEALTH_CHECKS"] = True
+        config.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+    else:
+        raise ImproperlyConfigured("DATABASE_URL must be a postgres:// or a sqlite:/// address.")
+    return config
+
+
+DATABASES = {
+    "default": _database(
+        env.str("DATABASE_URL", default=f"sqlite:///{SVC_DATA_DIR / 'svc.sqlite3'}")
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL: str = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS = (
+    {
+        "default": {
+            "BACKEND": "channels_redis.core.RedisChannelLayer",
+            "CONFIG": {"hosts": [REDIS_URL]},
+        }
+    }
+    if REDIS_URL
+    else {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+)
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/admin/login/"
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SVC_HTTPS_ONLY = env.bool("SVC_HTTPS_ONLY", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SVC_HTTPS_ONLY
+SECURE_SSL_REDIRECT = False
+SECURE_HSTS_SECONDS = 31_536_000 if SVC_HTTPS_ONLY else 0
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
+
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["svc_project.lib.rendering.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "EXCEPTION_HANDLER": "svc_project.lib.views.render_exception",
+    "UNAUTHENTICATED_USER": None,
+}
+
+# Identity of this gateway in the catalog (`owned_by`): the contract's brand name.
+SVC_BRAND = "svc"
+
+# Keys: how long an answer about a key may be reused (see docs/explain/keys.md).
+SVC_KEY_CACHE_SECONDS = env.float("SVC_KEY_CACHE_SECONDS", default=5.0)
+SVC_KEY_OUTAGE_SECONDS = env.float("SVC_KEY_OUTAGE_SECONDS", default=900.0)
+# How often every worker looks whether an operator changed the catalog or a key.
+SVC_CHANGE_POLL_SECONDS = env.float("SVC_CHANGE_POLL_SECONDS", default=0.25)
+
+
+# Limits that a new organization starts with; "unlimited" for none.
+def _limit(name: str, default: str) -> int | None:
+    value = env.str(name, default=default)
+    if value == "unlimited":
+        return None
+    if not value.isdigit() or int(value) < 1:
+        raise ImproperlyConfigured(f'{name} must be a positive whole number or "unlimited".')
+    return int(value)
+
+
+SVC_REQUESTS_PER_MINUTE = _limit("SVC_REQUESTS_PER_MINUTE", "600")
+SVC_TOKENS_PER_MINUTE = _limit("SVC_TOKENS_PER_MINUTE", "1000000")
+SVC_SPEECH_REQUESTS_PER_MINUTE = _limit("SVC_SPEECH_REQUESTS_PER_MINUTE", "120")
+SVC_SPEECH_CHARACTERS_PER_DAY = _limit("SVC_SPEECH_CHARACTERS_PER_DAY", "200000")
+
+# Backends: time-outs in seconds, the queue in front of a full backend, and what may be reached.
+SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2.0)
+SVC_BACKEND_FIRST_BYTE_SECONDS = env.float("SVC_BACKEND_FIRST_BYTE_SECONDS", default=60.0)
+SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
+SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
+SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
+SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
+# How long the rest of an answer is read for the meter after its client has gone.
+SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
+
+# Requests that one worker holds at once, and the largest body read before the model is known.
+SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
+SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
+SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
+
+# Metering.
+SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
+SVC_RECONCILIATION_TOLERANCE = env.float("SVC_RECONCILIATION_TOLERANCE", default=0.05)
+SVC_DEFAULT_CURRENCY = env.str("SVC_DEFAULT_CURRENCY", default="USD")
+SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
+SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
+
+# Diagnostic capture; the contract asks for at least 24 hours.
+SVC_CAPTURE_HOURS = env.float("SVC_CAPTURE_HOURS", default=72.0)
+if SVC_CAPTURE_HOURS < 24:
+    raise ImproperlyConfigured(
+        "SVC_CAPTURE_HOURS must be at least 24 (inference contract, Limits)."
+    )
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        # Its lines carry paths of refused requests, which a caller chooses.
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "daphne": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,114 @@
+"""The ledger's tables: append-only, with names, ids and prices copied onto every row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from svc_project.lib.fields import PriceField
+
+
+class Outcome(models.TextChoices):
+    """How an admitted request ended (docs/explain/metering.md, Outcomes)."""
+
+    SUCCESS = "success"
+    CLIENT_DISCONNECTED = "client_disconnected"
+    BACKEND_REJECTED = "backend_rejected"
+    BACKEND_UNAVAILABLE = "backend_unavailable"
+    BACKEND_TIMEOUT = "backend_timeout"
+    BACKEND_PROTOCOL_ERROR = "backend_protocol_error"
+    BACKEND_ERROR = "backend_error"
+    INTERNAL_ERROR = "internal_error"
+    INTERRUPTED = "interrupted"
+
+
+class Shape(models.TextChoices):
+    """What kind of request it was; ``tools`` wins over the others."""
+
+    CHAT = "chat"
+    TOOLS = "tools"
+    JSON_OBJECT = "json_object"
+    JSON_SCHEMA = "json_schema"
+
+
+class Reconciliation(models.TextChoices):
+    """What the independent count of a sampled request found; null outside the sample."""
+
+    MATCHED = "matched"
+    DIVERGED = "diverged"
+    UNAVAILABLE = "unavailable"
+
+
+class UsageRow(models.Model):
+    """One admitted chat request, as the export shows it (inference contract, Usage export row).
+
+    Written once by ``usage.ledger`` and never changed, the independent count of a sampled row
+    excepted, which is filled in once. No foreign keys: a row outlives whatever it names.
+    """
+
+    request_id = models.CharField(max_length=36, primary_key=True)
+    occurred_at = models.DateTimeField()
+    organization_id = models.UUIDField()
+    api_key_id = models.UUIDField()
+    model_identifier = models.CharField(max_length=200)
+    model_id = models.UUIDField()
+    model_version_id = models.UUIDField()
+    outcome = models.CharField(max_length=24, choices=Outcome.choices)
+    streamed = models.BooleanField()
+    shape = models.CharField(max_length=12, choices=Shape.choices)
+    http_status = models.PositiveSmallIntegerField()
+    error_code = models.CharField(max_length=48, null=True)  # noqa: DJ001  # the export has null
+    backend_reported_input_tokens = models.PositiveBigIntegerField()
+    backend_reported_output_tokens = models.PositiveBigIntegerField()
+    backend_reported_reasoning_tokens = models.PositiveBigIntegerField()
+    generated_output_tokens = models.PositiveBigIntegerField()
+    delivered_output_tokens = models.PositiveBigIntegerField()
+    svc_counted_input_tokens = models.PositiveBigIntegerField(null=True)
+    svc_counted_output_tokens = models.PositiveBigIntegerField(null=True)
+    reconciliation = models.CharField(  # noqa: DJ001  # the export has null
+        max_length=12, choices=Reconciliation.choices, null=True
+    )
+    reconciliation_divergence = models.CharField(max_length=16, null=True)  # noqa: DJ001
+    system_fingerprint = models.CharField(max_length=128, null=True)  # noqa: DJ001
+    input_price_per_mtok = PriceField()
+    output_price_per_mtok = PriceField()
+    price_currency = models.CharField(max_length=3)
+    cost_provisional = models.BooleanField()
+    time_to_first_token_ms = models.PositiveBigIntegerField()
+    total_duration_ms = models.PositiveBigIntegerField()
+
+    class Meta:
+        verbose_name = "usage row"
+        ordering: ClassVar[list[str]] = ["occurred_at", "request_id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["organization_id", "occurred_at", "request_id"],
+                name="usage_by_organization",
+            ),
+        ]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(
+                    backend_reported_reasoning_tokens__lte=models.F(
+                        "backend_reported_output_tokens"
+                    )
+                ),
+                name="usage_reasoning_inside_output",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(
+                    delivered_output_tokens__lte=models.F("generated_output_tokens")
+                ),
+                name="usage_delivered_was_generated",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=Outcome.values), name="usage_outcome_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(shape__in=Shape.values), name="usage_shape_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.request_id
