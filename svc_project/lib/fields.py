@@ -14,7 +14,7 @@ from svc_project.lib.money import PRICE_DECIMALS, PRICE_DIGITS, parse_price
 _UNIT = Decimal(1).scaleb(-PRICE_DECIMALS)
 
 
-class PriceField(models.BigIntegerField):
+class PriceField(models.BigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
     """A price per million tokens: a ``Decimal`` in Python, whole units of 10^-8 in the database.
 
     SQLite would keep a decimal column as a floating point number; an integer is exact on every
@@ -43,7 +43,7 @@ class PriceField(models.BigIntegerField):
             raise ValidationError(str(error)) from None
 
     @property
-    def validators(self) -> list[Any]:  # type: ignore[override]  # the range of integers does not apply
+    def validators(self) -> list[Any]:
         return []
 
     def formfield(self, **kwargs: Any) -> Any:
