@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from django.db import close_old_connections
+from django.db import connections
 from django.db.models import Q
 
 from accounts.models import ApiKey
@@ -55,9 +55,10 @@ class LastUses:
         # Another worker may have written the same key a moment ago.
         earlier = moment - timedelta(seconds=NOTE_SECONDS / 2)
         try:
-            close_old_connections()
             ApiKey.objects.filter(
                 Q(last_used_at=None) | Q(last_used_at__lt=earlier), pk__in=noted
             ).update(last_used_at=moment)
         except Exception as error:  # whatever it is, the next batch may fare better
             log.warning("last uses of %d keys not written: %s", len(noted), type(error).__name__)
+        finally:
+            connections.close_all()  # a write every few seconds is not worth a connection

@@ -14,8 +14,9 @@ from accounts.keyring import keyring as process_keyring
 from accounts.models import Organization
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _no_threads_left() -> Iterator[None]:
+    """Ends the threads once no test's transaction is open, which they could wait for."""
     yield
     process_keyring.close()
 
@@ -45,10 +46,12 @@ def organization(db: None) -> Organization:
 
 @contextmanager
 def database_outage() -> Iterator[None]:
-    """Point every new connection at a place where no database is: connecting really fails."""
+    """Point every new connection at a place where no database is: connecting really fails.
+
+    Connections that are open already are the test's to close.
+    """
     config = connections.settings["default"]
     kept = {name: config[name] for name in ("NAME", "HOST", "PORT")}
-    connection.close()
     if connection.vendor == "sqlite":
         config["NAME"] = "/nonexistent/directory/svc.sqlite3"
     else:
@@ -56,5 +59,4 @@ def database_outage() -> Iterator[None]:
     try:
         yield
     finally:
-        connection.close()
         config.update(kept)

@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from pytest_django import SettingsWrapper
+from pytest_django import Settings
 
 from accounts import keys
 from accounts.changes import ChangeWatcher
 from accounts.keyring import Keyring, RateLimits, SpeechLimits, authorization
-from accounts.keys import KeyLimits
+from accounts.keys import KeyLimits, NewKey
 from accounts.lookups import UnknownKeyBudget
 from accounts.models import ApiKey, Organization, Scope
 from svc_project.lib import clock
@@ -45,6 +44,12 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.02)
+
+
+@pytest.fixture
+def minted(transactional_db: None, organization: Organization) -> list[NewKey]:
+    """Ten keys that every thread can see."""
+    return [keys.mint(organization, Scope.READ) for _ in range(10)]
 
 
 def test_a_principal_carries_everything_the_hot_path_needs(
@@ -161,7 +166,7 @@ def test_an_unknown_key_is_looked_up_once_a_second_at_most(
 
 
 def test_a_held_key_is_looked_up_again_after_the_cache_time_when_nobody_watches(
-    keyring: Keyring, organization: Organization, settings: SettingsWrapper
+    keyring: Keyring, organization: Organization, settings: Settings
 ) -> None:
     header = f"Bearer {keys.mint(organization, Scope.READ).secret}"
     settings.SVC_KEY_CACHE_SECONDS = 0.0
@@ -174,7 +179,7 @@ def test_while_the_watcher_polls_a_held_key_outlives_the_cache_time(
     keyring: Keyring,
     watcher: ChangeWatcher,
     organization: Organization,
-    settings: SettingsWrapper,
+    settings: Settings,
 ) -> None:
     new = keys.mint(organization, Scope.READ)
     header = f"Bearer {new.secret}"
@@ -225,7 +230,7 @@ def test_the_end_of_a_key_is_judged_by_the_clock_at_each_use(
 
 
 def test_older_peppers_verify_until_they_are_taken_out(
-    keyring: Keyring, watcher: ChangeWatcher, organization: Organization, settings: SettingsWrapper
+    keyring: Keyring, watcher: ChangeWatcher, organization: Organization, settings: Settings
 ) -> None:
     settings.SVC_KEY_PEPPERS = ["first"]
     old = keys.mint(organization, Scope.READ)
@@ -243,12 +248,13 @@ def test_older_peppers_verify_until_they_are_taken_out(
 
 @pytest.mark.django_db(transaction=True)
 def test_during_an_outage_known_keys_go_on_and_unknown_ones_are_no_credential_problem(
-    keyring: Keyring, organization: Organization, settings: SettingsWrapper
+    keyring: Keyring, organization: Organization, settings: Settings
 ) -> None:
     settings.SVC_KEY_CACHE_SECONDS = 0.0
     known = f"Bearer {keys.mint(organization, Scope.READ).secret}"
     unseen = f"Bearer {keys.mint(organization, Scope.READ).secret}"
     keyring.authenticate_sync(known, ALL)
+    connection.close()
     with database_outage():
         assert keyring.authenticate_sync(known, ALL)
         with pytest.raises(InternalError):
@@ -258,18 +264,17 @@ def test_during_an_outage_known_keys_go_on_and_unknown_ones_are_no_credential_pr
         settings.SVC_KEY_OUTAGE_SECONDS = 0.0
         with pytest.raises(InternalError):
             keyring.authenticate_sync(known, ALL)
+    connection.close()
     assert keyring.authenticate_sync(known, ALL)
     assert keyring.authenticate_sync(unseen, ALL)
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_during_an_outage_the_event_loop_is_answered_alike_and_at_once(
-    keyring: Keyring, organization: Organization, settings: SettingsWrapper
+    keyring: Keyring, minted: list[NewKey], settings: Settings
 ) -> None:
     settings.SVC_KEY_CACHE_SECONDS = 0.0
-    mint = sync_to_async(keys.mint)
-    known = f"Bearer {(await mint(organization, Scope.READ)).secret}"
-    unseen = f"Bearer {(await mint(organization, Scope.READ)).secret}"
+    known, unseen = (f"Bearer {new.secret}" for new in minted[:2])
     await keyring.authenticate(known, ALL)
     await asyncio.to_thread(keyring.close)
     with database_outage():
@@ -289,7 +294,7 @@ async def test_during_an_outage_the_event_loop_is_answered_alike_and_at_once(
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_thousand_callers_with_new_keys_share_a_few_queries(
-    keyring: Keyring, organization: Organization, monkeypatch: pytest.MonkeyPatch
+    keyring: Keyring, minted: list[NewKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches: list[int] = []
     verify = keyring._lookups._look_up
@@ -299,7 +304,6 @@ async def test_a_thousand_callers_with_new_keys_share_a_few_queries(
         return verify(secrets)  # type: ignore[arg-type]
 
     monkeypatch.setattr(keyring._lookups, "_look_up", counted)
-    minted = [await sync_to_async(keys.mint)(organization, Scope.READ) for _ in range(10)]
     principals = await asyncio.gather(
         *(keyring.authenticate(f"Bearer {minted[i % 10].secret}", ALL) for i in range(1000))
     )
@@ -309,9 +313,9 @@ async def test_a_thousand_callers_with_new_keys_share_a_few_queries(
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_caller_that_gives_up_does_not_spoil_the_answer_of_the_others(
-    keyring: Keyring, organization: Organization
+    keyring: Keyring, minted: list[NewKey]
 ) -> None:
-    header = f"Bearer {(await sync_to_async(keys.mint)(organization, Scope.READ)).secret}"
+    header = f"Bearer {minted[0].secret}"
     callers = [asyncio.create_task(keyring.authenticate(header, ALL)) for _ in range(3)]
     await asyncio.sleep(0)
     callers[0].cancel()
