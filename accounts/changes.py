@@ -42,6 +42,7 @@ class ChangeWatcher:
     def __init__(self) -> None:
         self._subscribers: dict[str, list[Callable[[], None]]] = {}
         self._seen: dict[str, int] = {}
+        self._failing: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -81,10 +82,24 @@ class ChangeWatcher:
         stamps = dict(ChangeStamp.objects.values_list("subject", "version"))
         self.last_poll = began
         for subject, version in stamps.items():
-            if self._seen.get(subject) != version:
-                for tell in self._subscribers.get(subject, ()):
-                    tell()
+            if self._seen.get(subject) != version and self._told(subject):
                 self._seen[subject] = version
+
+    def _told(self, subject: str) -> bool:
+        """Tell the subscribers of ``subject``; when one fails, all are told again next time.
+
+        A failure stays here, so that a broken catalog cannot keep a revoked key alive.
+        """
+        try:
+            for tell in self._subscribers.get(subject, ()):
+                tell()
+        except Exception as error:
+            if subject not in self._failing:
+                log.error("a change of %s was not taken over: %s", subject, type(error).__name__)
+            self._failing.add(subject)
+            return False
+        self._failing.discard(subject)
+        return True
 
     def _poll_forever(self) -> None:
         failing = False

@@ -1,10 +1,24 @@
-"""Django's registration of this app."""
+"""Django's registration of this app, and the stamp that every change of the catalog moves."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_delete, post_save
 
 
 class InferenceConfig(AppConfig):
     name = "inference"
     verbose_name = "Inference"
+
+    def ready(self) -> None:
+        for model in self.get_models():
+            for signal in (post_save, post_delete):
+                signal.connect(_catalog_changed, sender=model, dispatch_uid="catalog_changed")
+
+
+def _catalog_changed(**_: Any) -> None:
+    from accounts.changes import CATALOG, changed
+
+    changed(CATALOG)

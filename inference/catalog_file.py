@@ -1,0 +1,160 @@
+"""The shape of a catalog file (TOML), read and checked on its own, before any database.
+
+docs/operate/catalog.md, "The catalog file", describes every table and key.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class CatalogFileError(Exception):
+    """Something in the file is wrong: ``where`` is its table and key, ``models[0].pricing``."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.where = where
+        self.message = message
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class BackendTable(_Table, frozen=True):
+    """A ``[[backends]]`` table."""
+
+    name: str
+    base_url: str
+    api_key_env: str = ""
+    max_concurrency: int = 64
+    continuous_usage: bool = False
+    enabled: bool = True
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    total_seconds: float | None = None
+
+
+class DeploymentTable(_Table, frozen=True):
+    """One item of a model's ``backends``: where its weights are served, and under which name."""
+
+    name: str
+    model: str
+
+
+class PricingTable(_Table, frozen=True):
+    """A model's ``pricing``: decimals in quotes, so that no float ever carries money."""
+
+    input_per_mtok: str
+    output_per_mtok: str
+    currency: str
+
+
+class ModelTable(_Table, frozen=True):
+    """A ``[[models]]`` table."""
+
+    id: str
+    weights: str
+    backends: list[DeploymentTable]
+    context_length: int
+    max_request_bytes: int
+    default_max_output_tokens: int
+    pricing: PricingTable
+    tokenizer: str | None = None
+    tool_calling: bool = False
+    structured_output: bool = False
+    published: bool = False
+    superseded_by: str | None = None
+    shutdown_at: AwareDatetime | None = None
+
+
+class CatalogFile(_Table, frozen=True):
+    """A whole file. The speech tables are kept as they are; the speech app knows what is in them."""
+
+    backends: list[BackendTable] = []
+    models: list[ModelTable] = []
+    voices: list[dict[str, Any]] = []
+    speech_backends: list[dict[str, Any]] = []
+
+
+def read_catalog_file(content: bytes) -> CatalogFile:
+    """The catalog that ``content`` describes.
+
+    Raises ``CatalogFileError`` for TOML that does not parse, an unknown or missing key, a value of
+    the wrong type, a name given twice, and for keys that contradict each other.
+    """
+    try:
+        file = msgspec.toml.decode(content, type=CatalogFile)
+    except msgspec.ValidationError as error:
+        raise _shape_error(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CatalogFileError("", f"This is not TOML: {error}.") from None
+    _check_unique([table.name for table in file.backends], "backends", "name")
+    _check_unique([table.id for table in file.models], "models", "id")
+    for index, model in enumerate(file.models):
+        _check_model(model, f"models[{index}]")
+    _check_shared_weights(file.models)
+    return file
+
+
+def _shape_error(text: str) -> CatalogFileError:
+    """msgspec's words, with the table and key in front and advice where a known slip is behind."""
+    problem, _, path = text.partition(" - at `$")
+    where = path.rstrip("`").lstrip(".")
+    if found := re.fullmatch(r"Object contains unknown field `(.*)`", problem):
+        return CatalogFileError(_joined(where, found[1]), "There is no such key here.")
+    if found := re.fullmatch(r"Object missing required field `(.*)`", problem):
+        return CatalogFileError(_joined(where, found[1]), "This key is required.")
+    if where.endswith("_per_mtok"):
+        problem += ', a decimal in quotes such as "0.15"'
+    if "timezone" in problem:
+        problem += ", such as 2027-01-31T00:00:00Z"
+    return CatalogFileError(where, f"{problem}.".replace("`", ""))
+
+
+def _joined(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _check_unique(names: list[str], table: str, key: str) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise CatalogFileError(f"{table}[{index}].{key}", f"{name} is there twice.")
+
+
+def _check_model(model: ModelTable, where: str) -> None:
+    _check_unique([item.name for item in model.backends], f"{where}.backends", "name")
+    if model.superseded_by is not None and not model.published:
+        raise CatalogFileError(
+            f"{where}.superseded_by", "Only a published model is superseded. Set published = true."
+        )
+    if model.shutdown_at is not None and model.superseded_by is None:
+        raise CatalogFileError(
+            f"{where}.shutdown_at", "Name the successor in superseded_by as well."
+        )
+
+
+def _check_shared_weights(models: list[ModelTable]) -> None:
+    """Models that are pinned to one weights record say the same of it."""
+    tokenizers: dict[str, str] = {}
+    names: dict[tuple[str, str], str] = {}
+    for index, model in enumerate(models):
+        if model.tokenizer is not None:
+            first = tokenizers.setdefault(model.weights, model.tokenizer)
+            if first != model.tokenizer:
+                raise CatalogFileError(
+                    f"models[{index}].tokenizer", f"{model.weights} has {first} further up."
+                )
+        for position, item in enumerate(model.backends):
+            first = names.setdefault((model.weights, item.name), item.model)
+            if first != item.model:
+                raise CatalogFileError(
+                    f"models[{index}].backends[{position}].model",
+                    f"{item.name} serves {model.weights} as {first} further up.",
+                )

@@ -1,0 +1,34 @@
+"""``load_catalog FILE.toml``: bring the catalog to what a file says."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from inference.catalog_file import CatalogFileError, read_catalog_file
+from inference.catalog_load import load_catalog
+
+
+class Command(BaseCommand):
+    help = "Load backends and models from a TOML file. A file with an error changes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="The catalog file; see docs/operate/catalog.md")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"]
+        try:
+            file = read_catalog_file(path.read_bytes())
+            changes = load_catalog(file)
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+        except CatalogFileError as error:
+            raise CommandError(f"{path.name}: {error}") from None
+        for change in changes or ["nothing to change"]:
+            self.stdout.write(change)
+        for table, rows in (("voices", file.voices), ("speech_backends", file.speech_backends)):
+            if rows:
+                self.stdout.write(f"not loaded by this version: {len(rows)} [[{table}]]")

@@ -1,0 +1,336 @@
+"""The catalog's tables: what is published, at which price, from which weights, served where.
+
+What callers rely on never changes once it is published: an identifier, the weights it is pinned
+to, a price. ``save`` and the querysets refuse such a change with ``Unchangeable``; triggers
+(migration 0002) refuse it for whoever goes past them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar
+
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import F, Q
+
+from accounts.models import Organization
+from inference.rules import (
+    BASE_URL,
+    CURRENCY,
+    CURRENCY_RULE,
+    IDENTIFIER,
+    IDENTIFIER_RULE,
+    VARIABLE,
+    check_base_url,
+)
+from inference.unchangeable import EntryQuerySet, PriceQuerySet, Unchangeable, WeightsQuerySet
+from svc_project.lib import clock
+from svc_project.lib.fields import PriceField
+
+_at_least_one = MinValueValidator(1)
+
+
+def _positive(name: str, *fields: str) -> models.CheckConstraint:
+    """Each of ``fields`` is null or above zero."""
+    condition = Q()
+    for field in fields:
+        condition &= Q(**{f"{field}__isnull": True}) | Q(**{f"{field}__gt": 0})
+    return models.CheckConstraint(
+        condition=condition,
+        name=name,
+        violation_error_message=f"These must be above zero: {', '.join(fields)}.",
+    )
+
+
+class WeightsRecord(models.Model):
+    """One immutable set of weights; its id is ``model_version_id`` in the ledger."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(
+        max_length=200, unique=True, help_text="Such as acme/demo-8b@2026-11-01."
+    )
+    source = models.CharField(
+        max_length=300, help_text="Where the weights come from: a repository or a path."
+    )
+    revision = models.CharField(max_length=120, blank=True, help_text="Revision or digest.")
+    quantization = models.CharField(max_length=60, blank=True, help_text="Such as awq-int4.")
+    tokenizer = models.CharField(
+        max_length=300,
+        blank=True,
+        help_text="Name, or path of a tokenizer.json, for the independent token count. "
+        "Empty: these weights are not counted.",
+    )
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    objects = WeightsQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "weights record"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise Unchangeable("A weights record never changes; add a new one.")
+        super().save(*args, **kwargs)
+
+
+class ModelEntry(models.Model):
+    """One identifier of the catalog (inference contract, Model entry); its id is ``model_id``.
+
+    ``inference.lifecycle`` alone moves ``published_at``, ``superseded_*`` and ``shutdown_at``.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    identifier = models.CharField(
+        max_length=200,
+        unique=True,
+        validators=[RegexValidator(IDENTIFIER, IDENTIFIER_RULE)],
+        help_text="What clients send as model. It is for ever once the entry is published.",
+    )
+    weights = models.ForeignKey(WeightsRecord, on_delete=models.PROTECT, related_name="entries")
+    context_length = models.PositiveIntegerField(
+        validators=[_at_least_one], help_text="Tokens of prompt and completion together."
+    )
+    max_request_bytes = models.PositiveIntegerField(
+        validators=[_at_least_one], help_text="A larger request body is refused with 413."
+    )
+    default_max_output_tokens = models.PositiveIntegerField(
+        validators=[_at_least_one],
+        help_text="Reserved against the token limit when a request names no cap.",
+    )
+    tool_calling = models.BooleanField(default=False)
+    structured_output = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    published_at = models.DateTimeField(null=True, blank=True, editable=False)
+    superseded_by = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.PROTECT,
+        related_name="predecessors",
+        limit_choices_to=Q(published_at__isnull=False),
+    )
+    superseded_at = models.DateTimeField(null=True, blank=True, editable=False)
+    shutdown_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "model"
+        ordering: ClassVar[list[str]] = ["identifier"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=Q(identifier__regex=IDENTIFIER),
+                name="entry_identifier_well_formed",
+                violation_error_message=IDENTIFIER_RULE,
+            ),
+            _positive(
+                "entry_figures_positive",
+                "context_length",
+                "max_request_bytes",
+                "default_max_output_tokens",
+            ),
+            models.CheckConstraint(
+                condition=Q(default_max_output_tokens__lte=F("context_length")),
+                name="entry_default_max_output_fits",
+                violation_error_message=(
+                    "default_max_output_tokens must not be above context_length."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(superseded_by__isnull=True, superseded_at__isnull=True)
+                | Q(superseded_by__isnull=False, superseded_at__isnull=False),
+                name="entry_superseded_names_successor",
+            ),
+            models.CheckConstraint(
+                condition=Q(superseded_at__isnull=True) | Q(published_at__isnull=False),
+                name="entry_superseded_was_published",
+            ),
+            models.CheckConstraint(
+                condition=Q(shutdown_at__isnull=True) | Q(superseded_at__isnull=False),
+                name="entry_shutdown_was_superseded",
+            ),
+            models.CheckConstraint(
+                condition=Q(superseded_by__isnull=True) | ~Q(superseded_by=F("id")),
+                name="entry_not_its_own_successor",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.identifier
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            self._refuse_moved_pins()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        if ModelEntry.objects.filter(pk=self.pk, published_at__isnull=False).exists():
+            raise Unchangeable("A published entry cannot be deleted; supersede it.")
+        return super().delete(*args, **kwargs)
+
+    def _refuse_moved_pins(self) -> None:
+        pins = ("identifier", "weights_id", "published_at")
+        stored = ModelEntry.objects.filter(pk=self.pk, published_at__isnull=False)
+        for row in stored.values(*pins):
+            if any(row[pin] != getattr(self, pin) for pin in pins):
+                raise Unchangeable("A published entry keeps its identifier, weights and date.")
+
+
+class Price(models.Model):
+    """What a million tokens cost from a moment on; the latest one that has begun is in force.
+
+    Append-only: a price goes only together with a draft that is deleted.
+    """
+
+    entry = models.ForeignKey(ModelEntry, on_delete=models.CASCADE, related_name="prices")
+    input_per_mtok = PriceField("input per million tokens")
+    output_per_mtok = PriceField("output per million tokens")
+    currency = models.CharField(max_length=3, validators=[RegexValidator(CURRENCY, CURRENCY_RULE)])
+    effective_from = models.DateTimeField(help_text="UTC.")
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    objects = PriceQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["entry", "effective_from"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["entry", "effective_from"],
+                name="price_once_per_moment",
+                violation_error_message="There is already a price from this very moment.",
+            ),
+            models.CheckConstraint(
+                condition=Q(input_per_mtok__gte=0, output_per_mtok__gte=0),
+                name="price_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=Q(currency__regex=CURRENCY),
+                name="price_currency_well_formed",
+                violation_error_message=CURRENCY_RULE,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.entry} from {clock.iso_milliseconds(self.effective_from)}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise Unchangeable("A price never changes; add a new one.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        if self.entry.published_at is not None:
+            raise Unchangeable("A price of a published entry stays; add a new one.")
+        return super().delete(*args, **kwargs)
+
+
+class Backend(models.Model):
+    """A model server that speaks the chat-completion convention."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=80, unique=True)
+    base_url = models.CharField(
+        "base URL",
+        max_length=300,
+        validators=[check_base_url],
+        help_text="Up to and including /v1, such as http://10.0.0.5:9000/v1.",
+    )
+    api_key_env = models.CharField(
+        "API key variable",
+        max_length=100,
+        blank=True,
+        validators=[RegexValidator(VARIABLE, "Give the name of a variable, not a key.")],
+        help_text="Name of the environment variable that holds the backend's key. Empty: no key.",
+    )
+    max_concurrency = models.PositiveIntegerField(
+        default=64,
+        validators=[_at_least_one],
+        help_text="Requests that each worker sends to it at once.",
+    )
+    continuous_usage = models.BooleanField(
+        default=False, help_text="It honours stream_options.continuous_usage_stats."
+    )
+    enabled = models.BooleanField(default=True)
+    first_byte_seconds = models.FloatField(
+        null=True, blank=True, help_text="Empty: SVC_BACKEND_FIRST_BYTE_SECONDS."
+    )
+    idle_seconds = models.FloatField(
+        null=True, blank=True, help_text="Empty: SVC_BACKEND_IDLE_SECONDS."
+    )
+    total_seconds = models.FloatField(
+        null=True, blank=True, help_text="Empty: SVC_BACKEND_TOTAL_SECONDS."
+    )
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=Q(base_url__regex=BASE_URL),
+                name="backend_base_url_well_formed",
+                violation_error_message="base_url must be http(s)://host[:port][/path].",
+            ),
+            _positive(
+                "backend_figures_positive",
+                "max_concurrency",
+                "first_byte_seconds",
+                "idle_seconds",
+                "total_seconds",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        check_base_url(self.base_url)
+        super().save(*args, **kwargs)
+
+
+class Deployment(models.Model):
+    """A set of weights, served by a backend under the name that the backend knows it by."""
+
+    weights = models.ForeignKey(WeightsRecord, on_delete=models.CASCADE, related_name="deployments")
+    backend = models.ForeignKey(Backend, on_delete=models.PROTECT, related_name="deployments")
+    model = models.CharField("name on the backend", max_length=200)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["weights", "backend"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["weights", "backend"], name="deployment_once"),
+            models.CheckConstraint(condition=~Q(model=""), name="deployment_named"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.weights} on {self.backend}"
+
+
+class ModelLimit(models.Model):
+    """An organization's own limits on one model, besides its limits over all; null means none."""
+
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="model_limits"
+    )
+    entry = models.ForeignKey(ModelEntry, on_delete=models.CASCADE, related_name="limits")
+    requests_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, validators=[_at_least_one], help_text="Empty: unlimited."
+    )
+    tokens_per_minute = models.PositiveBigIntegerField(
+        null=True, blank=True, validators=[_at_least_one], help_text="Empty: unlimited."
+    )
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["entry", "organization"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organization", "entry"], name="model_limit_once"),
+            _positive("model_limit_positive", "requests_per_minute", "tokens_per_minute"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.organization} on {self.entry}"
