@@ -19,7 +19,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import Error, close_old_connections
 
-from inference.models import DiagnosticCapture
+from inference.capture_rows import DiagnosticCapture
 from svc_project.lib.clock import now
 
 log = logging.getLogger(__name__)
@@ -69,9 +69,7 @@ def _store(request_id: str, organization_id: str, request: bytes, answer: bytes)
 def reveal(capture: DiagnosticCapture) -> CapturedContent:
     """The content of ``capture``. Raises ``UnreadableCapture``."""
     try:
-        return msgspec.json.decode(
-            _cipher().decrypt(bytes(capture.content)), type=CapturedContent
-        )
+        return msgspec.json.decode(_cipher().decrypt(bytes(capture.content)), type=CapturedContent)
     except InvalidToken:
         raise UnreadableCapture from None
 

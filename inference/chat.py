@@ -140,17 +140,13 @@ class ChatService:
         await self._settle(call, meter, exchange, failure, sink)
 
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
-        lease = await self.egress.pool.lease(
-            call.model.deployments, call.principal.organization_id
-        )
+        lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
             self.ledger.admit(meter.admitted())
         except ApiError:
             lease.release()
             raise
-        return Exchange(
-            call.request, call.model, lease, meter, self.egress, captured=call.captured
-        )
+        return Exchange(call.request, call.model, lease, meter, self.egress, captured=call.captured)
 
     async def _settle(
         self,
@@ -225,4 +221,3 @@ def _http_status(failure: ApiError | None, sink: Sink) -> int:
     if isinstance(failure, ClientDisconnected):
         return failure.status
     return sink.status or (200 if failure is None else failure.status)
-

@@ -118,4 +118,3 @@ class BodySink(_ConsumerSink):
 
     async def fail(self, error: ApiError) -> None:
         raise error
-

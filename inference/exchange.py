@@ -155,7 +155,7 @@ class Exchange:
 
     @property
     def _reports_while_running(self) -> bool:
-        continuous = self._request.stream and self._lease.deployment.backend.continuous_usage
+        continuous = bool(self._request.stream) and self._lease.deployment.backend.continuous_usage
         return continuous and self._meter.reported
 
     def _wait_at_most(self, seconds: float) -> None:
@@ -188,9 +188,7 @@ class Exchange:
                 except ApiError:
                     raise nothing.error from None
 
-    async def _stream(
-        self, response: aiohttp.ClientResponse, client: Client, created: int
-    ) -> None:
+    async def _stream(self, response: aiohttp.ClientResponse, client: Client, created: int) -> None:
         reader = EventReader(LARGEST_EVENT)
         relay = self.relay = StreamRelay(self._meter, created)
         idle = self._lease.deployment.backend.timeouts.idle

@@ -20,7 +20,7 @@ import msgspec
 from django.conf import settings
 from django.db import Error, close_old_connections
 
-from inference import tokenizers
+from inference import admission, tokenizers
 from inference.metering import Meter
 from inference.wire import ChatRequest
 from usage.models import Reconciliation, UsageRow
@@ -81,7 +81,7 @@ class Reconciler:
         if counted is not None:
             meter.counted_input, meter.counted_output = counted.input, counted.output
         elif not meter.identity.streamed:
-            meter.counted_output = tokenizers.estimate(meter.output_text)
+            meter.counted_output = admission.estimate_prompt(len(meter.output_text.encode()))
 
     def close(self) -> None:
         """Finish what waits."""

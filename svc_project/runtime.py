@@ -76,4 +76,3 @@ class Runtime:
 
 
 runtime = Runtime()
-

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
 from django.http.request import split_domain_port, validate_host
 
 from svc_project.lib.errors import BadRequest, error_body
@@ -46,7 +47,7 @@ class SurfaceRouter:
     """
 
     def __init__(
-        self, consumers: Mapping[Surface, Mapping[str, Application]], django: Application
+        self, consumers: Mapping[Surface, Mapping[str, Application]], django: ASGIHandler
     ) -> None:
         self._consumers = consumers
         self._django = django
@@ -55,7 +56,7 @@ class SurfaceRouter:
         surface = surface_of(scope)
         consumer = self._consumers[surface].get(scope["path"])
         if consumer is None:
-            await self._django({**scope, "surface": surface}, receive, send)
+            await self._django({**scope, "surface": surface}, receive, send)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
         elif _is_allowed(_host(scope)):
             await consumer(scope, receive, send)
         else:
