@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from django.conf import settings
-from django.db import Error, close_old_connections
+from django.db import Error, close_old_connections, connections
 from django.db.models import F
 
 from accounts.models import ChangeStamp
@@ -103,15 +103,18 @@ class ChangeWatcher:
 
     def _poll_forever(self) -> None:
         failing = False
-        while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
-            try:
-                close_old_connections()
-                self.poll()
-                failing = False
-            except Error as error:
-                if not failing:
-                    log.warning("change stamps cannot be read: %s", type(error).__name__)
-                failing = True
+        try:
+            while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
+                try:
+                    close_old_connections()
+                    self.poll()
+                    failing = False
+                except Error as error:
+                    if not failing:
+                        log.warning("change stamps cannot be read: %s", type(error).__name__)
+                    failing = True
+        finally:
+            connections.close_all()
 
 
 watcher = ChangeWatcher()

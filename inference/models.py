@@ -15,6 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import Organization
+from inference.capture_rows import CaptureReading, DiagnosticCapture
 from inference.rules import (
     BASE_URL,
     CURRENCY,
@@ -27,6 +28,18 @@ from inference.rules import (
 from inference.unchangeable import EntryQuerySet, PriceQuerySet, Unchangeable, WeightsQuerySet
 from svc_project.lib import clock
 from svc_project.lib.fields import PriceField
+
+__all__ = [
+    "Backend",
+    "CaptureReading",
+    "Deployment",
+    "DiagnosticCapture",
+    "ModelEntry",
+    "ModelLimit",
+    "Price",
+    "Unchangeable",
+    "WeightsRecord",
+]
 
 _at_least_one = MinValueValidator(1)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from accounts.authentication import require
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.authentication import require
 from accounts.models import Scope
 from inference.catalog import catalog
 from inference.entry import ModelList, served

@@ -1,11 +1,37 @@
-"""The ASGI application."""
+"""The ASGI application: surfaces, consumers, Django, lifespan."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
 
 from django.core.asgi import get_asgi_application
 
-application = get_asgi_application()
+django_application = get_asgi_application()
+
+# Django must be set up before anything with models is imported.
+from inference.consumers import ChatCompletionsConsumer
+from svc_project.runtime import runtime
+from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
+
+router = SurfaceRouter(
+    {
+        Surface.INFERENCE: {"/v1/chat/completions": ChatCompletionsConsumer.as_asgi()},
+        Surface.SPEECH: {},
+    },
+    django_application,
+)
+
+
+async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """The whole service, both surfaces."""
+    if scope["type"] == "http":
+        await runtime.ensure_started()
+        await router(scope, receive, send)
+    elif scope["type"] == "lifespan":
+        await runtime.lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1000})

@@ -170,9 +170,12 @@ class RequestTooLarge(ApiError):
 
 
 class RateLimitExceeded(ApiError):
+    """``limit_scope`` is what the throttled counters count it under."""
+
     status = 429
     type = "rate_limit_error"
     code = "rate_limit_exceeded"
+    limit_scope: str = "requests"
 
 
 class ClientDisconnected(ApiError):

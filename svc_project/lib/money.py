@@ -7,6 +7,7 @@ rounded. Floats never carry money.
 from __future__ import annotations
 
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import lru_cache
 
 PRICE_DECIMALS = 8
 PRICE_DIGITS = 18
@@ -34,6 +35,12 @@ def parse_price(text: str) -> Decimal:
     if price >= Decimal(10) ** (PRICE_DIGITS - PRICE_DECIMALS):
         raise ValueError("A price has at most 10 digits before the point.")
     return price
+
+
+@lru_cache(maxsize=4096)
+def price_units(price: Decimal) -> int:
+    """``price`` in whole units of 10^-8, as the database keeps it (``lib.fields.PriceField``)."""
+    return int(price.scaleb(PRICE_DECIMALS))
 
 
 def price_text(price: Decimal) -> str:

@@ -1,0 +1,221 @@
+"""Rate limits of chat requests: what a request reserves, gives back, and is told when refused.
+
+Limits are per minute, on requests and on tokens, each on the organization, on the key and on the
+model for that organization. The rules are in docs/explain/limits.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+from svc_project.lib.errors import RateLimitExceeded
+from svc_project.lib.ratelimits import Charge, Granted, Level, Limiter, LimitScope, Refusal
+
+BYTES_PER_TOKEN: Final = 4
+
+
+class RateLimits(Protocol):
+    """Limits a minute; None is unlimited."""
+
+    @property
+    def requests_per_minute(self) -> int | None: ...
+    @property
+    def tokens_per_minute(self) -> int | None: ...
+
+
+class Caller(Protocol):
+    """What limits need to know of a principal; a console session has no key."""
+
+    @property
+    def organization_id(self) -> str: ...
+    @property
+    def api_key_id(self) -> str | None: ...
+    @property
+    def organization_limits(self) -> RateLimits: ...
+    @property
+    def key_limits(self) -> RateLimits | None: ...
+
+
+class LimitedModel(Protocol):
+    """What limits need to know of a published model; ``limits`` is by organization id."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def limits(self) -> Mapping[str, RateLimits]: ...
+    @property
+    def context_length(self) -> int: ...
+    @property
+    def default_max_output_tokens(self) -> int: ...
+
+
+class Reservation:
+    """What a request holds until it ends. Only the first ``settle`` or ``cancel`` counts."""
+
+    __slots__ = ("_granted", "_limiter")
+
+    def __init__(self, limiter: Limiter, granted: Granted) -> None:
+        self._limiter = limiter
+        self._granted = granted
+
+    def settle(self, actual_total_tokens: int) -> None:
+        """Correct the reserved tokens to prompt and completion as metered; returns at once.
+
+        Unused tokens go back to the buckets that they came from. Using more than was reserved
+        leaves a debt there, which delays later requests.
+        """
+        self._limiter.settle(
+            self._granted,
+            [
+                actual_total_tokens if charge.scope == "tokens" else charge.amount
+                for charge in self._granted.charges
+            ],
+        )
+
+    def cancel(self) -> None:
+        """Give everything back, the request too: it was refused after all, by capacity (503)."""
+        self._limiter.settle(self._granted, [0] * len(self._granted.charges))
+
+
+def estimate_prompt(body_bytes: int) -> int:
+    """Tokens that a request body of ``body_bytes`` may come to, before anything counts them.
+
+    Four bytes a token is the usual figure for English text. JSON syntax counts with it, which
+    makes up for text that is denser. Counting exactly would cost more than relaying the request,
+    and the settlement corrects whatever was estimated.
+    """
+    return -(-body_bytes // BYTES_PER_TOKEN)
+
+
+def charges_for(
+    principal: Caller, model: LimitedModel, prompt_estimate: int, output_cap: int | None
+) -> tuple[Charge, ...]:
+    """What a request reserves: one request, and its prompt with its output cap in tokens.
+
+    Without a cap of its own the model's default ceiling stands in (inference contract, Chat
+    completions, rule 3), and the reservation is never larger than a limit, so that a small limit
+    still serves one request. No reservation is larger than the model's context.
+    """
+    ceiling = model.default_max_output_tokens if output_cap is None else output_cap
+    tokens = max(1, min(prompt_estimate + ceiling, model.context_length))
+    is_implied = output_cap is None
+    organization_id = principal.organization_id
+    owners = _owners(organization_id, principal.api_key_id, model.id)
+    limits = (
+        principal.organization_limits,
+        principal.key_limits,
+        model.limits.get(organization_id),
+    )
+    charges = []
+    for owner, limit in zip(owners, limits, strict=True):
+        if limit is None:
+            continue
+        if (requests := limit.requests_per_minute) is not None:
+            charges.append(Charge(owner.requests, "requests", requests, 1, owner.words))
+        if (most := limit.tokens_per_minute) is not None:
+            amount = max(1, min(tokens, most)) if is_implied else tokens
+            charges.append(Charge(owner.tokens, "tokens", most, amount, owner.words))
+    return tuple(charges)
+
+
+async def reserve(limiter: Limiter, model_id: str, charges: Sequence[Charge]) -> Reservation:
+    """Take ``charges`` for a request to ``model_id``.
+
+    Raises ``RateLimitExceeded`` (429), which says when to come back; then nothing was taken.
+    """
+    outcome = await limiter.reserve(charges) if charges else Granted(charges)
+    if isinstance(outcome, Refusal):
+        raise rate_limit_exceeded(model_id, outcome)
+    return Reservation(limiter, outcome)
+
+
+_UNIT_NAMES: Final[dict[LimitScope, str]] = {
+    "requests": "requests per min (RPM)",
+    "tokens": "tokens per min (TPM)",
+}
+
+
+def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
+    """The 429 for ``refusal``: message in the convention's form, headers of the contract."""
+    charge = refusal.charge
+    unit = _UNIT_NAMES[charge.scope]
+    if refusal.is_final:
+        message = (
+            f"Request too large for {model_id} on {unit}: Limit {charge.limit}, "
+            f"Requested {charge.amount}. The limit is set on {charge.owner}. "
+            + (
+                "Lower max_completion_tokens or shorten the messages."
+                if charge.scope == "tokens" and charge.limit
+                else "Ask the operator for a higher limit."
+            )
+        )
+    else:
+        message = (
+            f"Rate limit reached for {model_id} on {unit}: Limit {charge.limit}, "
+            f"Used {refusal.used}, Requested {charge.amount}. "
+            f"Please try again in {duration(refusal.wait_milliseconds)}. "
+            f"The limit is set on {charge.owner}."
+        )
+    error = RateLimitExceeded(message, headers=_headers(refusal))
+    error.limit_scope = charge.scope
+    return error
+
+
+def duration(milliseconds: int) -> str:
+    """``12ms``, ``2.14s``, ``6m0s``: as Go prints and parses durations (time.Duration)."""
+    if milliseconds == 0:
+        return "0s"
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds, 60_000)
+    seconds = f"{rest / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
+
+
+def _headers(refusal: Refusal) -> dict[str, str]:
+    headers = {
+        "retry-after": str(-(-refusal.wait_milliseconds // 1000)),
+        "retry-after-ms": str(refusal.wait_milliseconds),
+    }
+    for level in refusal.levels:
+        headers |= _level_headers(level)
+    if refusal.is_final:
+        headers["x-should-retry"] = "false"
+    return headers
+
+
+def _level_headers(level: Level) -> dict[str, str]:
+    return {
+        f"x-ratelimit-limit-{level.scope}": str(level.limit),
+        f"x-ratelimit-remaining-{level.scope}": str(level.remaining),
+        f"x-ratelimit-reset-{level.scope}": duration(level.reset_milliseconds),
+    }
+
+
+class _Owner:
+    """The two buckets of whoever a limit is set on; the braces keep an organization's buckets on
+    one node of a Redis cluster."""
+
+    __slots__ = ("requests", "tokens", "words")
+
+    def __init__(self, name: str, words: str) -> None:
+        self.requests = name + ":requests"
+        self.tokens = name + ":tokens"
+        self.words = words
+
+
+@lru_cache(maxsize=10_000)
+def _owners(
+    organization_id: str, api_key_id: str | None, model_id: str
+) -> tuple[_Owner, _Owner, _Owner]:
+    organization = f"{{{organization_id}}}"
+    return (
+        _Owner(organization, "the organization"),
+        _Owner(f"{organization}:key:{api_key_id}", "the API key"),
+        _Owner(f"{organization}:model:{model_id}", "this model for the organization"),
+    )

@@ -1,0 +1,251 @@
+"""Model servers: which one takes a request, and the exchange with it.
+
+Nothing of a request chooses a host: addresses come from the catalog alone, redirects are not
+followed, the environment's proxies are not used, headers are made from scratch. What a backend
+sends is untrusted. docs/explain/backends.md has the table of failures.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+from django.conf import settings
+from yarl import URL
+
+from inference.capacity import Slots
+from inference.snapshot import BackendRef, DeploymentRef
+from svc_project.lib.errors import (
+    ApiError,
+    BackendError,
+    BackendProtocolError,
+    BackendRejectedRequest,
+    BackendTimeout,
+    BackendUnavailable,
+    ServerOverloaded,
+)
+
+log = logging.getLogger(__name__)
+
+_LARGEST_ERROR = 64 * 1024
+_LONGEST_REASON = 300
+
+
+class NothingRan(Exception):
+    """An exchange failed before the backend can have begun: another one may be tried.
+
+    ``error`` is what the caller gets when there is no other.
+    """
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(type(error).__name__)
+        self.error = error
+
+
+class _ErrorObject(msgspec.Struct):
+    message: str | None = None
+
+
+class _ErrorBody(msgspec.Struct):
+    """The two ways in which servers report an error: an object under ``error``, or flat."""
+
+    error: _ErrorObject | str | None = None
+    message: str | None = None
+
+
+class Lease:
+    """A slot on a backend, held for one exchange; ``release`` may be called twice."""
+
+    __slots__ = ("_slots", "deployment")
+
+    def __init__(self, deployment: DeploymentRef, slots: Slots) -> None:
+        self.deployment = deployment
+        self._slots: Slots | None = slots
+
+    def release(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+            self._slots = None
+
+
+@dataclass(slots=True)
+class BackendPool:
+    """The slots of every backend, in this process."""
+
+    _slots: dict[str, Slots] = field(default_factory=dict)
+    _turn: int = 0
+
+    async def lease(
+        self,
+        deployments: tuple[DeploymentRef, ...],
+        organization_id: str,
+        without: DeploymentRef | None = None,
+    ) -> Lease:
+        """A slot on the least busy backend of ``deployments``, waiting shortly when all are full.
+
+        ``without`` leaves out the deployment that has just failed. Raises ``ServerOverloaded``
+        when there is no slot in time, ``BackendUnavailable`` when there is no deployment at all.
+        """
+        candidates = [each for each in deployments if each is not without]
+        if not candidates:
+            raise BackendUnavailable
+        if len(candidates) > 1:
+            # Equally busy ones take turns.
+            self._turn += 1
+            turn = self._turn % len(candidates)
+            candidates = candidates[turn:] + candidates[:turn]
+            candidates.sort(key=self._load)
+        for deployment in candidates:
+            slots = self._slots_of(deployment.backend)
+            if slots.try_acquire():
+                return Lease(deployment, slots)
+        slots = self._slots_of(candidates[0].backend)
+        await slots.acquire(organization_id)
+        return Lease(candidates[0], slots)
+
+    def _load(self, deployment: DeploymentRef) -> float:
+        slots = self._slots_of(deployment.backend)
+        return slots.inflight / max(slots.limit, 1)
+
+    def _slots_of(self, backend: BackendRef) -> Slots:
+        slots = self._slots.get(backend.id)
+        if slots is None:
+            slots = self._slots[backend.id] = Slots(
+                backend.max_concurrency,
+                settings.SVC_BACKEND_QUEUE_LENGTH,
+                settings.SVC_BACKEND_QUEUE_SECONDS,
+            )
+        elif slots.limit != backend.max_concurrency:
+            slots.limit = backend.max_concurrency
+        return slots
+
+
+class BackendClient:
+    """The pooled HTTP client towards all backends; belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._addresses: dict[str, URL] = {}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def post(self, deployment: DeploymentRef, body: bytes) -> aiohttp.ClientResponse:
+        """Send a chat request and return the answer once its status is a success.
+
+        Raises ``NothingRan`` when the backend cannot have begun, else an ``ApiError`` with the
+        contract's name for the failure. Cancellation closes the connection.
+        """
+        backend = deployment.backend
+        try:
+            response = await self._open_session().post(
+                self._address(backend),
+                data=body,
+                headers=_headers(backend),
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            log.warning("backend %s: cannot connect: %s", backend.name, type(error).__name__)
+            raise NothingRan(BackendUnavailable()) from None
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            log.warning("backend %s: connection lost: %s", backend.name, type(error).__name__)
+            raise BackendUnavailable from None
+        except (aiohttp.ClientError, ValueError) as error:
+            log.warning("backend %s: not HTTP: %s", backend.name, type(error).__name__)
+            raise BackendProtocolError from None
+        if response.status == 200 and "Content-Encoding" not in response.headers:
+            return response
+        try:
+            await _refuse(deployment, response)
+        finally:
+            response.close()
+        raise BackendProtocolError
+
+    async def read_some(self, response: aiohttp.ClientResponse) -> bytes:
+        """What has come of an answer's body, at least one byte; empty at its end.
+
+        Raises ``BackendUnavailable`` when the connection is lost.
+        """
+        try:
+            return await response.content.readany()
+        except (aiohttp.ClientError, ConnectionError):
+            raise BackendUnavailable("The connection to the model server was lost.") from None
+
+    def _address(self, backend: BackendRef) -> URL:
+        address = self._addresses.get(backend.base_url)
+        if address is None:
+            address = URL(backend.base_url + "/chat/completions")
+            self._addresses[backend.base_url] = address
+        return address
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=settings.SVC_BACKEND_CONNECT_SECONDS
+                ),
+                trust_env=False,
+                auto_decompress=False,
+                read_bufsize=256 * 1024,
+                max_line_size=16 * 1024,
+                skip_auto_headers=("Accept-Encoding", "User-Agent"),
+            )
+        return self._session
+
+
+def _headers(backend: BackendRef) -> dict[str, str]:
+    headers = {
+        "Content-Type": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": f"svc/{settings.VERSION}",
+    }
+    if backend.api_key:
+        headers["Authorization"] = f"Bearer {backend.api_key}"
+    return headers
+
+
+async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -> None:
+    """Raise what a status other than success means (docs/explain/backends.md, Failures)."""
+    status, name = response.status, deployment.backend.name
+    if status in (429, 503):
+        raise NothingRan(ServerOverloaded())
+    if status in (401, 403, 404):
+        log.error("backend %s: answers %d: its key, address or model is wrong", name, status)
+        raise BackendError("The model server is not set up correctly. The operator was told.")
+    if status == 408:
+        raise BackendTimeout
+    if 400 <= status < 500:
+        raise BackendRejectedRequest(await _reason(deployment, response))
+    log.warning("backend %s: answers %d", name, status)
+    if status >= 500:
+        raise BackendError
+    raise BackendProtocolError
+
+
+async def _reason(deployment: DeploymentRef, response: aiohttp.ClientResponse) -> str:
+    """Why the backend refused, in its own words where they are fit to show.
+
+    They often say what to mend ("maximum context length is ..."), so one short line of plain text
+    is passed on; addresses and traces are not.
+    """
+    refused = BackendRejectedRequest.default_message
+    try:
+        read = await response.content.read(_LARGEST_ERROR)
+        body = msgspec.json.decode(read, type=_ErrorBody)
+    except (aiohttp.ClientError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return refused
+    text = body.error.message if isinstance(body.error, _ErrorObject) else body.error
+    text = text or body.message or ""
+    text = "".join(character if character.isprintable() else " " for character in text)
+    text = " ".join(text.split())
+    if not text or "://" in text or "Traceback" in text or 'File "' in text:
+        return refused
+    if len(text) > _LONGEST_REASON:
+        text = text[:_LONGEST_REASON].rstrip() + "…"
+    return f"{refused[:-1]}: {text.replace(deployment.model, 'the model')}"

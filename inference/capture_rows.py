@@ -1,0 +1,40 @@
+"""The table of diagnostic captures, and the record of who read one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+class DiagnosticCapture(models.Model):
+    """One request's content, encrypted (``inference.captures``); deleted after ``expires_at``."""
+
+    request_id = models.CharField(max_length=36, primary_key=True)
+    organization_id = models.UUIDField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    content = models.BinaryField()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.request_id
+
+
+class CaptureReading(models.Model):
+    """An operator read a capture. Outlives the capture: no foreign key to it."""
+
+    request_id = models.CharField(max_length=36, db_index=True)
+    organization_id = models.UUIDField()
+    operator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    read_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-read_at"]
+
+    def __str__(self) -> str:
+        return f"{self.operator} read {self.request_id}"

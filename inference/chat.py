@@ -1,0 +1,223 @@
+"""The story of one chat request: checked, admitted, asked, relayed, written down.
+
+``prepare`` is everything that can be refused without waiting, in the order of
+docs/api/inference.md ("Order of checks"); ``complete`` is the rest. Streamed and whole answers
+differ only in the sink.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from accounts.principal import Principal
+from inference import admission, captures, schema_subset
+from inference.answers import encode
+from inference.catalog import Catalog
+from inference.exchange import Client, Egress, Exchange
+from inference.metering import Identity, Meter
+from inference.reconciliation import Reconciler
+from inference.snapshot import PublishedModel, StampedPrice
+from inference.wire import ChatRequest, model_of, parse_body
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    ModelDoesNotSupportStructuredOutput,
+    ModelDoesNotSupportTools,
+    RequestTooLarge,
+)
+from svc_project.lib.ids import NIL_UUID
+from svc_project.lib.ratelimits import Limiter
+from usage.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A chat request that passed every check but limits and capacity.
+
+    ``arrived`` is on the ``perf_counter`` clock; ``created`` in seconds since the epoch.
+    """
+
+    request_id: str
+    arrived: float
+    created: int
+    principal: Principal
+    request: ChatRequest
+    model: PublishedModel
+    price: StampedPrice
+    body_bytes: int
+    captured: bool
+
+
+class Sink(Client, Protocol):
+    """Where an answer goes: one for streams, one for whole bodies."""
+
+    @property
+    def status(self) -> int | None:
+        """The status that was sent, or None while nothing was."""
+
+    def on_stop(self, exchange: Exchange) -> None:
+        """Stop ``exchange`` when the client leaves or the server stops."""
+
+    async def finish(self, last: bytes) -> None:
+        """Hand over the answer's last bytes."""
+
+    async def fail(self, error: ApiError) -> None:
+        """Tell the client: a status when nothing was sent yet, an in-band frame otherwise."""
+
+
+@dataclass(slots=True)
+class ChatService:
+    """What the story needs: the catalog, the limits, the way out, the ledger."""
+
+    catalog: Catalog
+    limiter: Limiter
+    egress: Egress
+    ledger: Ledger
+    reconciler: Reconciler
+
+    def prepare(
+        self, body: bytes, principal: Principal, request_id: str, arrived: float, captured: bool
+    ) -> Call:
+        """Check ``body`` against the wire format, the catalog and the model's capabilities.
+
+        Raises the ``ApiError`` of the first check that fails.
+        """
+        now = time.time()
+        fields = parse_body(body)
+        model = self.catalog.resolve(model_of(fields), now)
+        if len(body) > model.max_request_bytes:
+            raise RequestTooLarge(
+                f"The request body has {len(body)} bytes; '{model.id}' takes at most "
+                f"{model.max_request_bytes}. Send a smaller one."
+            )
+        request = ChatRequest.from_fields(fields)
+        _check_capabilities(request, model)
+        return Call(
+            request_id=request_id,
+            arrived=arrived,
+            created=int(now),
+            principal=principal,
+            request=request,
+            model=model,
+            price=model.price_at(now),
+            body_bytes=len(body),
+            captured=captured,
+        )
+
+    async def complete(self, call: Call, sink: Sink) -> None:
+        """Admit, ask a backend, relay, write the row; the answer's last bytes leave after it.
+
+        Raises ``RateLimitExceeded`` or ``ServerOverloaded`` when the request is not admitted (no
+        row is written then), or the failure of the exchange when nothing was sent yet.
+        """
+        reservation = await admission.reserve(
+            self.limiter,
+            call.model.id,
+            admission.charges_for(
+                call.principal,
+                call.model,
+                admission.estimate_prompt(call.body_bytes),
+                call.request.output_cap,
+            ),
+        )
+        meter = Meter(_identity(call), call.arrived)
+        try:
+            exchange = await self._admit(call, meter)
+        except ApiError:
+            reservation.cancel()
+            raise
+        if sink.gone:
+            exchange.stop(ClientDisconnected())
+        sink.on_stop(exchange)
+        failure = await exchange.run(sink, call.created)
+        if sink.gone and not (failure is None and meter.finish_delivered):
+            failure = ClientDisconnected()
+        reservation.settle(meter.reported_input + meter.generated_tokens)
+        await self._settle(call, meter, exchange, failure, sink)
+
+    async def _admit(self, call: Call, meter: Meter) -> Exchange:
+        lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
+        try:
+            self.ledger.admit(meter.admitted())
+        except ApiError:
+            lease.release()
+            raise
+        return Exchange(call.request, call.model, lease, meter, self.egress, captured=call.captured)
+
+    async def _settle(
+        self,
+        call: Call,
+        meter: Meter,
+        exchange: Exchange,
+        failure: ApiError | None,
+        sink: Sink,
+    ) -> None:
+        """Write the row, then let the end of the answer go."""
+        if not meter.reported and meter.pieces:
+            await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
+        receipt = meter.receipt(failure, _http_status(failure, sink))
+        try:
+            # Whatever happens to this request's task, the row is written.
+            await asyncio.shield(self.ledger.record(receipt))
+        except InternalError as error:
+            failure = failure or error
+        exchange.close(complete=failure is None)
+        if call.captured:
+            await captures.keep(
+                call.request_id,
+                call.principal.organization_id,
+                exchange.sent_body,
+                b"".join(exchange.received),
+            )
+        if failure is None:
+            self.reconciler.offer(meter, call.model.tokenizer, call.request)
+        if failure is not None:
+            await sink.fail(failure)
+        elif exchange.relay is not None:
+            await sink.finish(exchange.relay.tail())
+        elif exchange.completion is not None:
+            exchange.completion.usage = meter.client_usage()
+            await sink.finish(encode(exchange.completion))
+
+
+def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
+    if request.is_tool_request and not model.tool_calling:
+        raise ModelDoesNotSupportTools(
+            f"'{model.id}' does not support tool calling. Leave 'tools' out, or use a model whose "
+            "capabilities.tool_calling is true in GET /v1/models."
+        )
+    if (schema := request.json_schema) is not None:
+        if not model.structured_output:
+            raise ModelDoesNotSupportStructuredOutput(
+                f"'{model.id}' does not support a response_format of type 'json_schema'. Leave it "
+                "out, or use a model whose capabilities.structured_output is true in "
+                "GET /v1/models."
+            )
+        schema_subset.check(schema, request.schema_name)
+
+
+def _identity(call: Call) -> Identity:
+    return Identity(
+        request_id=call.request_id,
+        organization_id=call.principal.organization_id,
+        api_key_id=call.principal.api_key_id or str(NIL_UUID),
+        model_identifier=call.model.id,
+        model_id=call.model.model_id,
+        model_version_id=call.model.model_version_id,
+        streamed=bool(call.request.stream),
+        shape=call.request.shape,
+        input_price=call.price.input,
+        output_price=call.price.output,
+        currency=call.price.currency,
+    )
+
+
+def _http_status(failure: ApiError | None, sink: Sink) -> int:
+    """What the row says the client was sent: 499 for one that left, 200 for a begun stream."""
+    if isinstance(failure, ClientDisconnected):
+        return failure.status
+    return sink.status or (200 if failure is None else failure.status)

@@ -1,0 +1,243 @@
+"""One admitted request's exchange with a backend, from dispatch to the answer's last piece."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+
+from inference.answers import CompletionObject
+from inference.backends import (
+    BackendClient,
+    BackendPool,
+    Lease,
+    NothingRan,
+)
+from inference.metering import Meter
+from inference.relay import StreamRelay, relay_completion
+from inference.snapshot import PublishedModel
+from inference.wire import ChatRequest
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    BackendProtocolError,
+    BackendTimeout,
+    ClientDisconnected,
+    InternalError,
+    ServerShuttingDown,
+)
+from svc_project.lib.logs import log_unexpected
+from svc_project.lib.sse import EventReader, FrameTooLarge
+from usage.ledger import ledger
+
+log = logging.getLogger(__name__)
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+LARGEST_EVENT = 1024 * 1024
+PROGRESS_SECONDS = 1.0
+
+
+class Client(Protocol):
+    """Where the pieces of an answer go while they come."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has hung up."""
+
+    async def send(self, frames: bytes) -> None:
+        """Hand ``frames`` to the client's socket; nothing when it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """What an exchange needs of the outside: the slots and the HTTP client."""
+
+    pool: BackendPool
+    client: BackendClient
+    drain_seconds: float
+
+
+class Exchange:
+    """Asks one backend, or a second one where the first cannot have begun.
+
+    ``stop`` ends it early from outside: when the client has left, or the server stops.
+    """
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        model: PublishedModel,
+        lease: Lease,
+        meter: Meter,
+        egress: Egress,
+        *,
+        captured: bool,
+    ) -> None:
+        self._keeps_everything = captured or not request.stream
+        self._request = request
+        self._model = model
+        self._lease = lease
+        self._meter = meter
+        self._egress = egress
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._deadline = self._loop.time() + lease.deployment.backend.timeouts.total
+        self._stopped: ApiError | None = None
+        self._sending = False
+        self._response: aiohttp.ClientResponse | None = None
+        self.relay: StreamRelay | None = None
+        self.completion: CompletionObject | None = None
+        self.received: list[bytes] = []
+        """The answer's bytes; of a streamed one only when it is captured."""
+        self.sent_body = b""
+        """The body as it was sent to the backend."""
+
+    async def run(self, client: Client, created: int) -> ApiError | None:
+        """The whole exchange; returns how it failed, or None.
+
+        Never raises: whatever happens, the caller has a row to write.
+        """
+        try:
+            async with self._timeout:
+                self._response = await self._open()
+                if self._request.stream:
+                    await self._stream(self._response, client, created)
+                else:
+                    await self._whole(self._response, client, created)
+        except ApiError as error:
+            return self._stopped or error
+        except TimeoutError:
+            if self._stopped is None and self._sending:
+                # A client that stops reading holds a backend: it counts as gone.
+                return ClientDisconnected()
+            return self._stopped or BackendTimeout()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+        except Exception as error:
+            log_unexpected(log, self._meter.identity.request_id, error)
+            return InternalError()
+        finally:
+            self._lease.release()
+        return None
+
+    def close(self, *, complete: bool) -> None:
+        """Give the connection back, or close it when the answer was not read to its end."""
+        if self._response is not None:
+            if complete:
+                self._response.release()
+            else:
+                self._response.close()
+
+    def stop(self, reason: ApiError) -> None:
+        """End the exchange because of ``reason``.
+
+        When the client has left, a backend with running usage is aborted as soon as it has
+        reported once; another is read on for a while, so that its figures are real.
+        """
+        if self._stopped is not None or not self._expires:
+            return
+        self._stopped = reason
+        now = self._loop.time()
+        if isinstance(reason, ClientDisconnected) and not self._reports_while_running:
+            now += self._egress.drain_seconds
+        self._deadline = min(self._deadline, now)
+        self._timeout.reschedule(self._deadline)
+
+    @property
+    def _expires(self) -> bool:
+        return not self._timeout.expired() and self._timeout.when() is not None
+
+    @property
+    def _reports_while_running(self) -> bool:
+        continuous = bool(self._request.stream) and self._lease.deployment.backend.continuous_usage
+        return continuous and self._meter.reported
+
+    def _wait_at_most(self, seconds: float) -> None:
+        self._timeout.reschedule(min(self._loop.time() + seconds, self._deadline))
+
+    async def _open(self) -> aiohttp.ClientResponse:
+        failed = None
+        while True:
+            deployment = self._lease.deployment
+            self._wait_at_most(deployment.backend.timeouts.first_byte)
+            self.sent_body = self._request.backend_body(
+                deployment.model,
+                continuous_usage=deployment.backend.continuous_usage,
+                send_tools=self._model.tool_calling,
+                default_cap=None,
+            )
+            try:
+                return await self._egress.client.post(deployment, self.sent_body)
+            except NothingRan as nothing:
+                if failed is not None:
+                    raise nothing.error from None
+                failed = nothing
+                self._lease.release()
+                try:
+                    self._lease = await self._egress.pool.lease(
+                        self._model.deployments,
+                        self._meter.identity.organization_id,
+                        without=deployment,
+                    )
+                except ApiError:
+                    raise nothing.error from None
+
+    async def _stream(self, response: aiohttp.ClientResponse, client: Client, created: int) -> None:
+        reader = EventReader(LARGEST_EVENT)
+        relay = self.relay = StreamRelay(self._meter, created)
+        idle = self._lease.deployment.backend.timeouts.idle
+        while not relay.done:
+            self._wait_at_most(idle)
+            read = await self._read(response)
+            try:
+                events = reader.feed(read) if read else [last for last in [reader.rest()] if last]
+                frames = relay.take(events)
+            except FrameTooLarge:
+                raise BackendProtocolError("The model server sent too large an event.") from None
+            except ApiError:
+                await self._send(client, relay.unsent, relay)
+                raise
+            await self._send(client, frames, relay)
+            if not read:
+                break
+            if client.gone and self._stopped is not None and self._reports_while_running:
+                raise self._stopped
+        if not relay.finished:
+            raise BackendProtocolError("The model server ended its answer early.")
+
+    async def _send(self, client: Client, frames: bytes, relay: StreamRelay) -> None:
+        if frames and not client.gone:
+            self._sending = True
+            await client.send(frames)
+            self._sending = False
+            if not client.gone:
+                self._meter.delivered()
+                self._meter.finish_delivered = relay.finished
+        if (progress := self._meter.progress(PROGRESS_SECONDS)) is not None:
+            ledger.progress(progress)
+
+    async def _whole(self, response: aiohttp.ClientResponse, client: Client, created: int) -> None:
+        self._meter.began()
+        idle = self._lease.deployment.backend.timeouts.idle
+        size = 0
+        while True:
+            self._wait_at_most(idle)
+            read = await self._read(response)
+            if not read:
+                break
+            size += len(read)
+            if size > LARGEST_ANSWER:
+                raise BackendProtocolError("The model server's answer is too large.")
+        self.completion = relay_completion(b"".join(self.received), self._meter, created)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        read = await self._egress.client.read_some(response)
+        if self._keeps_everything:
+            self.received.append(read)
+        return read

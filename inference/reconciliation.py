@@ -1,0 +1,133 @@
+"""The independent count: what a real tokenizer finds in a sample of the requests.
+
+It is never a billing figure (inference contract, Token figures). Counting runs in one thread
+beside the event loop, after the row was written and without holding up an answer; the row's
+``svc_counted_*`` and ``reconciliation`` columns are then filled in, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from threading import BoundedSemaphore
+from typing import Any
+from zlib import crc32
+
+import msgspec
+from django.conf import settings
+from django.db import Error, close_old_connections
+
+from inference import admission, tokenizers
+from inference.metering import Meter
+from inference.wire import ChatRequest
+from usage.models import Reconciliation, UsageRow
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 100
+_DIVERGENCE_DECIMALS = Decimal("0.000001")
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """The gateway's own figures of one request."""
+
+    input: int
+    output: int
+
+
+def is_sampled(request_id: str, fraction: float) -> bool:
+    """Whether a request belongs to the sample; the same answer for the same id, always."""
+    return crc32(request_id.encode()) < fraction * 2**32
+
+
+def divergence(counted: Counted, reported_total: int) -> Decimal | None:
+    """(counted - reported) / reported over input and output; None when nothing was reported."""
+    if not reported_total:
+        return None
+    difference = Decimal(counted.input + counted.output - reported_total)
+    return (difference / Decimal(reported_total)).quantize(_DIVERGENCE_DECIMALS)
+
+
+class Reconciler:
+    """Counts in a thread of its own; when too much waits, a sampled request goes uncounted."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reconciliation")
+        self._room = BoundedSemaphore(_MOST_WAITING)
+
+    def offer(self, meter: Meter, tokenizer: str, request: ChatRequest) -> None:
+        """Count the request behind ``meter`` if it is in the sample; returns at once."""
+        if not is_sampled(meter.identity.request_id, settings.SVC_SAMPLED_FRACTION):
+            return
+        if not self._room.acquire(blocking=False):
+            return
+        self._thread.submit(
+            self._reconcile,
+            meter.identity.request_id,
+            tokenizer,
+            request,
+            meter.output_text,
+            meter.reported_input + meter.reported_output,
+        )
+
+    async def count_unreported(self, meter: Meter, tokenizer: str, request: ChatRequest) -> None:
+        """Give ``meter`` the gateway's own figures, for a backend that reported none."""
+        counted = await asyncio.get_running_loop().run_in_executor(
+            self._thread, count, tokenizer, request, meter.output_text
+        )
+        if counted is not None:
+            meter.counted_input, meter.counted_output = counted.input, counted.output
+        elif not meter.identity.streamed:
+            meter.counted_output = admission.estimate_prompt(len(meter.output_text.encode()))
+
+    def close(self) -> None:
+        """Finish what waits."""
+        self._thread.shutdown()
+
+    def _reconcile(
+        self, request_id: str, tokenizer: str, request: ChatRequest, output: str, reported: int
+    ) -> None:
+        try:
+            counted = count(tokenizer, request, output)
+            close_old_connections()
+            UsageRow.objects.filter(request_id=request_id, reconciliation=None).update(
+                **_columns(counted, reported)
+            )
+        except Error as error:
+            log.warning("%s: not reconciled: %s", request_id, type(error).__name__)
+        except Exception as error:
+            log.error("%s: not reconciled: unexpected %s", request_id, type(error).__name__)
+        finally:
+            self._room.release()
+
+
+def count(tokenizer: str, request: ChatRequest, output: str) -> Counted | None:
+    """The tokens of a prompt and its answer; None when the weights record names no tokenizer."""
+    if not tokenizer:
+        return None
+    try:
+        loaded = tokenizers.load(tokenizer)
+    except tokenizers.UnknownTokenizer as error:
+        log.warning("%s", error)
+        return None
+    tools: Sequence[Any] | None = msgspec.to_builtins(request.tools)
+    return Counted(
+        tokenizers.count_prompt(loaded, msgspec.to_builtins(request.messages), tools),
+        loaded.count(output),
+    )
+
+
+def _columns(counted: Counted | None, reported: int) -> dict[str, Any]:
+    if counted is None:
+        return {"reconciliation": Reconciliation.UNAVAILABLE}
+    off = divergence(counted, reported)
+    matched = off is not None and abs(off) <= Decimal(str(settings.SVC_RECONCILIATION_TOLERANCE))
+    return {
+        "svc_counted_input_tokens": counted.input,
+        "svc_counted_output_tokens": counted.output,
+        "reconciliation": Reconciliation.MATCHED if matched else Reconciliation.DIVERGED,
+        "reconciliation_divergence": None if off is None else str(off),
+    }

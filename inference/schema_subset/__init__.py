@@ -1,0 +1,97 @@
+"""The structured-output schema subset ``svc-json-schema-subset-v1``.
+
+``violations`` lists what is wrong with a schema, ``check`` raises it. What the contract leaves open
+is decided in docs/api/schema-subset.md. Contract: inference, "Structured-output schema subset".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from inference.schema_subset.tables import (
+    ANNOTATIONS,
+    MAX_DEPTH,
+    REFUSED,
+    STRUCTURAL,
+    SUBSET_ID,
+    TYPES,
+)
+from inference.schema_subset.walk import Code, Finding, findings
+from inference.schema_subset.wording import shown
+from svc_project.lib.errors import UnsupportedJsonSchema
+
+__all__ = [
+    "ANNOTATIONS",
+    "LISTED_CHARACTERS",
+    "LISTED_VIOLATIONS",
+    "MAX_DEPTH",
+    "REFUSED",
+    "STRUCTURAL",
+    "SUBSET_ID",
+    "TYPES",
+    "Code",
+    "Violation",
+    "check",
+    "violations",
+]
+
+LISTED_VIOLATIONS = 100
+LISTED_CHARACTERS = 65_536
+"""An error lists violations, and characters of their pointers, up to these bounds: a small
+document can break a rule very often, at very long pointers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule. ``pointer`` is an RFC 6901 pointer into the caller's schema."""
+
+    code: Code
+    pointer: str
+    message: str
+
+
+def violations(schema: Any) -> list[Violation]:
+    """Every violation in ``schema``, in document order; none means that it is in the subset."""
+    return [_violation(finding) for finding in findings(schema)]
+
+
+def check(schema: Any, name: str | None) -> None:
+    """Raise ``UnsupportedJsonSchema`` when ``schema`` is outside the subset.
+
+    ``name`` is the caller's name for the schema. The message names the first violation, and
+    ``extra["violations"]`` lists them, as many as the bounds above let.
+    """
+    found = findings(schema)
+    if not found:
+        return
+    listed = _listed(found)
+    first = listed[0]
+    title = f"response_format '{shown(name)}'" if name else "response_format"
+    place = f"at '{shown(first.pointer, 200)}'" if first.pointer else "at the root"
+    count = f" (1 of {len(found)} problems)" if len(found) > 1 else ""
+    raise UnsupportedJsonSchema(
+        f"Invalid schema for {title}: {place}, {first.message}{count}",
+        extra={
+            "violations": [
+                {"code": str(each.code), "pointer": each.pointer, "message": each.message}
+                for each in listed
+            ]
+        },
+    )
+
+
+def _violation(finding: Finding) -> Violation:
+    return Violation(finding.code, finding.path.pointer(), finding.message)
+
+
+def _listed(found: list[Finding]) -> list[Violation]:
+    listed = [_violation(found[0])]
+    room = LISTED_CHARACTERS - len(listed[0].pointer)
+    for finding in found[1:LISTED_VIOLATIONS]:
+        violation = _violation(finding)
+        room -= len(violation.pointer)
+        if room < 0:
+            break
+        listed.append(violation)
+    return listed

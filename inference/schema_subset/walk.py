@@ -1,0 +1,224 @@
+"""The walk over a schema document: every broken rule, in document order.
+
+References are resolved by name and never followed, and pointers are written out only when they
+are reported, so a document of any shape costs time in proportion to its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from inference.schema_subset import wording
+from inference.schema_subset.refs import def_name, endless_defs
+from inference.schema_subset.tables import ANNOTATIONS, MAX_DEPTH, STRUCTURAL, TYPES
+
+_ANNOTATIONS = frozenset(ANNOTATIONS)
+_STRUCTURAL = frozenset(STRUCTURAL)
+_TYPES = frozenset(TYPES)
+_KINDS = frozenset({"type", "anyOf", "$ref", "enum", "const"})
+"""A schema needs one of these to say anything about a value."""
+
+
+class Code(StrEnum):
+    ROOT_NOT_OBJECT = "root_not_object"
+    UNSUPPORTED_KEYWORD = "unsupported_keyword"
+    OPTIONAL_PROPERTY = "optional_property"
+    ADDITIONAL_PROPERTIES = "additional_properties"
+    DEPTH_LIMIT = "depth_limit"
+    UNSUPPORTED_TYPE = "unsupported_type"
+    UNRESOLVABLE_REF = "unresolvable_ref"
+    MALFORMED_SCHEMA = "malformed_schema"
+
+
+class Path(NamedTuple):
+    """A place in the document, written out only when it is reported: a pointer for each node
+    would cost the depth times the length of its names."""
+
+    parent: Path | None
+    token: str
+
+    def pointer(self) -> str:
+        tokens: list[str] = []
+        path: Path | None = self
+        while path is not None and path.parent is not None:
+            tokens.append("/" + path.token.replace("~", "~0").replace("/", "~1"))
+            path = path.parent
+        return "".join(reversed(tokens))
+
+    def to(self, token: str | int) -> Path:
+        return Path(self, str(token))
+
+
+class Finding(NamedTuple):
+    code: Code
+    path: Path
+    message: str
+
+
+class _Node(NamedTuple):
+    """A schema still to be checked; ``depth`` counts the objects and arrays around it."""
+
+    schema: Any
+    path: Path
+    depth: int
+
+
+_Step = Iterator[Finding | _Node]
+
+
+class _Definitions(NamedTuple):
+    names: frozenset[str]
+    endless: frozenset[str]
+
+
+def findings(schema: Any) -> list[Finding]:
+    """Walks the document depth first with a stack of its own: nesting cannot exhaust Python's."""
+    defs = schema.get("$defs") if isinstance(schema, dict) else None
+    defs = defs if isinstance(defs, dict) else {}
+    known = _Definitions(frozenset(defs), endless_defs(defs))
+    root = Path(None, "")
+    found: list[Finding] = []
+    if not (isinstance(schema, dict) and schema.get("type") == "object" and "$ref" not in schema):
+        found.append(Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT))
+    stack = [_node(_Node(schema, root, 0), known)]
+    while stack:
+        for step in stack[-1]:
+            if isinstance(step, _Node):
+                stack.append(_node(step, known))
+                break
+            found.append(step)
+        else:
+            stack.pop()
+    return found
+
+
+def _node(node: _Node, known: _Definitions) -> _Step:
+    schema, path, depth = node
+    if not isinstance(schema, dict):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NOT_A_SCHEMA)
+        return
+    types = _types(schema)
+    if "object" in types or "array" in types:
+        depth += 1
+        if depth == MAX_DEPTH + 1:
+            yield Finding(Code.DEPTH_LIMIT, path, wording.TOO_DEEP)
+    yield from _missing(schema, path, types)
+    for keyword, value in schema.items():
+        yield from _keyword(keyword, _Node(value, path.to(keyword), depth), schema, known)
+
+
+def _missing(schema: dict[str, Any], path: Path, types: frozenset[str]) -> _Step:
+    """What a node must have and has not."""
+    if not _KINDS & schema.keys():
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
+    if ("object" in types or "properties" in schema) and "additionalProperties" not in schema:
+        yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
+    if "array" in types and "items" not in schema:
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_ITEMS)
+
+
+def _keyword(keyword: str, node: _Node, schema: dict[str, Any], known: _Definitions) -> _Step:
+    value, path, depth = node
+    if keyword in _ANNOTATIONS:
+        return
+    if keyword not in _STRUCTURAL:
+        yield Finding(Code.UNSUPPORTED_KEYWORD, path, wording.keyword(keyword))
+        return
+    if "$ref" in schema and keyword not in ("$ref", "$defs"):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.beside_ref(keyword))
+    match keyword:
+        case "type":
+            yield from _type(value, path)
+        case "properties":
+            yield from _properties(node, schema.get("required"))
+        case "required":
+            yield from _required(value, path, schema.get("properties"))
+        case "additionalProperties" if value is not False:
+            yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
+        case "items":
+            if isinstance(value, dict):
+                yield node
+            else:
+                yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ITEMS)
+        case "enum" if not isinstance(value, list) or not value:
+            yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ENUM)
+        case "anyOf":
+            yield from _any_of(node)
+        case "$defs":
+            yield from _defs(value, path)
+        case "$ref":
+            yield from _ref(value, path, known)
+
+
+def _type(value: Any, path: Path) -> _Step:
+    entries = value if isinstance(value, list) else [value]
+    if not entries or not all(isinstance(entry, str) for entry in entries):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_TYPE)
+        return
+    for index, entry in enumerate(entries):
+        if entry not in _TYPES:
+            place = path.to(index) if isinstance(value, list) else path
+            yield Finding(Code.UNSUPPORTED_TYPE, place, wording.unsupported_type(entry))
+
+
+def _properties(node: _Node, required: Any) -> _Step:
+    value, path, depth = node
+    if not isinstance(value, dict):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("properties"))
+        return
+    names = _strings(required)
+    for name, child in value.items():
+        if name not in names:
+            yield Finding(Code.OPTIONAL_PROPERTY, path.to(name), wording.optional(name))
+        yield _Node(child, path.to(name), depth)
+
+
+def _required(value: Any, path: Path, properties: Any) -> _Step:
+    if not isinstance(value, list):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_REQUIRED)
+        return
+    names = properties if isinstance(properties, dict) else {}
+    for index, name in enumerate(value):
+        if not isinstance(name, str):
+            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), wording.BAD_REQUIRED)
+        elif name not in names:
+            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), wording.not_a_property(name))
+
+
+def _any_of(node: _Node) -> _Step:
+    if not isinstance(node.schema, list) or not node.schema:
+        yield Finding(Code.MALFORMED_SCHEMA, node.path, wording.BAD_ANY_OF)
+        return
+    for index, branch in enumerate(node.schema):
+        yield _Node(branch, node.path.to(index), node.depth)
+
+
+def _defs(value: Any, path: Path) -> _Step:
+    """A definition stands beside the root, so its levels are counted from itself."""
+    if not isinstance(value, dict):
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("$defs"))
+        return
+    for name, definition in value.items():
+        yield _Node(definition, path.to(name), 0)
+
+
+def _ref(value: Any, path: Path, known: _Definitions) -> _Step:
+    name = def_name(value)
+    if name is None:
+        yield Finding(Code.UNRESOLVABLE_REF, path, wording.FOREIGN_REF)
+    elif name not in known.names:
+        yield Finding(Code.UNRESOLVABLE_REF, path, wording.no_such_def(name))
+    elif name in known.endless:
+        yield Finding(Code.UNRESOLVABLE_REF, path, wording.ENDLESS_REF)
+
+
+def _types(schema: dict[str, Any]) -> frozenset[str]:
+    value = schema.get("type")
+    return frozenset((value,)) if isinstance(value, str) else _strings(value)
+
+
+def _strings(value: Any) -> frozenset[str]:
+    entries = value if isinstance(value, list) else ()
+    return frozenset(entry for entry in entries if isinstance(entry, str))

@@ -1,0 +1,27 @@
+"""The chat service of this process, put together from the settings."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.conf import settings
+
+from inference.backends import BackendClient, BackendPool
+from inference.catalog import catalog
+from inference.chat import ChatService
+from inference.exchange import Egress
+from inference.reconciliation import Reconciler
+from svc_project.lib.ratelimits import MemoryLimiter
+from usage.ledger import ledger
+
+
+@cache
+def service() -> ChatService:
+    """The one chat service; belongs to the event loop that first uses it."""
+    return ChatService(
+        catalog=catalog,
+        limiter=MemoryLimiter(),
+        egress=Egress(BackendPool(), BackendClient(), settings.SVC_DISCONNECT_DRAIN_SECONDS),
+        ledger=ledger,
+        reconciler=Reconciler(),
+    )

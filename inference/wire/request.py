@@ -1,0 +1,224 @@
+"""``ChatRequest``: the field table of ``POST /v1/chat/completions``.
+
+The structs are an allow-list: what they do not name is dropped on the way in, so it can not reach
+a backend. Two kinds of document are carried whole, as sent: ``tools[].function.parameters`` and
+``response_format.json_schema.schema``.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from inference.wire import wording
+from inference.wire.messages import Message, settle_messages
+from svc_project.lib.errors import UnsupportedParameter
+
+Shape = Literal["chat", "tools", "json_object", "json_schema"]
+"""The ``shape`` column of a usage row."""
+
+_INT64_MAX = 2**63 - 1
+Positive = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
+Int64 = Annotated[int, Meta(ge=-_INT64_MAX - 1, le=_INT64_MAX)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+TokenId = Annotated[str, Meta(pattern=r"^[0-9]+\Z")]
+FunctionName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z")]
+
+
+class StreamOptions(Struct):
+    include_usage: bool | None = None
+
+
+class RunningUsage(StreamOptions):
+    """Asks a backend that can for usage on every chunk (``continuous_usage_stats``, vLLM)."""
+
+    continuous_usage_stats: bool = True
+
+
+class FunctionDefinition(Struct, omit_defaults=True):
+    name: FunctionName
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Tool(Struct):
+    type: Literal["function"]
+    function: FunctionDefinition
+
+
+class NamedFunction(Struct):
+    name: str
+
+
+class FunctionChoice(Struct):
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class TextFormat(Struct, tag_field="type", tag="text"):
+    pass
+
+
+class JsonObjectFormat(Struct, tag_field="type", tag="json_object"):
+    pass
+
+
+class NamedSchema(Struct, omit_defaults=True):
+    name: Annotated[str, Meta(min_length=1)]
+    schema: dict[str, Any]
+    strict: bool | None = None
+
+
+class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema"):
+    json_schema: NamedSchema
+
+
+class ChatRequest(Struct, omit_defaults=True):
+    """One validated request. None means absent: an explicit null of an optional field is dropped.
+
+    Contract: inference, "POST /v1/chat/completions", field table.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    messages: Annotated[list[Message], Meta(min_length=1)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_completion_tokens: Positive | None = None
+    max_tokens: Positive | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
+    seed: Int64 | None = None
+    logit_bias: dict[TokenId, float] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    tools: list[Tool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | FunctionChoice | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: TextFormat | JsonObjectFormat | JsonSchemaFormat | None = None
+    n: Annotated[int, Meta(ge=1)] | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    metadata: dict[str, str] | None = None
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> ChatRequest:
+        """The request that ``fields`` describe, its fields settled among one another.
+
+        Raises ``InvalidField`` with the path of the first field that is wrong, and, when nothing
+        else is, ``UnsupportedParameter`` for ``n`` above 1.
+        """
+        try:
+            request = msgspec.convert(fields, cls, strict=True)
+        except msgspec.ValidationError as error:
+            raise wording.translated(str(error)) from None
+        request._settle()
+        return request
+
+    @property
+    def output_cap(self) -> int | None:
+        """The most tokens that the caller wants generated, or None."""
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def is_tool_request(self) -> bool:
+        """Whether tools are attached that the model may call.
+
+        Contract: with ``tool_choice: 'none'`` a request is not a tool-calling one.
+        """
+        return self.tools is not None and self.tool_choice != "none"
+
+    @property
+    def shape(self) -> Shape:
+        """Tools win over the response format."""
+        if self.is_tool_request:
+            return "tools"
+        if type(self.response_format) is JsonSchemaFormat:
+            return "json_schema"
+        return "json_object" if type(self.response_format) is JsonObjectFormat else "chat"
+
+    @property
+    def json_schema(self) -> dict[str, Any] | None:
+        """The schema document to check against the subset, whatever the shape."""
+        answer = self.response_format
+        return answer.json_schema.schema if type(answer) is JsonSchemaFormat else None
+
+    @property
+    def schema_name(self) -> str | None:
+        """The caller's name for ``json_schema``."""
+        answer = self.response_format
+        return answer.json_schema.name if type(answer) is JsonSchemaFormat else None
+
+    def backend_body(
+        self,
+        model: str,
+        *,
+        continuous_usage: bool,
+        send_tools: bool = True,
+        default_cap: int | None,
+    ) -> bytes:
+        """The JSON body for a backend that knows the model as ``model``.
+
+        A stream always asks for usage, and for running usage where the backend declares it
+        (``continuous_usage``). The cap goes under the name that the caller used; ``default_cap``
+        tokens go as ``max_tokens``, the name that older servers know too, when there was none.
+        Without ``send_tools`` the three tool fields stay behind.
+        """
+        body = copy(self)
+        body.model = model
+        if self.stream:
+            body.stream_options = _RUNNING_USAGE if continuous_usage else _USAGE
+        if self.output_cap is None:
+            body.max_tokens = default_cap
+        if not send_tools:
+            body.tools = body.tool_choice = body.parallel_tool_calls = None
+        return _encode(body)
+
+    def __repr__(self) -> str:
+        """Says nothing of what the caller sent, so that no log can hold it."""
+        return f"<ChatRequest {self.shape}>"
+
+    def _settle(self) -> None:
+        """The rules that concern more than one field, ``n`` last."""
+        settle_messages(self.messages)
+        if self.tools or self.tool_choice is not None or self.parallel_tool_calls is not None:
+            self._settle_tools()
+        self.tools = self.tools or None
+        self.stop = None if self.stop == [] else self.stop
+        if self.top_logprobs is not None and not self.logprobs:
+            raise wording.refused(
+                "top_logprobs", "needs 'logprobs' to be true. Set it, or leave it out."
+            )
+        if self.max_completion_tokens is not None:
+            self.max_tokens = None
+        if not self.stream:
+            self.stream_options = None
+        if self.n is not None and self.n > 1:
+            raise UnsupportedParameter(
+                "'n' must be 1. For more choices send the request more than once.", param="n"
+            )
+
+    def _settle_tools(self) -> None:
+        choice = self.tool_choice
+        if not self.tools:
+            if choice not in (None, "auto", "none"):
+                raise wording.refused("tool_choice", "needs 'tools'. Send them, or leave it out.")
+            self.tool_choice = self.parallel_tool_calls = None
+        elif type(choice) is FunctionChoice:
+            name = choice.function.name
+            if all(tool.function.name != name for tool in self.tools):
+                raise wording.wrong("tool_choice.function.name")
+
+
+_encode = msgspec.json.Encoder().encode
+_USAGE = StreamOptions(include_usage=True)
+_RUNNING_USAGE = RunningUsage(include_usage=True)

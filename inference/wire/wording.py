@@ -1,0 +1,147 @@
+"""What a caller reads when a field failed validation.
+
+msgspec's own sentences name Python types and can repeat values, so none of them leaves: only the
+path, the fact that a member is missing and the JSON type that was sent are read from them. The
+rest comes from ``EXPECTED``, one line per modelled field.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+
+from svc_project.lib.errors import InvalidField
+
+_TEXT = "a string"
+_TRUTH = "true or false"
+_POSITIVE = "a positive integer"
+_PENALTY = "a number between -2 and 2"
+_FUNCTION_NAME = "1 to 64 of the characters A-Z, a-z, 0-9, '_', '-' and '.'"
+
+EXPECTED = MappingProxyType(
+    {
+        "model": "a non-empty string: an identifier from GET /v1/models",
+        "messages": "an array of at least one message",
+        "messages[]": "an object with a 'role'",
+        "messages[].role": "'system', 'developer', 'user', 'assistant' or 'tool'",
+        "messages[].content": "a string or an array of content parts",
+        "messages[].content[]": 'a content part, such as {"type": "text", "text": "..."}',
+        "messages[].content[].type": "a string such as 'text'",
+        "messages[].content[].text": _TEXT,
+        "messages[].name": _TEXT,
+        "messages[].refusal": _TEXT,
+        "messages[].reasoning_content": _TEXT,
+        "messages[].tool_calls": "an array of tool calls",
+        "messages[].tool_calls[]": "an object with 'id', 'type' and 'function'",
+        "messages[].tool_calls[].id": _TEXT,
+        "messages[].tool_calls[].type": "'function'",
+        "messages[].tool_calls[].function": "an object with 'name' and 'arguments'",
+        "messages[].tool_calls[].function.name": _TEXT,
+        "messages[].tool_calls[].function.arguments": "a string that holds JSON, not the object itself",
+        "messages[].tool_call_id": "a string: the 'id' of the tool call that is answered",
+        "stream": _TRUTH,
+        "stream_options": 'an object such as {"include_usage": true}',
+        "stream_options.include_usage": _TRUTH,
+        "max_completion_tokens": _POSITIVE,
+        "max_tokens": _POSITIVE,
+        "temperature": "a number between 0 and 2",
+        "top_p": "a number between 0 and 1",
+        "frequency_penalty": _PENALTY,
+        "presence_penalty": _PENALTY,
+        "stop": "a string or an array of up to 4 strings",
+        "stop[]": _TEXT,
+        "seed": "an integer of at most 64 bits",
+        "logit_bias": "an object of token ids (digits in a string) to numbers",
+        "logprobs": _TRUTH,
+        "top_logprobs": "an integer between 0 and 20",
+        "tools": "an array of function tools",
+        "tools[]": "an object with 'type' and 'function'",
+        "tools[].type": "'function'",
+        "tools[].function": "an object with a 'name'",
+        "tools[].function.name": _FUNCTION_NAME,
+        "tools[].function.description": _TEXT,
+        "tools[].function.parameters": "an object: the JSON Schema of the arguments",
+        "tools[].function.strict": _TRUTH,
+        "tool_choice": "'auto', 'none', 'required' or an object that names a function",
+        "tool_choice.type": "'function'",
+        "tool_choice.function": "an object with a 'name'",
+        "tool_choice.function.name": "the name of one of the 'tools'",
+        "parallel_tool_calls": _TRUTH,
+        "response_format": 'an object such as {"type": "json_object"}',
+        "response_format.type": "'text', 'json_object' or 'json_schema'",
+        "response_format.json_schema": "an object with 'name' and 'schema'",
+        "response_format.json_schema.name": "a non-empty string",
+        "response_format.json_schema.schema": "an object: the JSON Schema of the answer",
+        "response_format.json_schema.strict": _TRUTH,
+        "n": "1: one choice is made per request",
+        "user": _TEXT,
+        "safety_identifier": _TEXT,
+        "prompt_cache_key": _TEXT,
+        "service_tier": _TEXT,
+        "store": _TRUTH,
+        "metadata": "an object whose values are all strings",
+    }
+)
+"""Path of a field (``[]`` for any index) to what it must be, in plain words."""
+
+_REQUIRED = frozenset({"model", "messages"})
+_JSON_TYPES = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number with a fraction",
+    "bool": "true or false",
+    "null": "null",
+    "NoneType": "null",
+    "array": "an array",
+    "list": "an array",
+    "object": "an object",
+    "dict": "an object",
+}
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
+_GOT = re.compile(r"Expected `.*?`, got `(\w+)`")
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def missing(path: str) -> InvalidField:
+    """The member at ``path`` was not sent."""
+    return InvalidField(f"'{path}' is required. It must be {_expected(path)}.", param=path)
+
+
+def wrong(path: str, got: str | None = None) -> InvalidField:
+    """The value at ``path`` is not what it must be.
+
+    ``got``: the type that was sent, under Python's or msgspec's name; leave it out when the type
+    is right and the value is not.
+    """
+    sent = f" {_JSON_TYPES[got].capitalize()} was sent." if got in _JSON_TYPES else ""
+    mend = " Correct it." if _is_required(path) else " Correct it or leave it out."
+    return InvalidField(f"'{path}' must be {_expected(path)}.{sent}{mend}", param=path)
+
+
+def refused(path: str, why: str) -> InvalidField:
+    """``why`` completes a sentence that begins with the field's name and says what to do."""
+    return InvalidField(f"'{path}' {why}", param=path)
+
+
+def translated(said: str) -> InvalidField:
+    """What a ``msgspec.ValidationError`` says, as an error in our words.
+
+    The path is the last one in the sentence: a refused value can hold anything before it.
+    """
+    _, _, after = said.rpartition("`$")
+    path = after.removesuffix("`").partition("[...]")[0].removeprefix(".")
+    absent = _MISSING.match(said)
+    if absent:
+        return missing(f"{path}.{absent[1]}" if path else absent[1])
+    got = _GOT.match(said)
+    # The type of one key or value inside an object is not the type of the object.
+    return wrong(path, got[1] if got and not after.endswith("[...]`") else None)
+
+
+def _expected(path: str) -> str:
+    return EXPECTED[_INDEX.sub("[]", path)]
+
+
+def _is_required(path: str) -> bool:
+    """Whether leaving the field out would not mend it: true inside messages, tools and the like."""
+    return path in _REQUIRED or "[" in path or "." in path

@@ -1,0 +1,48 @@
+"""Stopping without losing anything: what runs, and whether new work is still taken."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Running(Protocol):
+    """A request that is being answered."""
+
+    def server_stopping(self) -> None:
+        """End soon: the time given to running requests is over."""
+
+
+class Drain:
+    """The running requests of one process.
+
+    After ``begin`` new requests are refused with ``server_shutting_down``; after ``abort`` those
+    that still run end with the same code, and write their rows.
+    """
+
+    def __init__(self) -> None:
+        self.draining = False
+        self._running: set[Running] = set()
+
+    def enter(self, request: Running) -> None:
+        self._running.add(request)
+
+    def leave(self, request: Running) -> None:
+        self._running.discard(request)
+
+    @property
+    def running(self) -> int:
+        """How many requests are being answered."""
+        return len(self._running)
+
+    def begin(self) -> None:
+        """Take no new work from now on."""
+        self.draining = True
+
+    def abort(self) -> None:
+        """Tell what still runs to end."""
+        self.draining = True
+        for request in tuple(self._running):
+            request.server_stopping()
+
+
+drain = Drain()

@@ -1,0 +1,175 @@
+"""The base of the consumers that answer over HTTP while they wait on a model server.
+
+A Channels consumer without what its base does per message (a channel on the channel layer, a
+check of every database connection), and with what it lacks: a body bounded while it is read, and
+a client's hang-up noticed while the answer is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, ClassVar
+
+from channels.consumer import AsyncConsumer
+
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    InternalError,
+    InvalidField,
+    RequestTooLarge,
+    error_body,
+)
+from svc_project.lib.ids import request_id
+from svc_project.lib.logs import log_unexpected
+
+log = logging.getLogger(__name__)
+
+Header = tuple[bytes, bytes]
+JSON_TYPE: Header = (b"content-type", b"application/json")
+
+
+class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no types
+    """One HTTP exchange. Subclasses implement ``answer``.
+
+    ``answer`` runs to its end even when the client leaves: ``client_left`` is then called once and
+    ``gone`` is true; sending goes on to do nothing. An ``ApiError`` raised before ``start`` becomes
+    a status; the surface's shape of it is ``render_error``.
+    """
+
+    channel_layer_alias = None
+    body_seconds: ClassVar[float] = 30.0
+
+    scope: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.request_id = request_id()
+        self.arrived = time.perf_counter()
+        self.gone = False
+        self.started = False
+        self._receive: Callable[[], Awaitable[dict[str, Any]]]
+        self._send: Callable[[dict[str, Any]], Awaitable[None]]
+
+    async def __call__(
+        self,
+        scope: dict[str, Any],
+        receive: Callable[[], Awaitable[dict[str, Any]]],
+        send: Callable[[dict[str, Any]], Awaitable[None]],
+    ) -> None:
+        self.scope, self._receive, self._send = scope, receive, send
+        drain.enter(self)
+        try:
+            await self.answer()
+        except ApiError as error:
+            await self._fail(error)
+        except Exception as error:
+            log_unexpected(log, self.request_id, error)
+            await self._fail(InternalError())
+        finally:
+            drain.leave(self)
+
+    async def answer(self) -> None:
+        """Make the whole answer. Raises ``ApiError``."""
+        raise NotImplementedError
+
+    def client_left(self) -> None:
+        """Called once when the client has hung up while the answer was made."""
+
+    def server_stopping(self) -> None:
+        """Called once when the server stops and the answer is not complete yet."""
+
+    def render_error(self, error: ApiError) -> bytes:
+        return error_body(error)
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first request header called ``name`` (lower case), or None."""
+        for header, value in self.scope["headers"]:
+            if header == name:
+                return value  # type: ignore[no-any-return]  # ASGI: headers are pairs of bytes
+        return None
+
+    async def read_body(self, largest: int) -> bytes:
+        """The request's body, read no further than ``largest`` bytes.
+
+        Raises ``RequestTooLarge`` as soon as more has come or is announced, ``InvalidField`` when
+        it does not arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
+        """
+        announced = self.header(b"content-length")
+        if announced is not None and announced.isdigit() and int(announced) > largest:
+            raise _too_large(largest)
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                message = await self._receive()
+                body: bytes = message.get("body", b"")
+                if message.get("more_body"):
+                    parts = [body]
+                    size = len(body)
+                    while message.get("more_body") and size <= largest:
+                        message = await self._receive()
+                        parts.append(message.get("body", b""))
+                        size += len(parts[-1])
+                    body = b"".join(parts)
+        except TimeoutError:
+            raise InvalidField("The request body did not arrive in time. Send it again.") from None
+        if message["type"] == "http.disconnect":
+            self.gone = True
+        if len(body) > largest:
+            raise _too_large(largest)
+        return body
+
+    def watch_client(self) -> asyncio.Task[None]:
+        """Notice a hang-up from now on; cancel the returned task when the answer is complete.
+
+        Sending to a client that has gone raises nothing on any ASGI server, so this is the only
+        way to know. The body must have been read.
+        """
+        return asyncio.create_task(self._wait_for_disconnect())
+
+    async def _wait_for_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self.gone:
+            self.gone = True
+            self.client_left()
+
+    async def start(self, status: int, headers: Iterable[Header]) -> None:
+        """Send the status line and headers, ``x-request-id`` among them."""
+        self.started = True
+        if self.gone:
+            return
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"x-request-id", self.request_id.encode()), *headers],
+            }
+        )
+
+    async def send_body(self, body: bytes, *, more: bool) -> None:
+        """Send a part of the body; waits while the client reads slowly."""
+        if not self.gone:
+            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def respond(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
+        """Send a whole JSON response."""
+        await self.start(
+            status, [JSON_TYPE, (b"content-length", str(len(body)).encode()), *headers]
+        )
+        await self.send_body(body, more=False)
+
+    async def _fail(self, error: ApiError) -> None:
+        if self.started:
+            # Nothing sensible can follow; ending without the last chunk tells the client.
+            return
+        headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
+        await self.respond(error.status, self.render_error(error), headers)
+
+
+def _too_large(largest: int) -> RequestTooLarge:
+    return RequestTooLarge(
+        f"The request body is larger than {largest} bytes, the most that is accepted here. "
+        "Send a smaller one."
+    )

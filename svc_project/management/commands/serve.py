@@ -1,0 +1,62 @@
+"""``manage.py serve``: the production server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from svc_project import server
+from svc_project.workers import Supervisor
+
+
+class Command(BaseCommand):
+    help = "Serve both surfaces with uvicorn until SIGTERM, which drains."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address of both surfaces")
+        parser.add_argument("--port", type=int, default=8000, help="port of the inference surface")
+        parser.add_argument(
+            "--speech-port",
+            type=int,
+            default=settings.SVC_SPEECH_PORT,
+            help="port of the speech surface",
+        )
+        parser.add_argument("--workers", type=int, default=1, help="worker processes")
+        parser.add_argument("--sockets", help="descriptors to serve on (used by the parent)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["sockets"]:
+            descriptors = [int(number) for number in options["sockets"].split(",")]
+            server.run([socket.socket(fileno=descriptor) for descriptor in descriptors])
+            return
+        workers = options["workers"]
+        if workers < 1:
+            raise CommandError("--workers must be at least 1.")
+        if workers > 1 and not settings.REDIS_URL:
+            raise CommandError(
+                "--workers above 1 needs REDIS_URL: without it each worker would grant the whole "
+                "of every rate limit. Set REDIS_URL, or serve with one worker."
+            )
+        # The workers read it from the environment, this process from the settings.
+        os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
+        settings.SVC_SPEECH_PORT = options["speech_port"]
+        sockets = [self._listen(options["host"], options[name]) for name in ("port", "speech_port")]
+        self.stdout.write(
+            f"inference on http://{options['host']}:{options['port']}, "
+            f"speech on http://{options['host']}:{options['speech_port']}, {workers} worker(s)"
+        )
+        self.stdout.flush()
+        if workers == 1:
+            server.run(sockets)
+        else:
+            Supervisor(workers, sockets).run()
+
+    def _listen(self, host: str, port: int) -> socket.socket:
+        try:
+            return server.listen(host, port)
+        except OSError as error:
+            raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None

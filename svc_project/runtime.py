@@ -1,0 +1,78 @@
+"""What a serving process runs besides requests, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from asgiref.sync import sync_to_async
+from django.db import Error
+
+from accounts.changes import watcher
+from accounts.keyring import keyring
+from inference import captures
+from inference.catalog import catalog
+from inference.service import service
+from svc_project.surfaces import Receive, Send
+from usage.ledger import ledger
+
+log = logging.getLogger(__name__)
+
+PRUNE_SECONDS = 600.0
+
+
+class Runtime:
+    """Starts with the server's lifespan, or with the first request where there is none."""
+
+    def __init__(self) -> None:
+        self._started: asyncio.Task[None] | None = None
+        self._pruning: asyncio.Task[None] | None = None
+
+    async def ensure_started(self) -> None:
+        """Return when everything runs; costs nothing from the second call on."""
+        if self._started is None:
+            self._started = asyncio.create_task(self._start())
+        if not self._started.done():
+            await asyncio.shield(self._started)
+
+    async def stop(self) -> None:
+        """Stop in the reverse order; what is in flight is written first."""
+        if self._pruning is not None:
+            self._pruning.cancel()
+        await ledger.stop()
+        chat = service()
+        await chat.egress.client.close()
+        await chat.limiter.close()
+        await asyncio.to_thread(chat.reconciler.close)
+        await asyncio.to_thread(watcher.stop)
+        await asyncio.to_thread(keyring.close)
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        """The ASGI lifespan protocol."""
+        await receive()
+        await self.ensure_started()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _start(self) -> None:
+        await ledger.start()
+        try:
+            await sync_to_async(catalog.load, thread_sensitive=False)()
+        except Error as error:
+            # Serving begins all the same: the watcher loads it when the database answers.
+            log.error("the catalog cannot be read: %s", type(error).__name__)
+        watcher.start()
+        self._pruning = asyncio.create_task(self._prune_forever())
+
+    async def _prune_forever(self) -> None:
+        while True:
+            try:
+                await sync_to_async(captures.prune, thread_sensitive=False)()
+            except Error as error:
+                log.warning("captures were not pruned: %s", type(error).__name__)
+            await asyncio.sleep(PRUNE_SECONDS)
+
+
+runtime = Runtime()

@@ -1,0 +1,90 @@
+"""Which of the two surfaces a request belongs to, decided once, at the door.
+
+A request is for the speech surface when its Host is in ``SPEECH_HOSTS`` or when it arrived at the
+speech port; everything else is the inference surface. The same path (``GET /v1/models``) means
+two things on the two addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
+from django.http.request import split_domain_port, validate_host
+
+from svc_project.lib.errors import BadRequest, error_body
+from svc_project.lib.http import JSON_TYPE
+from svc_project.lib.ids import request_id
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+
+
+class Surface(StrEnum):
+    INFERENCE = "inference"
+    SPEECH = "speech"
+
+
+def surface_of(scope: Mapping[str, Any]) -> Surface:
+    """The surface that an ASGI scope is for."""
+    server = scope.get("server")
+    if server is not None and server[1] == settings.SVC_SPEECH_PORT:
+        return Surface.SPEECH
+    if settings.SPEECH_HOSTS and _host(scope) in settings.SPEECH_HOSTS:
+        return Surface.SPEECH
+    return Surface.INFERENCE
+
+
+class SurfaceRouter:
+    """Sends a request to the consumer of its path, or to Django with ``scope["surface"]`` set.
+
+    ``consumers``: for each surface, exact paths and who answers them.
+    """
+
+    def __init__(
+        self, consumers: Mapping[Surface, Mapping[str, Application]], django: ASGIHandler
+    ) -> None:
+        self._consumers = consumers
+        self._django = django
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        surface = surface_of(scope)
+        consumer = self._consumers[surface].get(scope["path"])
+        if consumer is None:
+            await self._django({**scope, "surface": surface}, receive, send)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+        elif _is_allowed(_host(scope)):
+            await consumer(scope, receive, send)
+        else:
+            await _refuse_host(send)
+
+
+def _host(scope: Mapping[str, Any]) -> str:
+    for name, value in scope["headers"]:
+        if name == b"host":
+            return _domain(value)
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _domain(host: bytes) -> str:
+    return split_domain_port(host.decode("latin-1"))[0]
+
+
+@lru_cache(maxsize=1024)
+def _is_allowed(domain: str) -> bool:
+    """Django's own rule, so that consumers and views refuse the same hosts."""
+    if not settings.ALLOWED_HOSTS and settings.DEBUG:
+        return validate_host(domain, [".localhost", "127.0.0.1", "[::1]"])
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+async def _refuse_host(send: Send) -> None:
+    error = BadRequest("This Host is not served here. The operator lists hosts in ALLOWED_HOSTS.")
+    headers = [(b"x-request-id", request_id().encode()), JSON_TYPE]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": error_body(error)})

@@ -1,0 +1,54 @@
+"""The facts of one request, as they go into the ledger."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+
+
+class Receipt(msgspec.Struct, kw_only=True):
+    """One usage row before it is written: a field for each column but ``occurred_at``.
+
+    Ids are UUID texts. Prices are per million tokens, as stamped at admission. ``occurred_at`` is
+    given by the ledger when it writes the row, so that rows appear in the order of their times.
+    """
+
+    request_id: str
+    organization_id: str
+    api_key_id: str
+    model_identifier: str
+    model_id: str
+    model_version_id: str
+    outcome: str
+    streamed: bool
+    shape: str
+    http_status: int
+    error_code: str | None = None
+    backend_reported_input_tokens: int = 0
+    backend_reported_output_tokens: int = 0
+    backend_reported_reasoning_tokens: int = 0
+    generated_output_tokens: int = 0
+    delivered_output_tokens: int = 0
+    svc_counted_input_tokens: int | None = None
+    svc_counted_output_tokens: int | None = None
+    reconciliation: str | None = None
+    reconciliation_divergence: str | None = None
+    system_fingerprint: str | None = None
+    input_price_per_mtok: Decimal
+    output_price_per_mtok: Decimal
+    price_currency: str
+    cost_provisional: bool = True
+    time_to_first_token_ms: int = 0
+    total_duration_ms: int = 0
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """Figures of a request that still runs, kept so that a crash loses at most one step."""
+
+    request_id: str
+    backend_reported_input_tokens: int
+    backend_reported_output_tokens: int
+    backend_reported_reasoning_tokens: int
+    generated_output_tokens: int
+    delivered_output_tokens: int
