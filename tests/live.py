@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
-import openai
 from django.db import connections
+from openai import AsyncOpenAI, OpenAI
 
 from accounts.keys import mint
 from accounts.models import ApiKey, Organization, Scope
@@ -149,13 +149,11 @@ class Gateway:
     def headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.key}"}
 
-    def openai(self, **options: Any) -> openai.OpenAI:
-        return openai.OpenAI(
-            base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options}
-        )
+    def openai(self, **options: Any) -> OpenAI:
+        return OpenAI(base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options})
 
-    def async_openai(self, **options: Any) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(
+    def async_openai(self, **options: Any) -> AsyncOpenAI:
+        return AsyncOpenAI(
             base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options}
         )
 
@@ -194,9 +192,7 @@ class Gateway:
 
     def rows_when(self, count: int, seconds: float = 15.0) -> list[UsageRow]:
         """The rows once there are ``count``; for requests whose client did not wait."""
-        return eventually(
-            lambda: rows if len(rows := self.rows()) >= count else None, seconds
-        )
+        return eventually(lambda: rows if len(rows := self.rows()) >= count else None, seconds)
 
 
 def events(text: str) -> list[Any]:
