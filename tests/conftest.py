@@ -130,3 +130,11 @@ def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
             key=minted.secret,
             simulator=served.simulator,
         )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where everything is installed (``.ci/run``), a skipped test is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("SVC_TEST_FAIL_ON_SKIP") and reporter and reporter.stats.get("skipped"):
+        reporter.write_line("SVC_TEST_FAIL_ON_SKIP is set and tests were skipped.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
