@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from openai import OpenAI
 from pydantic import BaseModel
@@ -22,7 +23,7 @@ class Person(BaseModel):
 client = OpenAI()
 
 print("-- a streamed conversation")
-history: list[dict[str, str]] = []
+history: list[Any] = []
 for text in ("Hello! Who are you?", "Tell me more."):
     history.append({"role": "user", "content": text})
     answer = ""
@@ -35,7 +36,7 @@ for text in ("Hello! Who are you?", "Tell me more."):
     history.append({"role": "assistant", "content": answer})
 
 print("-- a tool call")
-weather = {
+weather: Any = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -47,7 +48,7 @@ weather = {
         },
     },
 }
-messages = [{"role": "user", "content": "What is the weather in Lisbon?"}]
+messages: list[Any] = [{"role": "user", "content": "What is the weather in Lisbon?"}]
 asked = client.chat.completions.create(
     model=MODEL, messages=messages, tools=[weather], tool_choice="required"
 ).choices[0]
