@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models.signals import post_save
 
 from accounts.changes import CATALOG
 from accounts.models import ChangeStamp, Organization
 from inference.models import (
     Backend,
     Deployment,
+    DiagnosticCapture,
     ModelEntry,
     ModelLimit,
     Price,
@@ -362,3 +364,11 @@ def test_every_change_of_the_catalog_moves_its_stamp() -> None:
         seen.append(_stamp())
 
     assert seen == sorted(set(seen))
+
+
+def test_a_capture_is_no_change_of_the_catalog() -> None:
+    seen = _stamp()
+
+    post_save.send(DiagnosticCapture, instance=DiagnosticCapture(), created=True)
+
+    assert _stamp() == seen
