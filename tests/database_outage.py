@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import psycopg
 from django.db import connection
 
 from usage.models import UsageRow
@@ -17,16 +18,22 @@ from usage.models import UsageRow
 @contextmanager
 def rows_locked() -> Iterator[None]:
     """Nobody can write usage rows meanwhile; reading goes on."""
+    place = connection.settings_dict
+    other: Any
     if connection.vendor == "sqlite":
-        other: Any = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+        other = sqlite3.connect(place["NAME"], isolation_level=None)
         statement = "BEGIN EXCLUSIVE"
     else:
-        other = connection.copy()
-        other.set_autocommit(False)
+        other = psycopg.connect(
+            host=place["HOST"],
+            port=place["PORT"],
+            user=place["USER"],
+            password=place["PASSWORD"],
+            dbname=place["NAME"],
+        )
         statement = f'LOCK TABLE "{UsageRow._meta.db_table}" IN EXCLUSIVE MODE'
     try:
-        cursor = other.cursor()
-        cursor.execute(statement)
+        other.execute(statement)
         yield
         other.rollback()
     finally:
@@ -86,3 +93,4 @@ class CuttableProxy:
         for end in (source, sink):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+        source.close()

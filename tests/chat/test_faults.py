@@ -127,10 +127,9 @@ def one_slot(gateway: Gateway, *, continuous_usage: bool) -> str:
 def test_a_fault_has_one_answer_one_row_and_leaves_the_slot_free(
     gateway: Gateway, fault: str, continuous_usage: bool, streamed: bool
 ) -> None:
-    expected = FAULTS[fault].streamed if streamed else FAULTS[fault].whole
-    if streamed and continuous_usage and FAULTS[fault].early:
-        expected = FAULTS[fault].early
-    assert expected is not None
+    is_early = streamed and continuous_usage
+    late = FAULTS[fault].streamed if streamed else FAULTS[fault].whole
+    expected = (FAULTS[fault].early if is_early else None) or late
     model = one_slot(gateway, continuous_usage=continuous_usage)
     marker = f"{fault} of {gateway.organization.pk}"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from svc_project.lib.errors import InternalError, ServerOverloaded
@@ -46,7 +47,15 @@ def noted(directory: Path) -> bytes:
 
 
 async def stored() -> list[UsageRow]:
-    return await sync_to_async(lambda: list(UsageRow.objects.all()))()
+    """All rows, read on a connection that does not stay open."""
+
+    def read() -> list[UsageRow]:
+        try:
+            return list(UsageRow.objects.all())
+        finally:
+            connection.close()
+
+    return await sync_to_async(read)()
 
 
 async def until_stored(count: int, seconds: float = 10.0) -> list[UsageRow]:
