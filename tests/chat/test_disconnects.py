@@ -94,6 +94,8 @@ def test_fifty_clients_that_leave_in_mid_stream_are_fifty_honest_rows(
         else:
             assert not entry["aborted"], "the real figure was not waited for"
             assert row.backend_reported_output_tokens == TOKENS
+            if departure.frames <= TOKENS // 2:
+                assert row.delivered_output_tokens < TOKENS
     assert outcomes.count("client_disconnected") > LEAVERS * 3 // 4
 
 
@@ -214,7 +216,7 @@ def test_a_client_that_stops_reading_loses_its_slot(gateway: Gateway) -> None:
 
         assert (row.outcome, row.http_status) == ("client_disconnected", 499)
         assert 0 < row.generated_output_tokens < 60_000
-        assert row.delivered_output_tokens <= row.generated_output_tokens
+        assert row.delivered_output_tokens < row.generated_output_tokens
         assert gateway.chat("say: ok", entry.identifier).status_code == 200
 
 
