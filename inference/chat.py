@@ -161,8 +161,7 @@ class ChatService:
             await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         receipt = meter.receipt(failure, _http_status(failure, sink))
         try:
-            # Whatever happens to this request's task, the row is written.
-            await asyncio.shield(self.ledger.record(receipt))
+            await self.ledger.record(receipt)
         except InternalError as error:
             failure = failure or error
         exchange.close(complete=failure is None)
