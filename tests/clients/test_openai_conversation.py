@@ -113,6 +113,7 @@ def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> 
     [call] = message["tool_calls"]
     assert (call["type"], call["function"]["name"]) == ("function", "get_weather")
     assert json.loads(call["function"]["arguments"])["city"] == "Paris"
+    assert message["content"] is None
     assert first[-2].choices[0].finish_reason == "tool_calls"
 
     result = {"role": "tool", "tool_call_id": call["id"], "content": TOOL_RESULT}
@@ -120,6 +121,17 @@ def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> 
 
     assert text_of(second) == TOOL_ANSWER
     assert_ledger_agrees(gateway, [seen_stream(first, "tools"), seen_stream(second, "tools")])
+
+
+@pytest.mark.parametrize("said", ["Hello.", ""])
+def test_text_from_a_stream_with_tools_attached_is_a_string_even_when_empty(
+    talker: Talker, gateway: Gateway, said: str
+) -> None:
+    chunks = talker.stream(asked(f"say: {said}"), tools=[TOOL])
+
+    assert message_of(chunks) == {"role": "assistant", "content": said}
+    again = [*asked(FIRST_TURN), message_of(chunks), *asked(SECOND_TURN)]
+    assert text_of(talker.stream(again)) == ANSWERS[1]
 
 
 def test_parallel_tool_calls_keep_their_own_arguments(talker: Talker, gateway: Gateway) -> None:
