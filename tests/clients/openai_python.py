@@ -19,6 +19,11 @@ Answer = TypeVar("Answer", bound=BaseModel)
 Result = TypeVar("Result")
 
 
+def asked(text: str) -> Messages:
+    """A conversation that begins with ``text``."""
+    return [{"role": "user", "content": text}]
+
+
 class Talker(Protocol):
     """What the conversation needs of a client."""
 
@@ -87,7 +92,7 @@ class Blocking:
     def leave_after(self, chunks: int, messages: Messages, **fields: Any) -> str:
         text = ""
         with self.sdk.chat.completions.create(
-            model=MODEL, messages=messages, stream=True, **fields
+            messages=messages, stream=True, **{"model": MODEL, **fields}
         ) as stream:
             for number, chunk in enumerate(stream, 1):
                 text += chunk.choices[0].delta.content or ""
@@ -162,7 +167,7 @@ class Awaiting:
             text = ""
             number = 0
             async with await sdk.chat.completions.create(
-                model=MODEL, messages=messages, stream=True, **fields
+                messages=messages, stream=True, **{"model": MODEL, **fields}
             ) as stream:
                 async for chunk in stream:
                     text += chunk.choices[0].delta.content or ""

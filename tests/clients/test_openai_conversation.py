@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -24,12 +23,8 @@ from tests.clients.conversation import (
     seen_whole,
     text_of,
 )
-from tests.clients.openai_python import Talker
+from tests.clients.openai_python import Talker, asked
 from tests.live import Gateway
-
-
-def asked(text: str) -> list[Any]:
-    return [{"role": "user", "content": text}]
 
 
 def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
