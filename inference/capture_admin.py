@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts.models import User
 from inference.capture_rows import CaptureReading, DiagnosticCapture
 from inference.captures import UnreadableCapture, reveal
 from svc_project.lib.clock import now
@@ -57,7 +58,7 @@ class DiagnosticCaptureAdmin(ReadOnlyAdmin):
                 CaptureReading.objects.create(
                     request_id=capture.request_id,
                     organization_id=capture.organization_id,
-                    operator_id=request.user.pk,
+                    operator=User.objects.get(pk=request.user.pk),
                 )
         response = super().change_view(request, object_id, form_url, extra_context)
         response["cache-control"] = "no-store"
