@@ -121,6 +121,11 @@ class User(AbstractBaseUser, PermissionsMixin):
     def __str__(self) -> str:
         return self.email
 
+    def clean(self) -> None:
+        """Fold the address, so that forms store it as ``create_user`` does."""
+        super().clean()
+        self.email = self.email.strip().lower()
+
 
 class Membership(models.Model):
     """A user belongs to an organization and may read its usage and manage its keys."""

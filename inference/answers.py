@@ -170,32 +170,37 @@ class UsageObject(msgspec.Struct):
     prompt_tokens_details: PromptDetailsObject | msgspec.UnsetType = msgspec.UNSET
 
 
-class CompletionObject(msgspec.Struct):
+class CompletionObject(msgspec.Struct, kw_only=True):
     """``chat.completion``: the whole answer as a client gets it."""
 
     id: str
+    object: str = "chat.completion"
     created: int
     model: str
+    system_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
+    service_tier: str | msgspec.UnsetType = msgspec.UNSET
     choices: list[ChoiceObject]
     usage: UsageObject
     request_id: str
-    system_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
-    service_tier: str | msgspec.UnsetType = msgspec.UNSET
-    object: str = "chat.completion"
 
 
-class ChunkObject(msgspec.Struct):
-    """``chat.completion.chunk`` without choices: the head of every frame, and the usage chunk."""
+class ChunkHead(msgspec.Struct, kw_only=True):
+    """What every ``chat.completion.chunk`` of a stream begins with."""
 
     id: str
+    object: str = "chat.completion.chunk"
     created: int
     model: str
-    choices: list[ChoiceDelta]
-    usage: UsageObject | None = None
-    request_id: str | msgspec.UnsetType = msgspec.UNSET
     system_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
     service_tier: str | msgspec.UnsetType = msgspec.UNSET
-    object: str = "chat.completion.chunk"
+    request_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class UsageChunk(ChunkHead, kw_only=True):
+    """The last data of a stream: no choices, the whole usage."""
+
+    choices: list[ChoiceDelta] = []
+    usage: UsageObject
 
 
 decode_chunk = msgspec.json.Decoder(Chunk).decode

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from inference.answers import (
     FAILED_REASONS,
@@ -17,12 +18,13 @@ from inference.answers import (
     Choice,
     ChoiceDelta,
     ChoiceObject,
-    ChunkObject,
+    ChunkHead,
     CompletionObject,
     Delta,
     FunctionFragment,
     MessageObject,
     ToolCallFragment,
+    UsageChunk,
     decode_chunk,
     decode_completion,
     encode,
@@ -109,32 +111,34 @@ class StreamRelay:
 
     def tail(self) -> bytes:
         """The usage chunk, always the last data, and ``[DONE]``."""
-        chunk = self._chunk()
-        chunk.request_id = self._meter.identity.request_id
-        chunk.usage = self._meter.client_usage()
+        head = self._chunk_head()
+        chunk = UsageChunk(
+            id=head.id,
+            created=head.created,
+            model=head.model,
+            system_fingerprint=head.system_fingerprint,
+            service_tier=head.service_tier,
+            request_id=self._meter.identity.request_id,
+            usage=self._meter.client_usage(),
+        )
         return frame(encode(chunk)) + DONE_FRAME
 
-    def _chunk(self) -> ChunkObject:
+    def _chunk_head(self) -> ChunkHead:
         identity = self._meter.identity
-        chunk = ChunkObject(
+        return ChunkHead(
             id=completion_id(identity.request_id),
             created=self._created,
             model=identity.model_identifier,
-            choices=[],
+            system_fingerprint=self._meter.fingerprint or UNSET,
+            service_tier=self._service_tier or UNSET,
         )
-        if self._meter.fingerprint is not None:
-            chunk.system_fingerprint = self._meter.fingerprint
-        if self._service_tier is not None:
-            chunk.service_tier = self._service_tier
-        return chunk
 
     def _make_heads(self) -> None:
         # Every frame of a stream begins with the same bytes, up to its one choice.
-        chunk = msgspec.structs.asdict(self._chunk())
-        del chunk["choices"], chunk["usage"]
-        self._head = b"data: " + encode(chunk)[:-1] + b',"choices":['
-        chunk["request_id"] = self._meter.identity.request_id
-        self._first_head = b"data: " + encode(chunk)[:-1] + b',"choices":['
+        head = self._chunk_head()
+        self._head = _open_frame(head)
+        head.request_id = self._meter.identity.request_id
+        self._first_head = _open_frame(head)
 
     def _edit(self, choice: ChoiceDelta) -> bool:
         """Make ``choice`` what the client gets; False when nothing of it is left to show."""
@@ -206,6 +210,10 @@ class StreamRelay:
 _NOTHING = Delta()
 
 
+def _open_frame(head: ChunkHead) -> bytes:
+    return b"data: " + encode(head)[:-1] + b',"choices":['
+
+
 def completion_id(request_id: str) -> str:
     """The convention's id of an answer, made from the request's own."""
     return "chatcmpl-" + request_id.removeprefix("req_")
@@ -235,19 +243,16 @@ def relay_completion(body: bytes, meter: Meter, created: int) -> CompletionObjec
     if completion.system_fingerprint is not None:
         meter.take_fingerprint(completion.system_fingerprint)
     identity = meter.identity
-    answer = CompletionObject(
+    return CompletionObject(
         id=completion_id(identity.request_id),
         created=created,
         model=identity.model_identifier,
         choices=[_choice_object(completion.choices[0], meter)],
         usage=meter.client_usage(),
         request_id=identity.request_id,
+        system_fingerprint=meter.fingerprint or UNSET,
+        service_tier=completion.service_tier or UNSET,
     )
-    if meter.fingerprint is not None:
-        answer.system_fingerprint = meter.fingerprint
-    if completion.service_tier is not None:
-        answer.service_tier = completion.service_tier
-    return answer
 
 
 def _choice_object(choice: Choice, meter: Meter) -> ChoiceObject:

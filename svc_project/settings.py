@@ -64,6 +64,7 @@ SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS", default=[]) or [
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", default=[])]
 SVC_SPEECH_PORT = env.int("SVC_SPEECH_PORT", default=8001)
+SVC_WORKERS = env.int("SVC_WORKERS", default=1)
 
 INSTALLED_APPS = [
     "daphne",
@@ -173,9 +174,10 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Files are found where they lie, so that no collectstatic step stands between clone and serve.
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

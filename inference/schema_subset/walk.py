@@ -57,15 +57,15 @@ class Finding(NamedTuple):
     message: str
 
 
-class _Node(NamedTuple):
-    """A schema still to be checked; ``depth`` counts the objects and arrays around it."""
+class _Place(NamedTuple):
+    """A value still to be checked; ``depth`` counts the objects and arrays around it."""
 
-    schema: Any
+    value: Any
     path: Path
     depth: int
 
 
-_Step = Iterator[Finding | _Node]
+_Step = Iterator[Finding | _Place]
 
 
 class _Definitions(NamedTuple):
@@ -82,11 +82,11 @@ def findings(schema: Any) -> list[Finding]:
     found: list[Finding] = []
     if not (isinstance(schema, dict) and schema.get("type") == "object" and "$ref" not in schema):
         found.append(Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT))
-    stack = [_node(_Node(schema, root, 0), known)]
+    stack = [_schema(_Place(schema, root, 0), known)]
     while stack:
         for step in stack[-1]:
-            if isinstance(step, _Node):
-                stack.append(_node(step, known))
+            if isinstance(step, _Place):
+                stack.append(_schema(step, known))
                 break
             found.append(step)
         else:
@@ -94,24 +94,26 @@ def findings(schema: Any) -> list[Finding]:
     return found
 
 
-def _node(node: _Node, known: _Definitions) -> _Step:
-    schema, path, depth = node
+def _schema(place: _Place, known: _Definitions) -> _Step:
+    schema, path, depth = place
     if not isinstance(schema, dict):
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NOT_A_SCHEMA)
         return
-    types = _types(schema)
+    types = _as_list(schema.get("type"))
     if "object" in types or "array" in types:
         depth += 1
         if depth == MAX_DEPTH + 1:
             yield Finding(Code.DEPTH_LIMIT, path, wording.TOO_DEEP)
     yield from _missing(schema, path, types)
     for keyword, value in schema.items():
-        yield from _keyword(keyword, _Node(value, path.to(keyword), depth), schema, known)
+        if keyword not in _ANNOTATIONS:
+            place = _Place(value, Path(path, keyword), depth)
+            yield from _keyword(keyword, place, schema, known)
 
 
-def _missing(schema: dict[str, Any], path: Path, types: frozenset[str]) -> _Step:
+def _missing(schema: dict[str, Any], path: Path, types: list[Any]) -> _Step:
     """What a node must have and has not."""
-    if not _KINDS & schema.keys():
+    if _KINDS.isdisjoint(schema):
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
     if ("object" in types or "properties" in schema) and "additionalProperties" not in schema:
         yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
@@ -119,10 +121,8 @@ def _missing(schema: dict[str, Any], path: Path, types: frozenset[str]) -> _Step
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_ITEMS)
 
 
-def _keyword(keyword: str, node: _Node, schema: dict[str, Any], known: _Definitions) -> _Step:
-    value, path, depth = node
-    if keyword in _ANNOTATIONS:
-        return
+def _keyword(keyword: str, place: _Place, schema: dict[str, Any], known: _Definitions) -> _Step:
+    value, path = place.value, place.path
     if keyword not in _STRUCTURAL:
         yield Finding(Code.UNSUPPORTED_KEYWORD, path, wording.keyword(keyword))
         return
@@ -132,20 +132,20 @@ def _keyword(keyword: str, node: _Node, schema: dict[str, Any], known: _Definiti
         case "type":
             yield from _type(value, path)
         case "properties":
-            yield from _properties(node, schema.get("required"))
+            yield from _properties(place, schema.get("required"))
         case "required":
             yield from _required(value, path, schema.get("properties"))
         case "additionalProperties" if value is not False:
             yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
         case "items":
             if isinstance(value, dict):
-                yield node
+                yield place
             else:
                 yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ITEMS)
         case "enum" if not isinstance(value, list) or not value:
             yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ENUM)
         case "anyOf":
-            yield from _any_of(node)
+            yield from _any_of(place)
         case "$defs":
             yield from _defs(value, path)
         case "$ref":
@@ -153,26 +153,28 @@ def _keyword(keyword: str, node: _Node, schema: dict[str, Any], known: _Definiti
 
 
 def _type(value: Any, path: Path) -> _Step:
-    entries = value if isinstance(value, list) else [value]
+    entries = _as_list(value)
     if not entries or not all(isinstance(entry, str) for entry in entries):
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_TYPE)
         return
     for index, entry in enumerate(entries):
         if entry not in _TYPES:
-            place = path.to(index) if isinstance(value, list) else path
-            yield Finding(Code.UNSUPPORTED_TYPE, place, wording.unsupported_type(entry))
+            at = path.to(index) if isinstance(value, list) else path
+            yield Finding(Code.UNSUPPORTED_TYPE, at, wording.unsupported_type(entry))
 
 
-def _properties(node: _Node, required: Any) -> _Step:
-    value, path, depth = node
+def _properties(place: _Place, required: Any) -> _Step:
+    value, path, depth = place
     if not isinstance(value, dict):
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("properties"))
         return
-    names = _strings(required)
+    listed = required if isinstance(required, list) else []
+    names = {name for name in listed if isinstance(name, str)}
     for name, child in value.items():
+        at = path.to(name)
         if name not in names:
-            yield Finding(Code.OPTIONAL_PROPERTY, path.to(name), wording.optional(name))
-        yield _Node(child, path.to(name), depth)
+            yield Finding(Code.OPTIONAL_PROPERTY, at, wording.optional(name))
+        yield _Place(child, at, depth)
 
 
 def _required(value: Any, path: Path, properties: Any) -> _Step:
@@ -187,12 +189,12 @@ def _required(value: Any, path: Path, properties: Any) -> _Step:
             yield Finding(Code.MALFORMED_SCHEMA, path.to(index), wording.not_a_property(name))
 
 
-def _any_of(node: _Node) -> _Step:
-    if not isinstance(node.schema, list) or not node.schema:
-        yield Finding(Code.MALFORMED_SCHEMA, node.path, wording.BAD_ANY_OF)
+def _any_of(place: _Place) -> _Step:
+    if not isinstance(place.value, list) or not place.value:
+        yield Finding(Code.MALFORMED_SCHEMA, place.path, wording.BAD_ANY_OF)
         return
-    for index, branch in enumerate(node.schema):
-        yield _Node(branch, node.path.to(index), node.depth)
+    for index, branch in enumerate(place.value):
+        yield _Place(branch, place.path.to(index), place.depth)
 
 
 def _defs(value: Any, path: Path) -> _Step:
@@ -201,7 +203,7 @@ def _defs(value: Any, path: Path) -> _Step:
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("$defs"))
         return
     for name, definition in value.items():
-        yield _Node(definition, path.to(name), 0)
+        yield _Place(definition, path.to(name), 0)
 
 
 def _ref(value: Any, path: Path, known: _Definitions) -> _Step:
@@ -214,11 +216,5 @@ def _ref(value: Any, path: Path, known: _Definitions) -> _Step:
         yield Finding(Code.UNRESOLVABLE_REF, path, wording.ENDLESS_REF)
 
 
-def _types(schema: dict[str, Any]) -> frozenset[str]:
-    value = schema.get("type")
-    return frozenset((value,)) if isinstance(value, str) else _strings(value)
-
-
-def _strings(value: Any) -> frozenset[str]:
-    entries = value if isinstance(value, list) else ()
-    return frozenset(entry for entry in entries if isinstance(entry, str))
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

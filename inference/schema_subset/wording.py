@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference.schema_subset.tables import GROUP_OF, TYPES
+from inference.schema_subset.tables import GROUP_OF, MAX_DEPTH, TYPES
 
 ROOT_NOT_OBJECT = (
     'the root must be an object schema. Give it "type": "object" itself, without \'$ref\' and '
@@ -11,7 +11,7 @@ ROOT_NOT_OBJECT = (
 NOT_A_SCHEMA = "a schema must be a JSON object; true and false are not. Give it a 'type'."
 NO_TYPE = "the schema says nothing. Give it a 'type', 'anyOf', 'enum', 'const' or '$ref'."
 NO_ITEMS = "the array has no 'items'. Add the schema of its elements."
-TOO_DEEP = "objects and arrays nest deeper than 5 levels. Flatten the schema."
+TOO_DEEP = f"objects and arrays nest deeper than {MAX_DEPTH} levels. Flatten the schema."
 OPEN_OBJECT = 'every object must set "additionalProperties": false. Name its properties instead.'
 BAD_ITEMS = "'items' must be one schema for all elements. For mixed elements use 'anyOf' in it."
 BAD_ENUM = "'enum' must be an array of at least one value."

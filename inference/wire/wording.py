@@ -14,7 +14,7 @@ from svc_project.lib.errors import InvalidField
 
 _TEXT = "a string"
 _TRUTH = "true or false"
-_POSITIVE = "a positive integer"
+_POSITIVE = "a positive integer of at most 64 bits"
 _PENALTY = "a number between -2 and 2"
 _FUNCTION_NAME = "1 to 64 of the characters A-Z, a-z, 0-9, '_', '-' and '.'"
 
@@ -89,7 +89,7 @@ _JSON_TYPES = {
     "str": "a string",
     "int": "an integer",
     "float": "a number with a fraction",
-    "bool": "true or false",
+    "bool": "a boolean",
     "null": "null",
     "NoneType": "null",
     "array": "an array",
@@ -99,6 +99,7 @@ _JSON_TYPES = {
 }
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 _GOT = re.compile(r"Expected `.*?`, got `(\w+)`")
+_PATH = re.compile(r"`\$\.?([^`]*)`\Z")
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -126,16 +127,16 @@ def refused(path: str, why: str) -> InvalidField:
 def translated(said: str) -> InvalidField:
     """What a ``msgspec.ValidationError`` says, as an error in our words.
 
-    The path is the last one in the sentence: a refused value can hold anything before it.
+    The path ends the sentence: a refused value can hold anything before it, even a path.
     """
-    _, _, after = said.rpartition("`$")
-    path = after.removesuffix("`").partition("[...]")[0].removeprefix(".")
+    found = _PATH.search(said)
+    path, inside, _ = found[1].partition("[...]") if found else ("", "", "")
     absent = _MISSING.match(said)
     if absent:
         return missing(f"{path}.{absent[1]}" if path else absent[1])
     got = _GOT.match(said)
     # The type of one key or value inside an object is not the type of the object.
-    return wrong(path, got[1] if got and not after.endswith("[...]`") else None)
+    return wrong(path, got[1] if got and not inside else None)
 
 
 def _expected(path: str) -> str:

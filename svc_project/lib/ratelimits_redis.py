@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 LARGEST_LIMIT: Final = 10**11
 """Limits above this are kept as this: the script's arithmetic is exact up to 2^53."""
 
+LARGEST_BATCH: Final = 64
+"""Calls sent together, so few that a burst does not look like a store that hangs."""
+
 _SCRIPT: Final = Path(__file__).with_name("ratelimits.lua").read_text(encoding="utf-8")
 
 WORKER_SECONDS: Final = 15
@@ -92,8 +95,8 @@ class _Call:
 class RedisLimiter:
     """Buckets in Redis 5 or newer, with its clock; used from one event loop.
 
-    A call takes at most ``timeout_seconds`` (twice that when it has to wait for the batch before
-    it). After a failure the worker keeps limits by itself, at its share of them, and asks the
+    A call waits for the calls before it, and ``timeout_seconds`` at most for a store that does not
+    answer. After a failure the worker keeps limits by itself, at its share of them, and asks the
     store again in the background every ``pause_seconds``. What the lost call took from the store,
     or should have given back, is mended by the refill within a minute.
     """
@@ -210,9 +213,8 @@ class RedisLimiter:
         """Send what has gathered, batch after batch, until nothing is left."""
         try:
             while self._queue:
-                calls = [call for call in self._queue if not call.is_abandoned]
-                self._queue = []
-                await self._answer(calls)
+                batch, self._queue = self._queue[:LARGEST_BATCH], self._queue[LARGEST_BATCH:]
+                await self._answer([call for call in batch if not call.is_abandoned])
         finally:
             self._task = None
 

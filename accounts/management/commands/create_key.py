@@ -1,0 +1,40 @@
+"""Make an API key and print its secret, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandParser
+
+from accounts.keys import mint
+from accounts.management.arguments import add_json_flag, find_organization, refusal, report
+from accounts.models import Scope
+
+
+class Command(BaseCommand):
+    help = "Make an API key. Its secret is printed now and never again. Every run makes a new key."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("organization", metavar="ORGANIZATION", help="Its name or its id.")
+        parser.add_argument("--scope", choices=Scope.values, required=True)
+        parser.add_argument("--label", default="", help="What the key is for.")
+        add_json_flag(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organization = find_organization(options["organization"], "ORGANIZATION")
+        try:
+            new = mint(organization, Scope(options["scope"]), options["label"])
+        except ValidationError as error:
+            raise refusal(error, {}) from None
+        report(
+            self,
+            options["json"],
+            {
+                "api_key_id": str(new.api_key.pk),
+                "key": new.secret,
+                "prefix": new.api_key.prefix,
+            },
+            f"Made a key of scope {new.api_key.scope} for {organization.name}"
+            f" (id {new.api_key.pk}).\n{new.secret}\nKeep it now: it is not shown again.",
+        )

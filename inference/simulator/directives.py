@@ -1,0 +1,77 @@
+"""Reading ``[[sim key=value ...]]`` from the last message of the user.
+
+The directive travels in the text because a gateway passes nothing else through untouched. It is
+counted in the prompt, and is no part of what the answer is made from.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from inference.simulator.faults import Faults, parse_faults
+
+MAX_TOKENS = 200_000
+_DIRECTIVE = re.compile(r"\[\[sim\b([^\]]*)\]\]")
+
+
+class BadDirective(ValueError):
+    """A directive that cannot be followed; the message says what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """What one request asks of the simulator; None leaves it to the command line.
+
+    ``tokens`` and ``reasoning`` are lengths in tokens, ``pace`` is in tokens per second (0: at
+    once), ``first`` is the time to the first token in seconds, ``burst`` is frames per write.
+    """
+
+    tokens: int | None = None
+    pace: float | None = None
+    first: float | None = None
+    reasoning: int | None = None
+    burst: int | None = None
+    fault: Faults | None = None
+
+
+_KEYS = tuple(field.name for field in fields(Directive))
+
+
+def read_directive(text: str) -> tuple[str, Directive]:
+    """``text`` without its directives, and what they say; a later one wins.
+
+    Raises ``BadDirective``.
+    """
+    values: dict[str, Any] = {}
+    for match in _DIRECTIVE.finditer(text):
+        for setting in match[1].split():
+            key, equals, value = setting.partition("=")
+            if not equals or key not in _KEYS:
+                raise BadDirective(
+                    f"[[sim]] does not know {setting!r}. Use key=value with {', '.join(_KEYS)}."
+                )
+            values[key] = _parse_value(key, value)
+    return _DIRECTIVE.sub("", text).strip(), Directive(**values)
+
+
+def _parse_value(key: str, value: str) -> int | float | Faults:
+    if key == "fault":
+        try:
+            return parse_faults(value)
+        except ValueError as error:
+            raise BadDirective(f"[[sim fault]]: {error}") from None
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    least = 1 if key == "burst" else 0
+    if not least <= number < math.inf:
+        raise BadDirective(f"[[sim {key}]] must be a number of at least {least}.")
+    if key in ("pace", "first"):
+        return number
+    if number > MAX_TOKENS or number != int(number):
+        raise BadDirective(f"[[sim {key}]] must be a whole number up to {MAX_TOKENS}.")
+    return int(number)

@@ -1,0 +1,61 @@
+"""What happens instead of an answer: the faults that strike before the headers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from inference.simulator.exchange import Exchange
+from inference.simulator.faults import Broken, FaultName, break_connection
+from inference.simulator.responses import JSON, respond
+from inference.simulator.wire import ErrorObject, Refusal
+
+ELSEWHERE = b"http://127.0.0.1:1/v1/chat/completions"
+_SSE = b"text/event-stream; charset=utf-8"
+_STATUS_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "service_unavailable_error",
+}
+
+
+async def strike_early(exchange: Exchange) -> None:
+    """Lets the early faults of ``exchange`` happen; returns when an answer is to follow.
+
+    Raises ``Broken`` when it was answered or broken here, ``Refusal`` for the fault ``status``.
+    """
+    faults = exchange.faults
+    await asyncio.sleep(faults.number(FaultName.SLOW_HEADER) or 0)
+    if status := faults.number(FaultName.STATUS):
+        raise Refusal(int(status), _simulated_error(int(status)))
+    for name in (FaultName.CUT, FaultName.RESET):
+        if faults.early(name):
+            break_connection(exchange.transport, reset=name is FaultName.RESET)
+    if faults.early(FaultName.HANG):
+        await asyncio.Event().wait()
+    if await _canned(exchange):
+        raise Broken
+
+
+async def _canned(exchange: Exchange) -> bool:
+    """Sends the fixed response that a fault asks for, if one does."""
+    send, faults = exchange.send, exchange.faults
+    if FaultName.REDIRECT in faults:
+        await respond(send, 302, b"", extra=((b"location", ELSEWHERE),))
+    elif FaultName.HTML in faults:
+        await respond(send, 200, b"<html><body>Welcome</body></html>", b"text/html")
+    elif FaultName.EMPTY in faults:
+        await respond(send, 200, b"", _SSE if exchange.body.stream else JSON)
+    elif FaultName.NULL in faults:
+        await respond(send, 200, b"null")
+    elif FaultName.ERROR_200 in faults:
+        await respond(send, 200, {"error": _simulated_error(500)})
+    else:
+        return False
+    return True
+
+
+def _simulated_error(status: int) -> ErrorObject:
+    kind = _STATUS_TYPES.get(status, "invalid_request_error")
+    return ErrorObject(f"A simulated failure of the backend ({status}).", kind)

@@ -1,0 +1,107 @@
+"""One request under way: what was asked, what will be said, how far it has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from inference.simulator.answers import Answer, Part, Step
+from inference.simulator.directives import Directive
+from inference.simulator.faults import FaultName, Faults
+from inference.simulator.options import Options
+from inference.simulator.requests_log import RequestEntry
+from inference.simulator.wire import ChatBody, CompletionTokensDetails, Usage
+
+ABSURD_TOKENS = 10**12
+DECREASING_FROM = 1000
+NEGATIVE_TOKENS = -5
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds to the first token, tokens per second after it (0: at once), frames per write."""
+
+    first: float
+    tokens_per_second: float
+    burst: int
+
+    @classmethod
+    def of(cls, directive: Directive, options: Options) -> Pace:
+        return cls(
+            options.first_token_delay if directive.first is None else directive.first,
+            options.tokens_per_second if directive.pace is None else directive.pace,
+            directive.burst or 1,
+        )
+
+
+@dataclass(slots=True)
+class Exchange:
+    """``send`` is ASGI's; ``transport`` is the connection under it, for faults that break it."""
+
+    entry: RequestEntry
+    created: int
+    body: ChatBody
+    answer: Answer
+    faults: Faults
+    pace: Pace
+    running_usage: bool
+    send: Any
+    transport: asyncio.Transport
+    reasoning_tokens: int = 0
+
+    @property
+    def final_usage(self) -> bool:
+        """Whether the answer ends with its usage; a stream must have been asked for it."""
+        if FaultName.NO_USAGE in self.faults:
+            return False
+        asked = self.body.stream_options is not None and self.body.stream_options.include_usage
+        return bool(asked or not self.body.stream or FaultName.USAGE_TWICE in self.faults)
+
+    def usage(self, *, final: bool = True) -> Usage:
+        """The usage so far: what was really produced, unless a fault spoils it."""
+        produced, prompt = self.entry.produced_tokens, self.entry.prompt_tokens
+        if FaultName.NEGATIVE_USAGE in self.faults:
+            produced = NEGATIVE_TOKENS
+        elif FaultName.ABSURD_USAGE in self.faults:
+            produced += ABSURD_TOKENS
+        elif FaultName.DECREASING_USAGE in self.faults and not final:
+            produced = DECREASING_FROM - produced
+        reasoning = self.reasoning_tokens
+        return Usage(
+            prompt_tokens=prompt,
+            total_tokens=prompt + produced,
+            completion_tokens=produced,
+            completion_tokens_details=CompletionTokensDetails(reasoning) if reasoning else UNSET,
+        )
+
+    async def produce(self) -> AsyncIterator[Step]:
+        """The steps of the answer, the first at once and each other when its time has come."""
+        clock = asyncio.get_running_loop().time
+        due = clock()
+        for step in self.answer.steps:
+            if (wait := due - clock()) > 0:
+                await asyncio.sleep(wait)
+            self.entry.produced_tokens += step.tokens
+            if step.part is Part.REASONING:
+                self.reasoning_tokens += step.tokens
+            if self.pace.tokens_per_second:
+                due += step.tokens / self.pace.tokens_per_second
+            yield step
+
+
+def wants_running_usage(body: ChatBody, faults: Faults, *, offered: bool) -> bool:
+    """Whether every chunk carries usage: asked for and offered, or a fault that does it anyway."""
+    if FaultName.USAGE_EVERY_CHUNK in faults or FaultName.DECREASING_USAGE in faults:
+        return True
+    asked = body.stream_options
+    return bool(
+        offered
+        and asked
+        and asked.include_usage
+        and asked.continuous_usage_stats
+        and FaultName.NO_USAGE not in faults
+    )

@@ -1,0 +1,110 @@
+"""An answer in one piece, and the faults that such an answer can have."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from msgspec import UNSET
+
+from inference.simulator.answers import Answer, Finish, Part, Step
+from inference.simulator.exchange import Exchange
+from inference.simulator.faults import FaultName, break_connection
+from inference.simulator.logprobs import logprobs_of
+from inference.simulator.stream import BIG_FRAME_BYTES, FINGERPRINT
+from inference.simulator.wire import (
+    AnswerMessage,
+    CalledFunction,
+    Completion,
+    CompletionChoice,
+    ToolCall,
+)
+
+
+async def answer_whole(exchange: Exchange) -> None:
+    """Sends the completion when all of it is produced. Raises ``Broken`` when a fault ended it."""
+    await asyncio.sleep(exchange.pace.first)
+    steps = [step async for step in exchange.produce()]
+    content = msgspec.json.encode(_completion(exchange, steps))
+    if FaultName.GARBAGE in exchange.faults:
+        content = content[:-2]
+    if FaultName.BOM in exchange.faults:
+        content = b"\xef\xbb\xbf" + content
+    headers = [(b"content-type", b"application/json")]
+    if FaultName.SPLIT_BYTES not in exchange.faults:  # without a length each write is a chunk
+        headers.append((b"content-length", str(len(content)).encode()))
+    await exchange.send({"type": "http.response.start", "status": 200, "headers": headers})
+    await _break_midway(exchange, content)
+    if FaultName.SPLIT_BYTES in exchange.faults:
+        for byte in content[:-1]:
+            await exchange.send(
+                {"type": "http.response.body", "body": bytes([byte]), "more_body": True}
+            )
+            await asyncio.sleep(0)
+        content = content[-1:]
+    await exchange.send({"type": "http.response.body", "body": content})
+
+
+async def _break_midway(exchange: Exchange, content: bytes) -> None:
+    """``cut@N``, ``reset@N`` and ``hang@N``: half of the body, whatever N is."""
+    for name in (FaultName.CUT, FaultName.RESET, FaultName.HANG):
+        if name in exchange.faults:
+            half = content[: len(content) // 2]
+            await exchange.send({"type": "http.response.body", "body": half, "more_body": True})
+            if name is FaultName.HANG:
+                await asyncio.Event().wait()
+            await asyncio.sleep(0)  # lets the half leave before a reset would drop it
+            break_connection(exchange.transport, reset=name is FaultName.RESET)
+
+
+def _completion(exchange: Exchange, steps: list[Step]) -> Completion:
+    answer, faults = exchange.answer, exchange.faults
+    message = AnswerMessage(
+        content=_content(answer, steps),
+        tool_calls=_tool_calls(answer, steps),
+        reasoning_content=_joined(steps, Part.REASONING) or None,
+    )
+    choice = CompletionChoice(
+        message=message,
+        finish_reason=None if FaultName.NO_FINISH in faults else answer.finish,
+        logprobs=logprobs_of(exchange.body, *steps),
+    )
+    return Completion(
+        id=exchange.entry.id,
+        created=exchange.created,
+        model=exchange.body.model,
+        choices=[choice],
+        usage=exchange.usage() if exchange.final_usage else UNSET,
+        system_fingerprint=FINGERPRINT,
+        padding="x" * BIG_FRAME_BYTES if FaultName.BIG_FRAME in faults else UNSET,
+    )
+
+
+def _content(answer: Answer, steps: list[Step]) -> str | None:
+    content = _joined(steps, Part.CONTENT)
+    absent = answer.calls or answer.finish is Finish.LENGTH
+    return None if absent and not content else content
+
+
+def _tool_calls(answer: Answer, steps: list[Step]) -> list[ToolCall]:
+    """The calls that ``steps`` spell; a token cap may have cut the last one short."""
+    return [
+        ToolCall(
+            id=answer.calls[named.call].id,
+            type="function",
+            function=CalledFunction(
+                name=named.text,
+                arguments="".join(
+                    step.text
+                    for step in steps
+                    if step.part is Part.ARGUMENTS and step.call == named.call
+                ),
+            ),
+        )
+        for named in steps
+        if named.part is Part.CALL
+    ]
+
+
+def _joined(steps: list[Step], part: Part) -> str:
+    return "".join(step.text for step in steps if step.part is part)

@@ -1,0 +1,151 @@
+"""Fixtures of the whole suite.
+
+``gateway`` is a real server process with the simulator behind it, started once per test worker on
+a database of its own; each test gets an organization and a key of its own in it. Tests marked
+``django_db`` use pytest-django's database instead.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from psycopg import sql
+
+from accounts.keys import mint
+from accounts.models import Organization, Scope
+from tests.live import ROOT, Command, Gateway, Simulator, database, free_port
+
+
+@dataclass
+class Served:
+    """The gateway process of this test worker."""
+
+    command: Command
+    port: int
+    speech_port: int
+    environment: dict[str, str]
+    database_name: str
+    simulator: Simulator
+
+
+@pytest.fixture(scope="session")
+def worker_directory(worker_id: str) -> Path:
+    directory = Path(settings.SVC_DATA_DIR) / f"live-{worker_id}"
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def simulator(worker_directory: Path) -> Iterator[Simulator]:
+    """A running model simulator with real token counts."""
+    port = free_port()
+    command = Command(
+        ["simulate_backend", "--port", str(port)], {}, worker_directory / "simulator.log"
+    )
+    command.wait_for(f"127.0.0.1:{port}")
+    yield Simulator(command, port)
+    command.stop()
+
+
+@pytest.fixture(scope="session")
+def live_database(worker_directory: Path, worker_id: str) -> Iterator[tuple[str, str]]:
+    """The address and the name of an empty database for the live gateway."""
+    if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        path = worker_directory / "live.sqlite3"
+        yield f"sqlite:///{path}", str(path)
+        return
+    address = os.environ["DATABASE_URL"]
+    name = f"svc_live_{os.getpid()}_{worker_id}"
+    with psycopg.connect(address, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield address.rsplit("/", 1)[0] + f"/{name}", name
+    with psycopg.connect(address, autocommit=True) as server:
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def served(
+    worker_directory: Path, simulator: Simulator, live_database: tuple[str, str]
+) -> Iterator[Served]:
+    """The gateway process; use ``gateway`` in tests."""
+    address, name = live_database
+    port, speech_port = free_port(), free_port()
+    environment = {
+        "DATABASE_URL": address,
+        "SVC_DATA_DIR": str(worker_directory),
+        "SVC_KEY_PEPPERS": ",".join(settings.SVC_KEY_PEPPERS),
+        "SVC_CAPTURE_KEYS": ",".join(settings.SVC_CAPTURE_KEYS),
+        "SECRET_KEY": settings.SECRET_KEY,
+        "SVC_SAMPLED_FRACTION": "0.2",
+        "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",
+        "SVC_BACKEND_IDLE_SECONDS": "2",
+        "SVC_DISCONNECT_DRAIN_SECONDS": "5",
+    }
+    catalog = worker_directory / "catalog.toml"
+    catalog.write_text(
+        (ROOT / "tests/catalog.toml").read_text().replace("PORT", str(simulator.port))
+    )
+    for arguments in (["migrate", "-v0"], ["load_catalog", str(catalog)]):
+        subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    command = Command(
+        ["serve", "--port", str(port), "--speech-port", str(speech_port)],
+        environment,
+        worker_directory / "gateway.log",
+    )
+    command.wait_for(f"127.0.0.1:{port}")
+    yield Served(command, port, speech_port, environment, name, simulator)
+    command.stop()
+
+
+@pytest.fixture
+def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
+    """The live gateway, with an organization without limits and an inference key."""
+    with django_db_blocker.unblock(), database(served.database_name):
+        organization = Organization.objects.create(
+            name=f"test {uuid.uuid4()}", requests_per_minute=None, tokens_per_minute=None
+        )
+        minted = mint(organization, Scope.INFERENCE, "test")
+        yield Gateway(
+            port=served.port,
+            speech_port=served.speech_port,
+            command=served.command,
+            organization=organization,
+            api_key=minted.api_key,
+            key=minted.secret,
+            simulator=served.simulator,
+        )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of the other database: they run when the suite runs on it."""
+    vendor = (
+        "sqlite" if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3") else "postgresql"
+    )
+    other = {"sqlite": "postgresql", "postgresql": "sqlite"}[vendor]
+    apart = [item for item in items if item.get_closest_marker(other)]
+    config.hook.pytest_deselected(items=apart)
+    items[:] = [item for item in items if item not in apart]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where everything is installed (``.ci/run``), a skipped test is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("SVC_TEST_FAIL_ON_SKIP") and reporter and reporter.stats.get("skipped"):
+        reporter.write_line("SVC_TEST_FAIL_ON_SKIP is set and tests were skipped.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

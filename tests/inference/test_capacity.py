@@ -1,0 +1,213 @@
+"""The slots of a backend: who gets one, who waits, who is turned away."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from inference.capacity import Slots
+from svc_project.lib.errors import ServerOverloaded
+
+
+class Queue:
+    """Starts waiters one after another and writes down in which order they get their slot."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.served: list[str] = []
+
+    async def join(self, name: str) -> asyncio.Task[None]:
+        """Queue as ``name``: the organization is its first letter."""
+
+        async def wait() -> None:
+            await self.slots.acquire(name[0])
+            self.served.append(name)
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        return task
+
+    async def serve(self, count: int) -> list[str]:
+        for _ in range(count):
+            self.slots.release()
+            await asyncio.sleep(0)
+        return self.served
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    """Give way to the other tasks until ``condition`` holds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    pytest.fail("it did not happen")
+
+
+def full(limit: int = 1, queue_length: int = 10, queue_seconds: float = 60) -> Slots:
+    slots = Slots(limit, queue_length, queue_seconds)
+    for _ in range(limit):
+        assert slots.try_acquire()
+    return slots
+
+
+def test_a_free_slot_is_taken_without_waiting() -> None:
+    slots = Slots(2, 10, 60)
+    assert [slots.try_acquire() for _ in range(3)] == [True, True, False]
+    assert slots.inflight == 2
+    slots.release()
+    assert (slots.inflight, slots.try_acquire()) == (1, True)
+
+
+async def test_acquiring_a_free_slot_never_gives_way_to_other_tasks() -> None:
+    acquiring = Slots(1, 10, 60).acquire("a")
+    with pytest.raises(StopIteration):
+        acquiring.send(None)
+
+
+def test_giving_back_more_than_was_taken_is_an_error() -> None:
+    with pytest.raises(RuntimeError):
+        Slots(1, 10, 60).release()
+
+
+async def test_one_organization_is_served_first_come_first_served() -> None:
+    queue = Queue(full())
+    for name in ("a1", "a2", "a3"):
+        await queue.join(name)
+    assert await queue.serve(3) == ["a1", "a2", "a3"]
+    assert (queue.slots.inflight, queue.slots.waiting) == (1, 0)
+
+
+async def test_organizations_take_turns() -> None:
+    queue = Queue(full())
+    for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
+        await queue.join(name)
+    assert await queue.serve(6) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_nobody_passes_those_who_wait() -> None:
+    queue = Queue(full())
+    await queue.join("a1")
+    queue.slots.release()
+    assert not queue.slots.try_acquire()
+    await settled(lambda: queue.served == ["a1"])
+
+
+async def test_a_full_queue_refuses_at_once() -> None:
+    queue = Queue(full(queue_length=2))
+    await queue.join("a1")
+    await queue.join("a2")
+    with pytest.raises(ServerOverloaded) as refusal:
+        await queue.slots.acquire("a")
+    assert (refusal.value.status, refusal.value.headers) == (503, {})
+    assert queue.slots.waiting == 2
+
+
+async def test_without_a_queue_a_full_backend_refuses_at_once() -> None:
+    with pytest.raises(ServerOverloaded):
+        await full(queue_length=0).acquire("a")
+
+
+async def test_an_organization_that_fills_the_queue_gives_way_to_another() -> None:
+    queue = Queue(full(queue_length=3))
+    noisy = [await queue.join(name) for name in ("a1", "a2", "a3")]
+    await queue.join("b1")
+    with pytest.raises(ServerOverloaded):
+        await noisy[2]
+    with pytest.raises(ServerOverloaded):
+        await queue.slots.acquire("b")
+    assert await queue.serve(3) == ["a1", "b1", "a2"]
+
+
+async def test_a_wait_that_takes_too_long_is_refused_and_leaves_the_queue() -> None:
+    slots = full(queue_seconds=0.02)
+    with pytest.raises(ServerOverloaded):
+        await slots.acquire("a")
+    assert (slots.inflight, slots.waiting) == (1, 0)
+    slots.release()
+    assert slots.try_acquire()
+
+
+async def test_a_cancelled_waiter_leaves_its_place_to_the_next() -> None:
+    queue = Queue(full())
+    first = await queue.join("a1")
+    await queue.join("a2")
+    first.cancel()
+    assert await queue.serve(1) == ["a2"]
+    assert (queue.slots.inflight, queue.slots.waiting) == (1, 0)
+
+
+async def test_a_waiter_cancelled_in_the_moment_it_is_served_passes_the_slot_on() -> None:
+    queue = Queue(full())
+    first = await queue.join("a1")
+    await queue.join("a2")
+    queue.slots.release()
+    first.cancel()
+    await settled(lambda: queue.served == ["a2"])
+    assert (queue.slots.inflight, queue.slots.waiting) == (1, 0)
+
+
+async def test_a_slot_freed_right_after_a_cancellation_is_not_lost() -> None:
+    queue = Queue(full())
+    first = await queue.join("a1")
+    first.cancel()
+    queue.slots.release()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert (queue.slots.inflight, queue.slots.waiting) == (0, 0)
+    assert queue.slots.try_acquire()
+
+
+async def test_a_raised_limit_serves_those_who_wait_at_once() -> None:
+    queue = Queue(full())
+    for name in ("a1", "a2", "a3"):
+        await queue.join(name)
+    queue.slots.limit = 3
+    await settled(lambda: queue.served == ["a1", "a2"])
+    assert (queue.slots.inflight, queue.slots.waiting) == (3, 1)
+
+
+async def test_a_lowered_limit_lets_running_requests_end_and_admits_fewer() -> None:
+    slots = full(limit=3)
+    slots.limit = 1
+    assert slots.inflight == 3
+    slots.release()
+    slots.release()
+    assert not slots.try_acquire()
+    slots.release()
+    assert slots.try_acquire()
+
+
+async def test_no_slot_is_lost_or_made_whatever_is_cancelled() -> None:
+    chance = random.Random(11)
+    slots = Slots(4, 20, 60)
+    most = refused = served = 0
+
+    async def ask(organization_id: str) -> None:
+        nonlocal most, refused, served
+        try:
+            await slots.acquire(organization_id)
+        except ServerOverloaded:
+            refused += 1
+            return
+        try:
+            most = max(most, slots.inflight)
+            for _ in range(chance.randrange(4)):
+                await asyncio.sleep(0)
+            served += 1
+        finally:
+            slots.release()
+
+    tasks = []
+    for _ in range(2000):
+        tasks.append(asyncio.create_task(ask(chance.choice("abcde"))))
+        if chance.random() < 0.3:
+            chance.choice(tasks).cancel()
+        if chance.random() < 0.5:
+            await asyncio.sleep(0)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert (slots.inflight, slots.waiting, most) == (0, 0, 4)
+    assert served > 500
+    assert refused > 0

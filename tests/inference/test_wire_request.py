@@ -1,0 +1,150 @@
+"""What reaches a backend of an accepted chat request, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from svc_project.lib.errors import UnsupportedParameter
+from tests.inference.chat_cases import (
+    CALL,
+    MINIMAL,
+    NAMED,
+    TOOL,
+    refusal,
+    request,
+    sent,
+)
+
+CANARY = "canary-5f1c"
+
+
+def test_members_that_are_not_modelled_never_reach_the_backend() -> None:
+    extra = {CANARY: {"deep": [CANARY]}, "x_" + CANARY: CANARY}
+    part = {"type": "text", "text": "a", **extra}
+    chat = request(
+        **extra,
+        messages=[
+            {"role": "user", "content": [part], **extra},
+            {
+                "role": "assistant",
+                "tool_calls": [{**CALL, "function": {**CALL["function"], **extra}, **extra}],
+                **extra,
+            },
+            {"role": "tool", "tool_call_id": "call_1", "content": [part], **extra},
+        ],
+        stream=True,
+        stream_options={"include_usage": False, **extra},
+        tools=[{**TOOL, "function": {**TOOL["function"], **extra}, **extra}],
+        tool_choice={"type": "function", "function": {"name": "weather", **extra}, **extra},
+        response_format={"type": "json_schema", "json_schema": {**NAMED, **extra}, **extra},
+        reasoning_effort=CANARY,
+        functions=[CANARY],
+        continuous_usage_stats=CANARY,
+    )
+    for continuous_usage in (True, False):
+        body = chat.backend_body("m", continuous_usage=continuous_usage, default_cap=5)
+        assert CANARY.encode() not in body
+
+
+def test_documents_of_the_caller_are_carried_whole() -> None:
+    document = {"type": "object", "minimum": 10**30, "x": [None, {"y": None}], "é": "\u2028"}
+    chat = request(
+        tools=[{"type": "function", "function": {"name": "f", "parameters": document}}],
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": document}},
+    )
+    body = sent(chat)
+    assert body["tools"][0]["function"]["parameters"] == document
+    assert body["response_format"]["json_schema"]["schema"] == document
+    assert chat.json_schema == document
+    assert chat.schema_name == "n"
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", None])
+def test_tool_fields_without_tools_are_dropped(choice: str | None) -> None:
+    body = sent(request(tools=[], tool_choice=choice, parallel_tool_calls=True))
+    assert body == {**MINIMAL, "model": "demo-8b-awq"}
+
+
+def test_stream_options_are_dropped_unless_the_request_streams() -> None:
+    options = {"include_usage": True}
+    assert "stream_options" not in sent(request(stream_options=options), continuous_usage=True)
+    assert "stream_options" not in sent(request(stream=False, stream_options=options))
+
+
+@pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": False}}])
+def test_a_stream_always_asks_the_backend_for_usage(options: dict[str, Any]) -> None:
+    chat = request(stream=True, **options)
+    assert sent(chat)["stream_options"] == {"include_usage": True}
+    assert sent(chat, continuous_usage=True)["stream_options"] == {
+        "include_usage": True,
+        "continuous_usage_stats": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("caps", "default", "output_cap", "forwarded"),
+    [
+        ({}, None, None, {}),
+        ({}, 512, None, {"max_tokens": 512}),
+        ({"max_tokens": 9}, 512, 9, {"max_tokens": 9}),
+        ({"max_completion_tokens": 8}, 512, 8, {"max_completion_tokens": 8}),
+        ({"max_tokens": 9, "max_completion_tokens": 8}, 512, 8, {"max_completion_tokens": 8}),
+    ],
+)
+def test_the_cap_goes_under_the_name_that_the_caller_used(
+    caps: dict[str, int], default: int | None, output_cap: int | None, forwarded: dict[str, int]
+) -> None:
+    chat = request(**caps)
+    assert chat.output_cap == output_cap
+    assert sent(chat, default_cap=default) == {**MINIMAL, "model": "demo-8b-awq", **forwarded}
+
+
+def test_tools_can_be_kept_from_a_model_that_calls_none() -> None:
+    chat = request(tools=[TOOL], tool_choice="none", parallel_tool_calls=True)
+    assert sent(chat, send_tools=False) == {**MINIMAL, "model": "demo-8b-awq"}
+    assert sent(chat)["tools"] == [TOOL]
+
+
+def test_making_a_body_leaves_the_request_as_it_was() -> None:
+    chat = request(stream=True, tools=[TOOL])
+    before = msgspec.json.encode(chat)
+    chat.backend_body("other", continuous_usage=True, send_tools=False, default_cap=5)
+    assert msgspec.json.encode(chat) == before
+
+
+SCHEMA_FORMAT = {"type": "json_schema", "json_schema": NAMED}
+
+
+@pytest.mark.parametrize(
+    ("fields", "shape"),
+    [
+        ({}, "chat"),
+        ({"response_format": {"type": "text"}}, "chat"),
+        ({"response_format": {"type": "json_object"}}, "json_object"),
+        ({"response_format": SCHEMA_FORMAT}, "json_schema"),
+        ({"tools": [TOOL]}, "tools"),
+        ({"tools": [TOOL], "response_format": SCHEMA_FORMAT}, "tools"),
+        ({"tools": [TOOL], "tool_choice": "none"}, "chat"),
+        ({"tools": [TOOL], "tool_choice": "none", "response_format": SCHEMA_FORMAT}, "json_schema"),
+        ({"tools": []}, "chat"),
+    ],
+)
+def test_the_shape_of_a_request(fields: dict[str, Any], shape: str) -> None:
+    chat = request(**fields)
+    assert chat.shape == shape
+    assert chat.is_tool_request is (shape == "tools")
+
+
+def test_n_above_one_is_unsupported_but_only_after_everything_else() -> None:
+    with pytest.raises(UnsupportedParameter) as caught:
+        request(n=2)
+    assert (caught.value.param, caught.value.code) == ("n", "unsupported_parameter")
+    assert refusal(n=2, temperature=3).param == "temperature"
+    assert refusal(n=2, tool_choice="required").param == "tool_choice"
+
+
+def test_a_request_does_not_print_what_the_caller_sent() -> None:
+    assert "Hello" not in repr(request())

@@ -1,0 +1,454 @@
+"""The buckets that workers share in Redis, and what happens when Redis does not play along."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+import redis.asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc_project.lib import ratelimits_redis
+from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter, Refusal
+from svc_project.lib.ratelimits_redis import RedisLimiter, open_limiter
+
+REDIS_URL = os.environ.get("SVC_TEST_REDIS_URL", "")
+with_redis = pytest.mark.skipif(
+    not REDIS_URL, reason="SVC_TEST_REDIS_URL is not set: shared limits are not tested"
+)
+PATIENT = 5.0
+
+
+def tokens(bucket: str, amount: int, limit: int) -> Charge:
+    return Charge(bucket, "tokens", limit, amount)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"svc-test:{uuid.uuid4().hex}:"
+
+
+@pytest.fixture
+async def shared(prefix: str) -> AsyncIterator[RedisLimiter]:
+    """A limiter on the real store, with time for a busy machine."""
+    limiter = RedisLimiter(REDIS_URL, prefix=prefix, timeout_seconds=PATIENT)
+    yield limiter
+    await limiter.close()
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class RelayToRedis:
+    """A TCP relay that can hold back what Redis answers, cut connections, and come and go."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.requests = 0
+        self.open = asyncio.Event()
+        self.open.set()
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.open.set()
+        for writer in self._writers:
+            writer.close()
+        await self._server.wait_closed()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = urlsplit(REDIS_URL)
+        to_redis = await asyncio.open_connection(target.hostname, target.port)
+        self._writers |= {writer, to_redis[1]}
+        await asyncio.gather(
+            self._copy(reader, to_redis[1], holds=False),
+            self._copy(to_redis[0], writer, holds=True),
+        )
+
+    async def _copy(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, holds: bool
+    ) -> None:
+        with contextlib.suppress(ConnectionError):
+            while chunk := await source.read(65_536):
+                if holds:
+                    self.requests += 1
+                    await self.open.wait()
+                sink.write(chunk)
+                await sink.drain()
+        sink.close()
+
+
+@pytest.fixture
+async def relay() -> AsyncIterator[RelayToRedis]:
+    relay = RelayToRedis()
+    await relay.start()
+    yield relay
+    await relay.stop()
+
+
+def test_without_an_address_limits_are_kept_in_memory() -> None:
+    assert isinstance(open_limiter(""), MemoryLimiter)
+    assert isinstance(open_limiter("redis://127.0.0.1:1"), RedisLimiter)
+
+
+# --- a store that is away -------------------------------------------------------------------
+
+
+async def test_a_store_that_never_answers_delays_one_call_and_refuses_nobody(
+    silent_port: int,
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{silent_port}")
+    began = time.monotonic()
+    for _ in range(100):
+        assert isinstance(await limiter.reserve([tokens("x", 1, 100)]), Granted)
+    # A hundred time-outs of 50 ms would be five seconds.
+    assert time.monotonic() - began < 1
+    assert not limiter.is_shared
+    assert isinstance(await limiter.reserve([tokens("x", 90, 100)]), Refusal)
+    await limiter.close()
+
+
+async def test_callers_that_arrive_together_all_go_on_when_the_store_hangs(
+    silent_port: int,
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{silent_port}")
+    began = time.monotonic()
+    outcomes = await asyncio.gather(*[limiter.reserve([tokens("x", 1, 1000)]) for _ in range(500)])
+    assert all(isinstance(outcome, Granted) for outcome in outcomes)
+    assert time.monotonic() - began < 1
+    await limiter.close()
+
+
+async def test_a_closed_port_is_no_error_for_anyone(closed_port: int) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}")
+    granted = await limiter.reserve([tokens("x", 60, 100)])
+    assert isinstance(granted, Granted)
+    limiter.settle(granted, [10])
+    assert isinstance(await limiter.reserve([tokens("x", 90, 100)]), Granted)
+    await limiter.close()
+
+
+async def test_while_the_store_is_away_each_worker_keeps_to_its_share(closed_port: int) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    outcomes = [await limiter.reserve([tokens("x", 1, 100)]) for _ in range(30)]
+    assert sum(isinstance(outcome, Granted) for outcome in outcomes) == 25
+    refusal = outcomes[-1]
+    assert isinstance(refusal, Refusal)
+    assert (refusal.charge.amount, refusal.charge.limit) == (1, 100)
+    await limiter.close()
+
+
+async def test_a_request_above_the_share_but_within_the_limit_is_served_meanwhile(
+    closed_port: int,
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    granted = await limiter.reserve([tokens("x", 80, 100)])
+    assert isinstance(granted, Granted)
+    limiter.settle(granted, [5])
+    limiter.settle(granted, [500])
+    outcomes = [await limiter.reserve([tokens("x", 20, 100)]) for _ in range(2)]
+    assert [isinstance(outcome, Granted) for outcome in outcomes] == [True, False]
+    too_large = await limiter.reserve([tokens("y", 101, 100)])
+    assert isinstance(too_large, Refusal)
+    assert too_large.is_final
+    await limiter.close()
+
+
+@with_redis
+async def test_the_store_is_used_again_when_it_is_back(prefix: str, relay: RelayToRedis) -> None:
+    limiter = RedisLimiter(relay.url, prefix=prefix, timeout_seconds=1.0, pause_seconds=0.05)
+    charge = tokens("x", 1, 100)
+    states: list[bool] = []
+    for away in (False, True, False):
+        if away:
+            await relay.stop()
+        elif states:
+            await relay.start()
+        deadline = time.monotonic() + 10
+        while limiter.is_shared == away or not states:
+            assert isinstance(await limiter.reserve([charge]), Granted)
+            states.append(limiter.is_shared)
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+    assert (states[0], states[-1]) == (True, False)
+    assert limiter.is_shared
+    await limiter.close()
+
+
+@with_redis
+async def test_a_store_that_lost_its_scripts_is_given_them_again(
+    prefix: str, shared: RedisLimiter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "_pause", 0.0)
+    assert isinstance(await shared.reserve([tokens("x", 1, 100)]), Granted)
+    shared._script = b"0" * 40
+    await shared.reserve([tokens("x", 1, 100)])
+    assert not shared.is_shared
+    await shared.reserve([tokens("x", 1, 100)])
+    await until(lambda: shared.is_shared)
+
+
+# --- callers that are cancelled -------------------------------------------------------------
+
+
+@with_redis
+async def test_cancelled_calls_never_leave_their_reply_to_another_caller(
+    prefix: str, relay: RelayToRedis
+) -> None:
+    limiter = RedisLimiter(relay.url, prefix=prefix, timeout_seconds=PATIENT)
+    chance = random.Random(7)
+
+    async def ask(number: int) -> bool:
+        impossible = number % 2 == 1
+        limit = 10 if impossible else 10**6
+        charges = [tokens(f"{number}-{i}", 11, limit) for i in range(1 + number % 5)]
+        outcome = await limiter.reserve(charges)
+        return isinstance(outcome, Refusal) == impossible
+
+    for _ in range(20):
+        asked = [asyncio.create_task(ask(number)) for number in range(50)]
+        relay.open.clear()
+        for task in asked:
+            if chance.random() < 0.5:
+                task.cancel()
+            if chance.random() < 0.1:
+                await asyncio.sleep(0)
+        relay.open.set()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert {answer for answer in answers if isinstance(answer, bool)} == {True}
+    assert limiter.is_shared
+    await limiter.close()
+
+
+@with_redis
+async def test_what_a_cancelled_call_took_is_given_back(prefix: str, relay: RelayToRedis) -> None:
+    limiter = RedisLimiter(relay.url, prefix=prefix, timeout_seconds=PATIENT)
+    await limiter.reserve([tokens("warm-up", 1, 100)])
+    relay.open.clear()
+    seen = relay.requests
+    call = asyncio.create_task(limiter.reserve([tokens("x", 100, 100)]))
+    await until(lambda: relay.requests > seen)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    relay.open.set()
+    # By refill alone ten seconds would bring 17 of 100 back.
+    deadline = time.monotonic() + 10
+    while not isinstance(await limiter.reserve([tokens("x", 90, 100)]), Granted):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    await limiter.close()
+
+
+@with_redis
+async def test_a_call_cancelled_in_the_moment_of_its_answer_gives_back_too(
+    shared: RedisLimiter,
+) -> None:
+    call = asyncio.create_task(shared.reserve([tokens("x", 100, 100)]))
+    await asyncio.sleep(0)
+    while shared._task is not None:  # noqa: ASYNC110  # the very next step is the one to hit
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert isinstance(await shared.reserve([tokens("x", 90, 100)]), Granted)
+
+
+# --- the shared store -----------------------------------------------------------------------
+
+
+@with_redis
+async def test_reserve_and_settle_work_as_in_memory(shared: RedisLimiter) -> None:
+    charges = [Charge("{o}:requests", "requests", 3, 1), tokens("{o}:tokens", 500, 600)]
+    granted = await shared.reserve(charges)
+    assert isinstance(granted, Granted)
+    refusal = await shared.reserve(charges)
+    assert isinstance(refusal, Refusal)
+    assert refusal.charge.bucket == "{o}:tokens"
+    assert 495 <= refusal.used <= 500
+    assert [level.scope for level in refusal.levels] == ["tokens", "requests"]
+    shared.settle(granted, [1, 100])
+    shared.settle(granted, [0, 0])
+    second = await shared.reserve(charges)
+    assert isinstance(second, Granted)
+    shared.settle(second, [0, 700])
+    indebted = await shared.reserve(charges)
+    assert isinstance(indebted, Refusal)
+    assert indebted.used > 600
+    assert indebted.wait_milliseconds > 60_000 * 500 // 600
+
+
+@with_redis
+async def test_waiting_as_long_as_told_admits(shared: RedisLimiter) -> None:
+    charge = tokens("x", 1000, 600_000)
+    await shared.reserve([tokens("x", 600_000, 600_000)])
+    for _ in range(5):
+        refusal = await shared.reserve([charge])
+        assert isinstance(refusal, Refusal)
+        await asyncio.sleep(refusal.wait_milliseconds / 1000)
+        assert isinstance(await shared.reserve([charge]), Granted)
+
+
+@with_redis
+async def test_a_full_bucket_vanishes_from_the_store(prefix: str, shared: RedisLimiter) -> None:
+    await shared.reserve([tokens("{o}:tokens", 1000, 600_000)])
+    client: redis.asyncio.Redis = redis.asyncio.from_url(REDIS_URL)
+    key = f"{prefix}{{o}}:tokens"
+    assert 0 < await client.pttl(key) <= 100
+    deadline = time.monotonic() + 10
+    while await client.exists(key):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    await client.aclose()
+
+
+@with_redis
+async def test_a_store_whose_clock_went_back_refills_from_now_on(
+    prefix: str, shared: RedisLimiter
+) -> None:
+    client: redis.asyncio.Redis = redis.asyncio.from_url(REDIS_URL)
+    limit, in_an_hour = 600_000, round(time.time() * 1000) + 3_600_000
+    await client.set(f"{prefix}x", f"{limit * 60_000} {in_an_hour} {limit}", ex=60)
+    await client.aclose()
+    refusal = await shared.reserve([tokens("x", 1000, limit)])
+    assert isinstance(refusal, Refusal)
+    assert refusal.wait_milliseconds == 100
+    await asyncio.sleep(refusal.wait_milliseconds / 1000)
+    assert isinstance(await shared.reserve([tokens("x", 1000, limit)]), Granted)
+
+
+@with_redis
+async def test_live_workers_are_counted(prefix: str) -> None:
+    workers = [RedisLimiter(REDIS_URL, prefix=prefix, timeout_seconds=PATIENT) for _ in range(3)]
+    for worker in workers:
+        await worker.reserve([tokens("x", 1, 10)])
+    assert workers[-1]._workers == 3
+    for worker in workers:
+        await worker.close()
+
+
+def _take_as_much_as_possible(url: str, prefix: str, limit: int) -> tuple[int, bool]:
+    """One worker process: fifty tasks that ask until each was refused ten times."""
+
+    async def work() -> tuple[int, bool]:
+        limiter = RedisLimiter(url, prefix=prefix, timeout_seconds=PATIENT)
+        taken = 0
+
+        async def ask() -> None:
+            nonlocal taken
+            refusals = 0
+            while refusals < 10:
+                charges = [tokens("{o}:a", 1, limit), tokens("{o}:b", 2, 3 * limit)]
+                if isinstance(await limiter.reserve(charges), Granted):
+                    taken += 1
+                else:
+                    refusals += 1
+
+        await asyncio.gather(*[ask() for _ in range(50)])
+        is_shared = limiter.is_shared
+        await limiter.close()
+        return taken, is_shared
+
+    return asyncio.run(work())
+
+
+@with_redis
+def test_several_processes_never_get_more_than_the_limit_and_its_refill(prefix: str) -> None:
+    limit = 600
+    began = time.monotonic()
+    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
+        runs = [pool.submit(_take_as_much_as_possible, REDIS_URL, prefix, limit) for _ in range(3)]
+        results = [run.result(timeout=60) for run in runs]
+    elapsed = time.monotonic() - began
+    assert all(is_shared for _, is_shared in results)
+    assert limit <= sum(taken for taken, _ in results) <= limit + elapsed * limit / 60 + 1
+
+
+Step = tuple[bool, int, Sequence[int]]
+steps = st.lists(
+    st.tuples(
+        st.booleans(), st.integers(0, 30_000), st.lists(st.integers(0, 120), min_size=3, max_size=3)
+    ),
+    max_size=30,
+)
+ARITHMETIC_LIMITS = (1, 60, 100)
+
+
+@with_redis
+@settings(max_examples=60, deadline=None)
+@given(steps=steps)
+def test_the_script_does_the_same_arithmetic_as_the_memory(steps: list[Step]) -> None:
+    asyncio.run(_compare(steps))
+
+
+async def _compare(steps: list[Step]) -> None:
+    """Run ``steps`` against both; the script gets its time from us, and its keys do not expire."""
+    script = ratelimits_redis._SCRIPT
+    for real, ours in (
+        ("redis.call('TIME')", "{ARGV[#ARGV], 0}"),
+        ("time[1] * 1000 +", "time[1] +"),
+        (",\n    'PX', string.format('%.0f', milliseconds))", ")"),
+    ):
+        assert real in script
+        script = script.replace(real, ours)
+    now = 1_000_000
+    memory = MemoryLimiter(lambda: now)
+    client: redis.asyncio.Redis = redis.asyncio.from_url(REDIS_URL)
+    prefix = f"svc-test:{uuid.uuid4().hex}:"
+    keys = [f"{prefix}{limit}" for limit in ARITHMETIC_LIMITS]
+    for settles, pause, amounts in steps:
+        now += pause
+        charges = [
+            tokens(key, amount, limit)
+            for key, amount, limit in zip(keys, amounts, ARITHMETIC_LIMITS, strict=True)
+        ]
+        changes = [amount - 60 for amount in amounts] if settles else amounts
+        figures = [f for c, change in zip(charges, changes, strict=True) for f in (c.limit, change)]
+        step = "settle" if settles else "reserve"
+        answer = await client.eval(script, len(keys), *keys, step, *figures, now)
+        before = [memory._bucket(charge, now).drain(now, charge.limit) for charge in charges]
+        assert answer[1:] == before
+        if settles:
+            memory.settle(Granted([tokens(c.bucket, 60, c.limit) for c in charges]), amounts)
+        else:
+            assert bool(answer[0]) == isinstance(memory.take(charges), Granted)
+    await client.delete(*keys)
+    await client.aclose()

@@ -1,0 +1,225 @@
+"""Real processes on real sockets: the gateway and the model simulator, and a view of the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+from django.db import connections
+from openai import AsyncOpenAI, OpenAI
+
+from accounts.keys import mint
+from accounts.models import ApiKey, Organization, Scope
+from usage.models import UsageRow
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 30.0
+Found = TypeVar("Found")
+
+
+def free_port() -> int:
+    """A port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def eventually(look: Callable[[], Found | None], seconds: float = 10.0) -> Found:
+    """What ``look`` returns once it is true; asserts that it becomes so within ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not seen within {seconds} s"
+        time.sleep(0.02)
+
+
+class Command:
+    """A ``manage.py`` command that runs until it is told to stop."""
+
+    def __init__(self, arguments: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        self._file = log.open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+        )
+
+    def wait_for(self, address: str) -> None:
+        """Return when ``address`` (host:port) takes connections."""
+        host, _, port = address.partition(":")
+
+        def takes_connections() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            with socket.socket() as probe:
+                return probe.connect_ex((host, int(port))) == 0
+
+        eventually(takes_connections, START_SECONDS)
+
+    def stop(self, seconds: float = 20.0) -> int:
+        """SIGTERM, and wait; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self._file.close()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait."""
+        self.process.kill()
+        self.process.wait()
+        self._file.close()
+
+
+@dataclass
+class Simulator:
+    """The model simulator; ``requests`` is its own log of what it was asked."""
+
+    command: Command
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def requests(self) -> list[dict[str, Any]]:
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/sim/requests")
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    def request_with(self, marker: str) -> dict[str, Any]:
+        """The one request whose body contains ``marker``, once it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            matching = [each for each in self.requests() if marker in json.dumps(each)]
+            assert len(matching) < 2, "the marker is not unique"
+            return matching[0] if matching else None
+
+        return eventually(look)
+
+
+@dataclass
+class Gateway:
+    """A running gateway and one organization of its own in it."""
+
+    port: int
+    speech_port: int
+    command: Command
+    organization: Organization
+    api_key: ApiKey
+    key: str
+    simulator: Simulator
+    models: dict[str, str] = field(
+        default_factory=lambda: {
+            "running": "acme/demo-8b",
+            "plain": "acme/plain-8b",
+            "mini": "acme/demo-mini",
+        }
+    )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.url}/v1"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
+
+    def openai(self, **options: Any) -> OpenAI:
+        return OpenAI(base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options})
+
+    def async_openai(self, **options: Any) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options}
+        )
+
+    def post(self, body: Any, **options: Any) -> httpx2.Response:
+        """POST ``body`` (bytes as they are, anything else as JSON) as a chat request."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx2.post(
+            f"{self.base_url}/chat/completions",
+            content=content,
+            headers={**self.headers, **options.pop("headers", {})},
+            timeout=options.pop("timeout", 30),
+            **options,
+        )
+
+    def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
+        """One user message to one of ``models``."""
+        return self.post(
+            {
+                "model": self.models.get(model, model),
+                "messages": [{"role": "user", "content": text}],
+                **fields,
+            }
+        )
+
+    def mint(self, scope: Scope = Scope.INFERENCE) -> str:
+        """Another key of the organization."""
+        return mint(self.organization, scope, "test").secret
+
+    def rows(self) -> list[UsageRow]:
+        """The organization's rows, oldest first."""
+        return list(UsageRow.objects.filter(organization_id=self.organization.pk))
+
+    def row(self, request_id: str) -> UsageRow:
+        """The row of one request, which must be there at once."""
+        return UsageRow.objects.get(request_id=request_id)
+
+    def rows_when(self, count: int, seconds: float = 15.0) -> list[UsageRow]:
+        """The rows once there are ``count``; for requests whose client did not wait."""
+        return eventually(lambda: rows if len(rows := self.rows()) >= count else None, seconds)
+
+
+def events(text: str) -> list[Any]:
+    """The data of a stream as a strict reader sees it: ``data:`` frames and blank lines only.
+
+    JSON is parsed; ``[DONE]`` stays a string.
+    """
+    frames = text.split("\n\n")
+    assert frames.pop() == "", "a stream ends with a blank line"
+    found: list[Any] = []
+    for frame in frames:
+        assert frame.startswith("data: "), frame[:80]
+        assert "\n" not in frame
+        payload = frame.removeprefix("data: ")
+        found.append(payload if payload == "[DONE]" else json.loads(payload))
+    return found
+
+
+@contextmanager
+def database(name: str) -> Iterator[None]:
+    """Point Django's default connection, in every thread, at another database of the server."""
+    connection = connections["default"]
+    connection.close()
+    before = connection.settings_dict["NAME"]
+    connection.settings_dict["NAME"] = name
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = before
