@@ -14,6 +14,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.html import format_html
 
+from inference import capture_admin  # noqa: F401  # registers the pages of the captures
 from inference.admin_filters import ShuttingDownFilter, StatusFilter
 from inference.admin_lifecycle import LifecycleAdmin
 from inference.entry import served
