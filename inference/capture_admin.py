@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -53,13 +52,17 @@ class DiagnosticCaptureAdmin(ReadOnlyAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         capture = self.get_object(request, object_id)
-        if capture is not None and self.has_view_permission(request, capture):
-            with transaction.atomic():
-                CaptureReading.objects.create(
-                    request_id=capture.request_id,
-                    organization_id=capture.organization_id,
-                    operator=User.objects.get(pk=request.user.pk),
-                )
+        operator = request.user
+        if (
+            capture is not None
+            and isinstance(operator, User)
+            and self.has_view_permission(request, capture)
+        ):
+            CaptureReading.objects.create(
+                request_id=capture.request_id,
+                organization_id=capture.organization_id,
+                operator=operator,
+            )
         response = super().change_view(request, object_id, form_url, extra_context)
         response["cache-control"] = "no-store"
         return response
