@@ -7,6 +7,7 @@ A variable may also be given as ``NAME_FILE``, the path of a file that holds the
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # Files are found where they lie, so that no collectstatic step stands between clone and serve.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+# Static files are small; that Django reads them whole under ASGI is meant.
+warnings.filterwarnings(
+    "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
+)
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx2
+from playwright.sync_api import Locator, Page
 
 from inference.models import Backend
 from tests.browser.conftest import Visit
@@ -20,6 +21,13 @@ def seen_within_a_second(look: Callable[[], bool]) -> None:
     began = time.monotonic()
     eventually(look, WITHIN_SECONDS)
     assert time.monotonic() - began < WITHIN_SECONDS
+
+
+def choose(page: Page, field: Locator, text: str) -> None:
+    """Pick ``text`` in one of the admin's searching select boxes."""
+    field.locator("xpath=following-sibling::span[1]").click()
+    page.locator(".select2-search__field").fill(text)
+    page.locator(".select2-results__option", has_text=text).first.click()
 
 
 def entry(gateway: Gateway, model: str) -> dict[str, Any]:
@@ -40,13 +48,13 @@ def test_an_operator_publishes_reprices_and_supersedes(operating: Visit) -> None
     operating.open(f"/admin/inference/backend/{backend.pk}/change/")
     page.click("text=Add another Deployment")
     row = page.locator("tr.dynamic-deployments").last
-    row.locator("select[name$=-weights]").select_option(label=f"{model}@1")
+    choose(page, row.locator("select[name$=-weights]"), f"{model}@1")
     row.locator("input[name$=-model]").fill(f"{model}-on-backend")
     page.click("[name=_save]")
 
     operating.open("/admin/inference/modelentry/add/")
     page.fill("#id_identifier", model)
-    page.select_option("#id_weights", label=f"{model}@1")
+    choose(page, page.locator("#id_weights"), f"{model}@1")
     page.fill("#id_context_length", "32768")
     page.fill("#id_max_request_bytes", "1048576")
     page.fill("#id_default_max_output_tokens", "1024")
@@ -55,10 +63,8 @@ def test_an_operator_publishes_reprices_and_supersedes(operating: Visit) -> None
     page.click("[name=_continue]")
     assert entry(gateway, model)["error"]["code"] == "model_not_found"
 
-    page.click("text=Publish")
-    page.wait_for_load_state()
-    if page.locator("main form [type=submit]").count() and "publish" in page.url:
-        page.click("main form [type=submit]")
+    page.click(".object-tools >> text=Publish")
+    page.click("#content-main [type=submit]")
     seen_within_a_second(lambda: entry(gateway, model).get("id") == model)
     first = gateway.chat("say: before", model=model)
     assert first.status_code == 200
@@ -71,10 +77,9 @@ def test_an_operator_publishes_reprices_and_supersedes(operating: Visit) -> None
     )
     second = gateway.chat("say: after", model=model)
 
-    page.click("text=Supersede")
-    page.wait_for_load_state()
-    page.locator("[name=successor]").select_option(label="acme/demo-8b")
-    page.click("form [type=submit]:visible >> nth=-1")
+    page.click(".object-tools >> text=Supersede")
+    choose(page, page.locator("#id_superseded_by"), "acme/demo-8b")
+    page.click("#content-main [type=submit]")
     page.wait_for_load_state()
     seen_within_a_second(
         lambda: (
