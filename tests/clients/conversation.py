@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
+from accounts.keys import mint
+from accounts.models import Organization, Scope
 from tests.live import Gateway
 
 MODEL = "acme/demo-8b"
@@ -106,6 +108,16 @@ def assert_ledger_agrees(gateway: Gateway, seen: Iterable[Seen]) -> None:
         assert row.generated_output_tokens == row.backend_reported_output_tokens
         assert row.delivered_output_tokens == row.backend_reported_output_tokens
         assert str(row.api_key_id) == str(gateway.api_key.pk)
+
+
+def limited(gateway: Gateway, **limits: int) -> Gateway:
+    """``gateway`` as another organization, which has ``limits``, sees it."""
+    organization = Organization.objects.create(
+        name=f"limited {gateway.organization.pk}",
+        **{"requests_per_minute": None, "tokens_per_minute": None, **limits},
+    )
+    minted = mint(organization, Scope.INFERENCE, "test")
+    return replace(gateway, organization=organization, api_key=minted.api_key, key=minted.secret)
 
 
 def text_of(chunks: Iterable[ChatCompletionChunk]) -> str:

@@ -12,13 +12,13 @@ import pytest
 from openai import DefaultHttpxClient, OpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from accounts.keys import mint
-from accounts.models import Organization, Scope
+from accounts.models import Scope
 from tests.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
     MODEL,
     TOOL,
+    limited,
     text_of,
 )
 from tests.clients.openai_python import Talker, asked
@@ -115,16 +115,6 @@ def test_every_violation_of_the_schema_subset_is_told(sdk: OpenAI, gateway: Gate
         ("optional_property", "/properties/name"),
     }
     assert gateway.rows() == []
-
-
-def limited(gateway: Gateway, **limits: int) -> Gateway:
-    """``gateway`` as another organization, which has ``limits``, sees it."""
-    organization = Organization.objects.create(
-        name=f"limited {gateway.organization.pk}",
-        **{"requests_per_minute": None, "tokens_per_minute": None, **limits},
-    )
-    minted = mint(organization, Scope.INFERENCE, "test")
-    return replace(gateway, organization=organization, api_key=minted.api_key, key=minted.secret)
 
 
 def test_a_rate_limit_tells_when_to_come_back(gateway: Gateway) -> None:
