@@ -104,7 +104,7 @@ class Simulator:
 
     def requests(self) -> list[dict[str, Any]]:
         answer = httpx2.get(f"http://127.0.0.1:{self.port}/sim/requests")
-        found: list[dict[str, Any]] = answer.json()
+        found: list[dict[str, Any]] = answer.json()["requests"]
         return found
 
     def request_with(self, marker: str) -> dict[str, Any]:
