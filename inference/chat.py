@@ -190,14 +190,14 @@ def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
             f"'{model.id}' does not support tool calling. Leave 'tools' out, or use a model whose "
             "capabilities.tool_calling is true in GET /v1/models."
         )
-    if (schema := request.json_schema) is not None:
+    if (named := request.json_schema) is not None:
         if not model.structured_output:
             raise ModelDoesNotSupportStructuredOutput(
                 f"'{model.id}' does not support a response_format of type 'json_schema'. Leave it "
                 "out, or use a model whose capabilities.structured_output is true in "
                 "GET /v1/models."
             )
-        schema_subset.check(schema, request.schema_name)
+        schema_subset.check(named.schema, named.name)
 
 
 def _identity(call: Call) -> Identity:
