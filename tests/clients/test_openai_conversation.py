@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from openai import AsyncOpenAI
 
 from tests.clients.conversation import (
     ANSWERS,
@@ -267,24 +268,25 @@ def test_the_key_decides_the_organization_whatever_the_headers_say(gateway: Gate
     assert_ledger_agrees(gateway, [seen_whole(completion)])
 
 
-async def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
-    async with gateway.async_openai() as sdk:
+def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
+    async def stream(sdk: AsyncOpenAI, length: int) -> Seen:
+        text = f"[[sim tokens={length} pace=200]] Go on."
+        chunks = [
+            chunk
+            async for chunk in await sdk.chat.completions.create(
+                model=MODEL, messages=asked(text), stream=True
+            )
+        ]
+        seen = seen_stream(chunks)
+        assert seen.output == length
+        return seen
 
-        async def stream(length: int) -> Seen:
-            text = f"[[sim tokens={length} pace=200]] Go on."
-            chunks = [
-                chunk
-                async for chunk in await sdk.chat.completions.create(
-                    model=MODEL, messages=asked(text), stream=True
-                )
-            ]
-            seen = seen_stream(chunks)
-            assert seen.output == length
-            return seen
+    async def streams() -> list[Seen]:
+        async with gateway.async_openai() as sdk:
+            return await asyncio.gather(*(stream(sdk, length) for length in range(1, 25)))
 
-        seen = await asyncio.gather(*(stream(length) for length in range(1, 25)))
+    seen = asyncio.run(streams())
 
-    rows = await asyncio.to_thread(gateway.rows)
-    assert {(row.request_id, row.backend_reported_output_tokens) for row in rows} == {
+    assert {(row.request_id, row.backend_reported_output_tokens) for row in gateway.rows()} == {
         (each.request_id, each.output) for each in seen
     }
