@@ -257,7 +257,7 @@ def test_a_long_chain_of_references_is_resolved() -> None:
 
 @pytest.mark.parametrize("schema", [True, None, [], "object", 5])
 def test_what_is_no_schema_at_all_is_refused_as_malformed(schema: Any) -> None:
-    assert {(found.code, found.pointer) for found in violations(schema)} == {
+    assert {(found.code.value, found.pointer) for found in schema_subset.violations(schema)} == {
         ("root_not_object", ""),
         ("malformed_schema", ""),
     }
