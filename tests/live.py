@@ -168,6 +168,10 @@ class Gateway:
             **options,
         )
 
+    def get(self, path: str) -> httpx2.Response:
+        """GET a path under ``/v1``."""
+        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=30)
+
     def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
         """One user message to one of ``models``."""
         return self.post(
