@@ -19,10 +19,16 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	touch $@
 
 run: $(VENV)/installed
-	$(BIN)/python manage.py run_demo
+	$(BIN)/python manage.py run_demo $(if $(MODEL_SERVER),--model-server $(MODEL_SERVER) --model $(MODEL)) $(ARGS)
 
+# The whole suite on SQLite, then the same suite on PostgreSQL where there is one.
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@if [ -n "$$SVC_TEST_DATABASE_URL" ]; then \
+	  DATABASE_URL="$$SVC_TEST_DATABASE_URL" $(BIN)/python -m pytest -n $(JOBS) $(ARGS); \
+	else \
+	  echo "SKIPPED: the suite on PostgreSQL. Set SVC_TEST_DATABASE_URL to run it too."; \
+	fi
 
 check: lint types contracts
 	$(BIN)/python manage.py makemigrations --check --dry-run

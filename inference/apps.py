@@ -7,15 +7,19 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.models.signals import post_delete, post_save
 
+CATALOG_TABLES = ("WeightsRecord", "ModelEntry", "Price", "Backend", "Deployment", "ModelLimit")
+
 
 class InferenceConfig(AppConfig):
     name = "inference"
     verbose_name = "Inference"
 
     def ready(self) -> None:
-        for model in self.get_models():
+        for name in CATALOG_TABLES:
             for signal in (post_save, post_delete):
-                signal.connect(_catalog_changed, sender=model, dispatch_uid="catalog_changed")
+                signal.connect(
+                    _catalog_changed, sender=self.get_model(name), dispatch_uid="catalog_changed"
+                )
 
 
 def _catalog_changed(**_: Any) -> None:

@@ -7,6 +7,8 @@ effect by the clock, so that no reload has to happen on time.
 
 from __future__ import annotations
 
+from threading import Lock
+
 from django.db import Error
 
 from accounts.changes import CATALOG, ChangeWatcher, watcher
@@ -24,6 +26,7 @@ class Catalog:
     def __init__(self, watcher: ChangeWatcher) -> None:
         self.snapshot = CatalogSnapshot(models={})
         self._watcher = watcher
+        self._loading = Lock()
         self._loaded = False
         watcher.subscribe(CATALOG, self.load)
 
@@ -33,7 +36,9 @@ class Catalog:
         Raises ``django.db.Error`` and keeps the old snapshot when the database does not answer;
         the watcher then calls again.
         """
-        self.snapshot = read_snapshot()
+        # One at a time: an older reading must not take the place of a newer one.
+        with self._loading:
+            self.snapshot = read_snapshot()
         self._loaded = True
 
     def current(self) -> CatalogSnapshot:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from django.conf import settings
+
 from accounts.keyring import authorization, keyring
 from accounts.models import Scope
 from inference.exchange import Exchange
@@ -32,6 +36,7 @@ STREAM_HEADERS: tuple[Header, ...] = (
 class ChatCompletionsConsumer(HttpConsumer):
     """Authenticates before it reads the body, then tells the story with the sink that fits."""
 
+    body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
     _exchange: Exchange | None = None
 
     async def answer(self) -> None:

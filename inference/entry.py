@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from django.conf import settings
 
 from inference.snapshot import PublishedModel
 from svc_project.lib.clock import iso_milliseconds
@@ -12,7 +13,6 @@ from svc_project.lib.money import price_text
 
 JSON_SCHEMA_SUBSET = "svc-json-schema-subset-v1"
 """The schema subset in use (inference contract, Structured-output schema subset)."""
-_OWNER = "svc"
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def served(model: PublishedModel, now: float) -> ModelObject:
         id=model.id,
         object="model",
         created=model.created,
-        owned_by=_OWNER,
+        owned_by=settings.SVC_BRAND,
         context_length=model.context_length,
         max_request_bytes=model.max_request_bytes,
         capabilities=Capabilities(

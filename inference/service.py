@@ -11,7 +11,7 @@ from inference.catalog import catalog
 from inference.chat import ChatService
 from inference.exchange import Egress
 from inference.reconciliation import Reconciler
-from svc_project.lib.ratelimits import MemoryLimiter
+from svc_project.lib.ratelimits_redis import open_limiter
 from usage.ledger import ledger
 
 
@@ -20,8 +20,9 @@ def service() -> ChatService:
     """The one chat service; belongs to the event loop that first uses it."""
     return ChatService(
         catalog=catalog,
-        limiter=MemoryLimiter(),
+        limiter=open_limiter(settings.REDIS_URL, workers=settings.SVC_WORKERS),
         egress=Egress(BackendPool(), BackendClient(), settings.SVC_DISCONNECT_DRAIN_SECONDS),
         ledger=ledger,
         reconciler=Reconciler(),
+        max_inflight=settings.SVC_MAX_INFLIGHT,
     )

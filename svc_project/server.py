@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import socket
 from types import FrameType
 
@@ -22,7 +23,8 @@ class DrainingServer(uvicorn.Server):
     """On SIGTERM goes on accepting, so that new requests get a clear 503, until none runs.
 
     Requests that outlast ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second
-    signal stops at once.
+    Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
+    process of a group and the parent of the workers signals them again.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -37,12 +39,14 @@ class DrainingServer(uvicorn.Server):
         gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if drain.draining or self._loop is None:
-            self.force_exit = drain.draining
+        if drain.draining:
+            if sig == signal.SIGINT:
+                self.should_exit = self.force_exit = True
+        elif self._loop is None:
             self.should_exit = True
-            return
-        drain.begin()
-        self._loop.call_soon_threadsafe(self._begin_drain)
+        else:
+            drain.begin()
+            self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         self._draining = asyncio.ensure_future(self._drain())

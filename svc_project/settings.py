@@ -7,6 +7,7 @@ A variable may also be given as ``NAME_FILE``, the path of a file that holds the
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS", default=[]) or [
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", default=[])]
 SVC_SPEECH_PORT = env.int("SVC_SPEECH_PORT", default=8001)
+SVC_WORKERS = env.int("SVC_WORKERS", default=1)
 
 INSTALLED_APPS = [
     "daphne",
@@ -175,9 +177,14 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Files are found where they lie, so that no collectstatic step stands between clone and serve.
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+# Static files are small; that Django reads them whole under ASGI is meant.
+warnings.filterwarnings(
+    "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
+)
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -233,7 +240,7 @@ SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
-# Requests that one worker holds at once, and the largest body read before the model is known.
+# Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)

@@ -24,7 +24,7 @@ from inference.simulator.wire import (
 PROMPT_TOKENS = 20
 USUAL_FRAMES = 200
 MOST_FRAMES = 20_000
-_ID, _CREATED = "chatcmpl-fast", 1_767_225_600
+_ID, _CREATED = "chatcmpl-0123456789abcdef0123456789abcdef", 1_767_225_600
 _WORD = " benchmark"
 _SSE_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 

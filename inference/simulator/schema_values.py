@@ -72,7 +72,7 @@ class _Maker:
     def _resolved(self, schema: Schema, depth: int) -> Mapping[str, Any]:
         """``schema`` with its references followed and its branches chosen and merged in."""
         for _ in range(_DEEPEST):
-            if not isinstance(schema, Mapping):
+            if isinstance(schema, bool):
                 schema = {}
             merged = {
                 key: value

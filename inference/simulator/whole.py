@@ -30,10 +30,9 @@ async def answer_whole(exchange: Exchange) -> None:
         content = content[:-2]
     if FaultName.BOM in exchange.faults:
         content = b"\xef\xbb\xbf" + content
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-    ]
+    headers = [(b"content-type", b"application/json")]
+    if FaultName.SPLIT_BYTES not in exchange.faults:  # without a length each write is a chunk
+        headers.append((b"content-length", str(len(content)).encode()))
     await exchange.send({"type": "http.response.start", "status": 200, "headers": headers})
     await _break_midway(exchange, content)
     if FaultName.SPLIT_BYTES in exchange.faults:

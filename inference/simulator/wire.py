@@ -61,7 +61,8 @@ class Message(Struct, frozen=True):
         """The string content, or the text parts one per line."""
         if not isinstance(self.content, list):
             return self.content or ""
-        return "\n".join(str(part.get("text", "")) for part in self.content)
+        texts = (part.get("text") for part in self.content if part.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
 
 
 class ChatBody(Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from accounts.models import ApiKey, Membership, Organization, Scope, User
 
 pytestmark = pytest.mark.django_db
 
+NO_SUCH_ID = "11111111-2222-4333-8444-555555555555"
 PASSWORD = "correct horse battery"
 
 
@@ -117,7 +117,7 @@ def test_without_json_the_commands_speak_to_people(organization: Organization) -
     ("arguments", "named"),
     [
         (["Nobody", "--scope=read"], "ORGANIZATION"),
-        ([str(uuid.uuid4()), "--scope=read"], "ORGANIZATION"),
+        ([NO_SUCH_ID, "--scope=read"], "ORGANIZATION"),
         (["Acme", "--scope=admin"], "--scope"),
         (["Acme"], "--scope"),
         (["Acme", "--scope=read", "--label=" + "x" * 81], "--label"),
@@ -140,7 +140,7 @@ def test_revoke_key_revokes_and_may_be_run_again(organization: Organization) -> 
     assert keys.status(api_key) is KeyStatus.REVOKED
 
 
-@pytest.mark.parametrize("api_key_id", ["", "svc_live_abc", str(uuid.uuid4())])
+@pytest.mark.parametrize("api_key_id", ["", "svc_live_abc", NO_SUCH_ID])
 def test_revoke_key_names_the_argument_it_refuses(api_key_id: str) -> None:
     with pytest.raises(CommandError, match="API_KEY_ID"):
         run("revoke_key", api_key_id)

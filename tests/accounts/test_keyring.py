@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -293,15 +295,44 @@ async def test_during_an_outage_the_event_loop_is_answered_alike_and_at_once(
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_a_database_that_hangs_delays_a_known_key_once_and_by_a_second_at_most(
+    keyring: Keyring,
+    minted: list[NewKey],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.SVC_KEY_CACHE_SECONDS = 0.0
+    header = f"Bearer {minted[0].secret}"
+    principal = await keyring.authenticate(header, ALL)
+    answers = threading.Event()
+    verify = keyring._lookups._look_up
+
+    def hanging(secrets: Sequence[str]) -> Any:
+        answers.wait(30)
+        return verify(secrets)
+
+    monkeypatch.setattr(keyring._lookups, "_look_up", hanging)
+    try:
+        began = time.monotonic()
+        for _ in range(20):
+            assert await keyring.authenticate(header, ALL) is principal
+        assert 0.9 < time.monotonic() - began < 2.0
+    finally:
+        answers.set()
+    await asyncio.to_thread(keyring.close)
+    assert await keyring.authenticate(header, ALL) is not principal, "looked up again by now"
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_a_thousand_callers_with_new_keys_share_a_few_queries(
     keyring: Keyring, minted: list[NewKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches: list[int] = []
     verify = keyring._lookups._look_up
 
-    def counted(secrets: object) -> object:
-        batches.append(len(secrets))  # type: ignore[arg-type]  # a sequence, as everywhere
-        return verify(secrets)  # type: ignore[arg-type]
+    def counted(secrets: Sequence[str]) -> Any:
+        batches.append(len(secrets))
+        return verify(secrets)
 
     monkeypatch.setattr(keyring._lookups, "_look_up", counted)
     principals = await asyncio.gather(

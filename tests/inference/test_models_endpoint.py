@@ -8,49 +8,51 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.http import HttpRequest
-from django.test import AsyncClient, Client
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from accounts import keys
 from accounts.changes import watcher
-from accounts.models import Scope
+from accounts.keyring import keyring
+from accounts.models import Membership, Organization, Scope, User
 from inference import lifecycle
 from inference.catalog import catalog
 from inference.pricing import add_price
 from inference.snapshot import CatalogSnapshot
 from svc_project.lib import clock
 from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.errors import InvalidCredential
 from tests.inference import making
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    """Ends the key ring's threads once no test's transaction is open, which they could wait for."""
+    yield
+    keyring.close()
+
+
 @pytest.fixture(autouse=True)
 def own_catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The process's catalog, unloaded, as if no watcher had run in this process."""
+    """The process's catalog as if no watcher had run in this process."""
     monkeypatch.setattr(watcher, "last_poll", float("-inf"))
     yield
     catalog.snapshot = CatalogSnapshot(models={})
 
 
 @pytest.fixture
-def known_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the place of the key ring, which has its own tests: any key is known."""
-
-    def require(request: HttpRequest, scopes: frozenset[Scope], session: bool = True) -> object:
-        assert scopes == {Scope.INFERENCE, Scope.READ}
-        assert session
-        if "authorization" not in request.headers:
-            raise InvalidCredential
-        return object()
-
-    monkeypatch.setattr("inference.views.require", require)
+def organization(db: None) -> Organization:
+    return Organization.objects.create(name="Acme")
 
 
 @pytest.fixture
-def api(known_caller: None) -> Client:
-    return Client(headers={"authorization": "Bearer svc_live_any"})
+def api(organization: Organization) -> Client:
+    return client_with(keys.mint(organization, Scope.INFERENCE).secret)
+
+
+def client_with(secret: str) -> Client:
+    return Client(headers={"authorization": f"Bearer {secret}"})
 
 
 def test_an_active_model_has_exactly_the_contracts_fields(api: Client) -> None:
@@ -134,12 +136,10 @@ def test_an_empty_catalog_is_an_empty_list(api: Client) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/models/acme/demo-8b", "/v1/models/acme%2Fdemo-8b", "/v1/models/acme%2fdemo-8b"]
 )
-async def test_a_slash_in_the_id_arrives_raw_or_encoded(path: str, known_caller: None) -> None:
-    from asgiref.sync import sync_to_async
+def test_a_slash_in_the_id_arrives_raw_or_encoded(path: str, api: Client) -> None:
+    making.published()
 
-    await sync_to_async(making.published)()
-
-    answer = await AsyncClient().get(path, headers={"authorization": "Bearer svc_live_any"})
+    answer = api.get(path)
 
     assert (answer.status_code, answer.json()["id"]) == (200, "acme/demo-8b")
 
@@ -194,12 +194,33 @@ def test_the_price_in_force_is_shown(api: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/acme/demo-8b", "/v1/models/unknown"])
-def test_reading_the_catalog_needs_a_credential(known_caller: None, path: str) -> None:
+def test_reading_the_catalog_needs_a_credential(path: str) -> None:
     answer = Client().get(path)
 
     assert answer.status_code == 401
     assert answer["www-authenticate"] == "Bearer"
-    assert answer.json()["error"]["code"] is None
+    error = answer.json()["error"]
+    assert (error["type"], error["code"], error["param"]) == ("authentication_error", None, None)
+
+
+@pytest.mark.parametrize(
+    ("scope", "status"), [(Scope.INFERENCE, 200), (Scope.READ, 200), (Scope.SPEECH, 401)]
+)
+def test_inference_and_read_keys_open_the_catalog(
+    organization: Organization, scope: Scope, status: int
+) -> None:
+    answer = client_with(keys.mint(organization, scope).secret).get("/v1/models")
+
+    assert answer.status_code == status
+
+
+def test_a_console_session_opens_the_catalog(organization: Organization) -> None:
+    user = User.objects.create_user("ann@example.com", "correct horse battery")
+    Membership.objects.create(user=user, organization=organization)
+    console = Client()
+    console.force_login(user)
+
+    assert console.get("/v1/models").status_code == 200
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete", "options"])
@@ -214,7 +235,9 @@ def test_the_catalog_is_read_only(api: Client, method: str, path: str) -> None:
 
 def test_a_catalog_read_touches_no_table_while_the_watcher_runs(api: Client) -> None:
     making.published()
+    api.get("/v1/models")
     watcher.poll()
+    api.get("/v1/models")
 
     with CaptureQueriesContext(connection) as queries:
         answers: list[Any] = [api.get("/v1/models"), api.get("/v1/models/acme/demo-8b")]

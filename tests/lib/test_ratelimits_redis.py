@@ -278,6 +278,20 @@ async def test_what_a_cancelled_call_took_is_given_back(prefix: str, relay: Rela
     await limiter.close()
 
 
+@with_redis
+async def test_a_call_cancelled_in_the_moment_of_its_answer_gives_back_too(
+    shared: RedisLimiter,
+) -> None:
+    call = asyncio.create_task(shared.reserve([tokens("x", 100, 100)]))
+    await asyncio.sleep(0)
+    while shared._task is not None:  # noqa: ASYNC110  # the very next step is the one to hit
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert isinstance(await shared.reserve([tokens("x", 90, 100)]), Granted)
+
+
 # --- the shared store -----------------------------------------------------------------------
 
 
@@ -324,6 +338,21 @@ async def test_a_full_bucket_vanishes_from_the_store(prefix: str, shared: RedisL
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
     await client.aclose()
+
+
+@with_redis
+async def test_a_store_whose_clock_went_back_refills_from_now_on(
+    prefix: str, shared: RedisLimiter
+) -> None:
+    client: redis.asyncio.Redis = redis.asyncio.from_url(REDIS_URL)
+    limit, in_an_hour = 600_000, round(time.time() * 1000) + 3_600_000
+    await client.set(f"{prefix}x", f"{limit * 60_000} {in_an_hour} {limit}", ex=60)
+    await client.aclose()
+    refusal = await shared.reserve([tokens("x", 1000, limit)])
+    assert isinstance(refusal, Refusal)
+    assert refusal.wait_milliseconds == 100
+    await asyncio.sleep(refusal.wait_milliseconds / 1000)
+    assert isinstance(await shared.reserve([tokens("x", 1000, limit)]), Granted)
 
 
 @with_redis

@@ -25,7 +25,9 @@ class Command(BaseCommand):
             default=settings.SVC_SPEECH_PORT,
             help="port of the speech surface",
         )
-        parser.add_argument("--workers", type=int, default=1, help="worker processes")
+        parser.add_argument(
+            "--workers", type=int, default=settings.SVC_WORKERS, help="worker processes"
+        )
         parser.add_argument("--sockets", help="descriptors to serve on (used by the parent)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,9 +43,11 @@ class Command(BaseCommand):
                 "--workers above 1 needs REDIS_URL: without it each worker would grant the whole "
                 "of every rate limit. Set REDIS_URL, or serve with one worker."
             )
-        # The workers read it from the environment, this process from the settings.
+        # The workers read them from the environment, this process from the settings.
         os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
+        os.environ["SVC_WORKERS"] = str(workers)
         settings.SVC_SPEECH_PORT = options["speech_port"]
+        settings.SVC_WORKERS = workers
         sockets = [self._listen(options["host"], options[name]) for name in ("port", "speech_port")]
         self.stdout.write(
             f"inference on http://{options['host']}:{options['port']}, "

@@ -1,0 +1,75 @@
+"""What `make run` puts into an empty installation: something to call, and the keys to call it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.keys import mint
+from accounts.models import ApiKey, Membership, Organization, Scope, User
+from inference.catalog_file import read_catalog_file
+from inference.catalog_load import load_catalog
+
+ORGANIZATION = "demo"
+EMAIL = "demo@svc.example"
+LABEL = "demo"
+CATALOG = settings.BASE_DIR / "deploy" / "demo_catalog.toml"
+SIMULATOR_ADDRESS = "http://127.0.0.1:9000/v1"
+
+
+@dataclass
+class Seeded:
+    """What a run of ``seed`` made; secrets of earlier runs are not known any more."""
+
+    changes: list[str] = field(default_factory=list)
+    keys: dict[Scope, str] = field(default_factory=dict)
+    password: str | None = None
+
+
+def seed(simulator_address: str) -> Seeded:
+    """Make what is missing: organization, user, one key of each scope, catalog.
+
+    ``simulator_address`` is where the model simulator serves. Raises ``CatalogFileError`` when the
+    demo catalog cannot be loaded into what is there.
+    """
+    seeded = Seeded()
+    with transaction.atomic():
+        organization, made = Organization.objects.get_or_create(name=ORGANIZATION)
+        if made:
+            seeded.changes.append(f"created organization {ORGANIZATION}")
+        if not User.objects.filter(email=EMAIL).exists():
+            seeded.password = secrets.token_urlsafe(12)
+            user = User.objects.create_superuser(EMAIL, seeded.password)
+            Membership.objects.create(user=user, organization=organization)
+        for scope in _missing_scopes(organization):
+            seeded.keys[scope] = mint(organization, scope, LABEL).secret
+        seeded.changes += load_catalog(read_catalog_file(_catalog(simulator_address)))
+    return seeded
+
+
+def publish_server(base_url: str, model: str) -> list[str]:
+    """Publish ``model`` of the OpenAI-compatible server at ``base_url`` under its own name.
+
+    Raises ``CatalogFileError`` when the address or the name cannot be used.
+    """
+    path = Path(settings.BASE_DIR / "deploy" / "one_server.toml")
+    content = path.read_text(encoding="utf-8")
+    for mark, value in (("BASE_URL", base_url), ("MODEL", model)):
+        content = content.replace(mark, value.replace("\\", "\\\\").replace('"', '\\"'))
+    return load_catalog(read_catalog_file(content.encode()))
+
+
+def _missing_scopes(organization: Organization) -> Iterator[Scope]:
+    keys = ApiKey.objects.filter(organization=organization, label=LABEL, revoked_at=None)
+    there = set(keys.values_list("scope", flat=True))
+    yield from (scope for scope in Scope if scope.value not in there)
+
+
+def _catalog(simulator_address: str) -> bytes:
+    content = CATALOG.read_text(encoding="utf-8")
+    return content.replace(SIMULATOR_ADDRESS, simulator_address).encode()

@@ -1,0 +1,158 @@
+"""``manage.py run_demo``, behind ``make run``: migrate, seed, simulate a model, serve."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.models import Scope
+from inference.catalog_file import CatalogFileError
+from svc_project import demo, server
+
+_SIMULATOR_SECONDS = 20.0
+
+_GREETING = """
+svc is ready.
+  inference   {base_url}
+  speech      {speech_url}
+  admin       {url}/admin/   {login}
+
+{secrets}
+Try it:
+
+  curl {base_url}/chat/completions \\
+    -H "Authorization: Bearer {key}" \\
+    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+
+  curl -N {base_url}/chat/completions \\
+    -H "Authorization: Bearer {key}" \\
+    -d '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+
+  curl {base_url}/models -H "Authorization: Bearer {key}"
+
+With the OpenAI SDK: a streamed conversation, a tool call, an answer that fits a JSON schema
+
+  .venv/bin/pip install openai
+  OPENAI_BASE_URL={base_url} OPENAI_API_KEY={key} .venv/bin/python docs/examples/chat.py
+
+Every request is a row in {url}/admin/usage/usagerow/
+
+Stop with Ctrl-C. Your data stays in {data}.
+"""
+
+
+class Command(BaseCommand):
+    help = "Migrate, seed a demo organization and catalog, start the model simulator, serve."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address of both surfaces")
+        parser.add_argument("--port", type=int, default=8000, help="port of the inference surface")
+        parser.add_argument("--speech-port", type=int, default=settings.SVC_SPEECH_PORT)
+        parser.add_argument("--simulator-port", type=int, default=9000)
+        parser.add_argument(
+            "--model-server", help="address of an OpenAI-compatible server, ending in /v1"
+        )
+        parser.add_argument("--model", help="the model's name on --model-server")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if bool(options["model_server"]) != bool(options["model"]):
+            raise CommandError("--model-server and --model go together.")
+        settings.SVC_SPEECH_PORT = options["speech_port"]
+        call_command("migrate", verbosity=0)
+        simulator_port = options["simulator_port"]
+        try:
+            seeded = demo.seed(f"http://127.0.0.1:{simulator_port}/v1")
+            if options["model_server"]:
+                seeded.changes += demo.publish_server(options["model_server"], options["model"])
+        except CatalogFileError as error:
+            raise CommandError(str(error)) from None
+        for change in seeded.changes:
+            self.stdout.write(change)
+        sockets = [
+            self._listen(options["host"], options["port"]),
+            self._listen(options["host"], options["speech_port"]),
+        ]
+        with _simulator(simulator_port):
+            self._greet(seeded, options)
+            server.run(sockets)
+
+    def _listen(self, host: str, port: int) -> socket.socket:
+        try:
+            return server.listen(host, port)
+        except OSError as error:
+            raise CommandError(
+                f"Cannot listen on {host}:{port}: {error.strerror}. "
+                "Choose other ports: make run ARGS='--port 8080 --speech-port 8081'."
+            ) from None
+
+    def _greet(self, seeded: demo.Seeded, options: dict[str, Any]) -> None:
+        url = f"http://{options['host']}:{options['port']}"
+        login = demo.EMAIL
+        if seeded.password:
+            login += f" / {seeded.password}"
+        secrets = "".join(
+            f"  {scope.label + ' key':14} {secret}\n" for scope, secret in seeded.keys.items()
+        )
+        if secrets:
+            secrets = f"New keys, shown now and never again:\n{secrets}"
+        else:
+            secrets = (
+                "Keys were shown at the first start. For another one:\n"
+                f"  .venv/bin/python manage.py create_key {demo.ORGANIZATION} --scope inference\n"
+            )
+        self.stdout.write(
+            _GREETING.format(
+                url=url,
+                base_url=f"{url}/v1",
+                speech_url=f"http://{options['host']}:{options['speech_port']}/v1",
+                login=login,
+                secrets=secrets,
+                key=seeded.keys.get(Scope.INFERENCE, "$SVC_KEY"),
+                model=options["model"] or "acme/demo-8b",
+                data=settings.SVC_DATA_DIR,
+            )
+        )
+        self.stdout.flush()
+
+
+@contextmanager
+def _simulator(port: int) -> Iterator[None]:
+    """The model simulator in a process of its own, while the server runs."""
+    process = subprocess.Popen(  # noqa: S603  # our own command line
+        [sys.executable, "manage.py", "simulate_backend", "--port", str(port)],
+        cwd=settings.BASE_DIR,
+        stdout=subprocess.DEVNULL,
+        # Ctrl-C goes to the server, which drains; the simulator must live until then.
+        start_new_session=True,
+    )
+    try:
+        _wait_for(process, port)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _SIMULATOR_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise CommandError(
+                f"The model simulator cannot serve on port {port}. "
+                "Choose another: make run ARGS='--simulator-port 9001'."
+            )
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise CommandError(f"The model simulator did not start on port {port}.")
