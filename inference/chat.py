@@ -7,7 +7,6 @@ differ only in the sink.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Protocol
