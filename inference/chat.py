@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from accounts.principal import Principal
 from inference import admission, captures, schema_subset
 from inference.answers import encode
@@ -35,8 +37,7 @@ from svc_project.lib.ratelimits import Limiter
 from usage.ledger import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A chat request that passed every check but limits and capacity.
 
     ``arrived`` is on the ``perf_counter`` clock; ``created`` in seconds since the epoch.
