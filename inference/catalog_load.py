@@ -14,6 +14,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
+from accounts.changes import CATALOG, changed
 from inference import lifecycle
 from inference.catalog_file import BackendTable, CatalogFile, CatalogFileError, ModelTable
 from inference.models import Backend, Deployment, ModelEntry, WeightsRecord
@@ -32,6 +33,8 @@ def load_catalog(file: CatalogFile) -> list[str]:
 
     Raises ``CatalogFileError`` that names the table and key; nothing is changed then.
     """
+    # The stamp's row lock makes loads that start together run one after the other.
+    changed(CATALOG)
     return _Load(file).run()
 
 

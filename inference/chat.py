@@ -7,10 +7,11 @@ differ only in the sink.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from accounts.principal import Principal
 from inference import admission, captures, schema_subset
@@ -36,8 +37,7 @@ from svc_project.lib.ratelimits import Limiter
 from usage.ledger import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A chat request that passed every check but limits and capacity.
 
     ``arrived`` is on the ``perf_counter`` clock; ``created`` in seconds since the epoch.
@@ -167,8 +167,7 @@ class ChatService:
             await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         receipt = meter.receipt(failure, _http_status(failure, sink))
         try:
-            # Whatever happens to this request's task, the row is written.
-            await asyncio.shield(self.ledger.record(receipt))
+            await self.ledger.record(receipt)
         except InternalError as error:
             failure = failure or error
         exchange.close(complete=failure is None)
@@ -196,14 +195,14 @@ def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
             f"'{model.id}' does not support tool calling. Leave 'tools' out, or use a model whose "
             "capabilities.tool_calling is true in GET /v1/models."
         )
-    if (schema := request.json_schema) is not None:
+    if (named := request.json_schema) is not None:
         if not model.structured_output:
             raise ModelDoesNotSupportStructuredOutput(
                 f"'{model.id}' does not support a response_format of type 'json_schema'. Leave it "
                 "out, or use a model whose capabilities.structured_output is true in "
                 "GET /v1/models."
             )
-        schema_subset.check(schema, request.schema_name)
+        schema_subset.check(named.schema, named.name)
 
 
 def _identity(call: Call) -> Identity:

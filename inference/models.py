@@ -10,20 +10,20 @@ from __future__ import annotations
 import uuid
 from typing import Any, ClassVar
 
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import Organization
+from inference.backend_rows import Backend, Deployment
 from inference.capture_rows import CaptureReading, DiagnosticCapture
 from inference.rules import (
-    BASE_URL,
+    AT_LEAST_ONE,
     CURRENCY,
     CURRENCY_RULE,
     IDENTIFIER,
     IDENTIFIER_RULE,
-    VARIABLE,
-    check_base_url,
+    positive,
 )
 from inference.unchangeable import EntryQuerySet, PriceQuerySet, Unchangeable, WeightsQuerySet
 from svc_project.lib import clock
@@ -40,20 +40,6 @@ __all__ = [
     "Unchangeable",
     "WeightsRecord",
 ]
-
-_at_least_one = MinValueValidator(1)
-
-
-def _positive(name: str, *fields: str) -> models.CheckConstraint:
-    """Each of ``fields`` is null or above zero."""
-    condition = Q()
-    for field in fields:
-        condition &= Q(**{f"{field}__isnull": True}) | Q(**{f"{field}__gt": 0})
-    return models.CheckConstraint(
-        condition=condition,
-        name=name,
-        violation_error_message=f"These must be above zero: {', '.join(fields)}.",
-    )
 
 
 class WeightsRecord(models.Model):
@@ -106,13 +92,13 @@ class ModelEntry(models.Model):
     )
     weights = models.ForeignKey(WeightsRecord, on_delete=models.PROTECT, related_name="entries")
     context_length = models.PositiveIntegerField(
-        validators=[_at_least_one], help_text="Tokens of prompt and completion together."
+        validators=[AT_LEAST_ONE], help_text="Tokens of prompt and completion together."
     )
     max_request_bytes = models.PositiveIntegerField(
-        validators=[_at_least_one], help_text="A larger request body is refused with 413."
+        validators=[AT_LEAST_ONE], help_text="A larger request body is refused with 413."
     )
     default_max_output_tokens = models.PositiveIntegerField(
-        validators=[_at_least_one],
+        validators=[AT_LEAST_ONE],
         help_text="Reserved against the token limit when a request names no cap.",
     )
     tool_calling = models.BooleanField(default=False)
@@ -142,7 +128,7 @@ class ModelEntry(models.Model):
                 name="entry_identifier_well_formed",
                 violation_error_message=IDENTIFIER_RULE,
             ),
-            _positive(
+            positive(
                 "entry_figures_positive",
                 "context_length",
                 "max_request_bytes",
@@ -243,87 +229,6 @@ class Price(models.Model):
         return super().delete(*args, **kwargs)
 
 
-class Backend(models.Model):
-    """A model server that speaks the chat-completion convention."""
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    name = models.CharField(max_length=80, unique=True)
-    base_url = models.CharField(
-        "base URL",
-        max_length=300,
-        validators=[check_base_url],
-        help_text="Up to and including /v1, such as http://10.0.0.5:9000/v1.",
-    )
-    api_key_env = models.CharField(
-        "API key variable",
-        max_length=100,
-        blank=True,
-        validators=[RegexValidator(VARIABLE, "Give the name of a variable, not a key.")],
-        help_text="Name of the environment variable that holds the backend's key. Empty: no key.",
-    )
-    max_concurrency = models.PositiveIntegerField(
-        default=64,
-        validators=[_at_least_one],
-        help_text="Requests that each worker sends to it at once.",
-    )
-    continuous_usage = models.BooleanField(
-        default=False, help_text="It honours stream_options.continuous_usage_stats."
-    )
-    enabled = models.BooleanField(default=True)
-    first_byte_seconds = models.FloatField(
-        null=True, blank=True, help_text="Empty: SVC_BACKEND_FIRST_BYTE_SECONDS."
-    )
-    idle_seconds = models.FloatField(
-        null=True, blank=True, help_text="Empty: SVC_BACKEND_IDLE_SECONDS."
-    )
-    total_seconds = models.FloatField(
-        null=True, blank=True, help_text="Empty: SVC_BACKEND_TOTAL_SECONDS."
-    )
-
-    class Meta:
-        ordering: ClassVar[list[str]] = ["name"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(
-                condition=Q(base_url__regex=BASE_URL),
-                name="backend_base_url_well_formed",
-                violation_error_message="base_url must be http(s)://host[:port][/path].",
-            ),
-            _positive(
-                "backend_figures_positive",
-                "max_concurrency",
-                "first_byte_seconds",
-                "idle_seconds",
-                "total_seconds",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        check_base_url(self.base_url)
-        super().save(*args, **kwargs)
-
-
-class Deployment(models.Model):
-    """A set of weights, served by a backend under the name that the backend knows it by."""
-
-    weights = models.ForeignKey(WeightsRecord, on_delete=models.CASCADE, related_name="deployments")
-    backend = models.ForeignKey(Backend, on_delete=models.PROTECT, related_name="deployments")
-    model = models.CharField("name on the backend", max_length=200)
-    enabled = models.BooleanField(default=True)
-
-    class Meta:
-        ordering: ClassVar[list[str]] = ["weights", "backend"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["weights", "backend"], name="deployment_once"),
-            models.CheckConstraint(condition=~Q(model=""), name="deployment_named"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.weights} on {self.backend}"
-
-
 class ModelLimit(models.Model):
     """An organization's own limits on one model, besides its limits over all; null means none."""
 
@@ -332,17 +237,17 @@ class ModelLimit(models.Model):
     )
     entry = models.ForeignKey(ModelEntry, on_delete=models.CASCADE, related_name="limits")
     requests_per_minute = models.PositiveIntegerField(
-        null=True, blank=True, validators=[_at_least_one], help_text="Empty: unlimited."
+        null=True, blank=True, validators=[AT_LEAST_ONE], help_text="Empty: unlimited."
     )
     tokens_per_minute = models.PositiveBigIntegerField(
-        null=True, blank=True, validators=[_at_least_one], help_text="Empty: unlimited."
+        null=True, blank=True, validators=[AT_LEAST_ONE], help_text="Empty: unlimited."
     )
 
     class Meta:
         ordering: ClassVar[list[str]] = ["entry", "organization"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["organization", "entry"], name="model_limit_once"),
-            _positive("model_limit_positive", "requests_per_minute", "tokens_per_minute"),
+            positive("model_limit_positive", "requests_per_minute", "tokens_per_minute"),
         ]
 
     def __str__(self) -> str:

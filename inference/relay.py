@@ -63,6 +63,7 @@ class StreamRelay:
         self._first_head = b""
         self._service_tier: str | None = None
         self._role_sent = False
+        self._may_call = meter.identity.shape == "tools"
         self._calls: dict[int, int] = {}
         self._call_ids: dict[str, int] = {}
         self.finished = False
@@ -155,6 +156,10 @@ class StreamRelay:
             delta.role = "assistant"
             if delta.content is None and delta.tool_calls is None:
                 delta.content = ""
+        if self._may_call and not delta.content:
+            # A message with tool calls has null content, and clients add up the deltas: one empty
+            # string, which servers like to send with the role, would make it "".
+            delta.content = None
         if delta.tool_calls is not None:
             self._edit_calls(delta, delta.tool_calls)
         for text in (delta.content, delta.reasoning_content, delta.refusal):
@@ -165,6 +170,8 @@ class StreamRelay:
         if choice.finish_reason is not None:
             choice.finish_reason = finish_reason(choice.finish_reason)
             self.finished = True
+            if self._may_call and not self._calls and delta.content is None:
+                delta.content = ""
             return True
         return delta != _NOTHING
 

@@ -1,4 +1,4 @@
-"""What a well-formed identifier, currency, variable name and backend address is.
+"""What a well-formed identifier, currency, variable name, figure and backend address is.
 
 The patterns serve forms and database constraints alike, so they keep to what the regular
 expressions of Python (which SQLite uses here) and of PostgreSQL have in common.
@@ -11,6 +11,9 @@ import socket
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
 
 # Each segment begins with a letter or digit: no "//", no "..", which clients would rewrite.
 IDENTIFIER = r"\A(?=.{1,200}\Z)[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*\Z"
@@ -23,6 +26,8 @@ CURRENCY_RULE = "Use the three capital letters of ISO 4217, such as USD."
 VARIABLE = r"\A([A-Za-z_][A-Za-z0-9_]*)?\Z"
 BASE_URL = r"\Ahttps?://[^/?#@\s]+(/[^?#@\s]*)?\Z"
 
+AT_LEAST_ONE = MinValueValidator(1)
+
 _REFUSED_NETWORKS = (
     ipaddress.ip_network(
         "169.254.0.0/16"
@@ -30,6 +35,18 @@ _REFUSED_NETWORKS = (
     ipaddress.ip_network("fe80::/10"),  # link-local (RFC 4291, section 2.5.6)
     ipaddress.ip_network("fd00:ec2::/32"),  # instance metadata over IPv6 on EC2
 )
+
+
+def positive(name: str, *fields: str) -> models.CheckConstraint:
+    """Each of ``fields`` is null or above zero."""
+    condition = Q()
+    for field in fields:
+        condition &= Q(**{f"{field}__isnull": True}) | Q(**{f"{field}__gt": 0})
+    return models.CheckConstraint(
+        condition=condition,
+        name=name,
+        violation_error_message=f"These must be above zero: {', '.join(fields)}.",
+    )
 
 
 def check_base_url(url: str) -> None:

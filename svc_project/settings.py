@@ -7,6 +7,7 @@ A variable may also be given as ``NAME_FILE``, the path of a file that holds the
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,13 @@ def _database(url: str) -> dict[str, Any]:
     if engine.endswith("sqlite3"):
         # WAL lets readers pass the ledger's writer; FULL makes a commit survive a power cut;
         # IMMEDIATE takes the write lock at BEGIN, where waiting for it is possible.
+        # A connection kept open saves the ledger a checkpoint of the log with every batch.
         config["OPTIONS"] = {
             "timeout": 20,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
+        config["CONN_MAX_AGE"] = 60
         config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
     elif engine.endswith("postgresql"):
         config["CONN_MAX_AGE"] = 60
@@ -178,6 +181,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # Files are found where they lie, so that no collectstatic step stands between clone and serve.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+# Static files are small; that Django reads them whole under ASGI is meant.
+warnings.filterwarnings(
+    "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
+)
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -233,7 +240,7 @@ SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
-# Requests that one worker holds at once, and the largest body read before the model is known.
+# Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)

@@ -158,6 +158,17 @@ def start_gateway(
         command.kill()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of the other database: they run when the suite runs on it."""
+    vendor = (
+        "sqlite" if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3") else "postgresql"
+    )
+    other = {"sqlite": "postgresql", "postgresql": "sqlite"}[vendor]
+    apart = [item for item in items if item.get_closest_marker(other)]
+    config.hook.pytest_deselected(items=apart)
+    items[:] = [item for item in items if item not in apart]
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Where everything is installed (``.ci/run``), a skipped test is a failure."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

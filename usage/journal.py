@@ -64,8 +64,8 @@ def read_segment(content: bytes) -> Found:
         if not line:
             continue
         try:
-            checksum, payload = line[:9], line[9:]
-            if checksum != b"%08x " % crc32(payload):
+            payload = line[9:]
+            if line[:9] != b"%08x " % crc32(payload):
                 raise ValueError
             record = _decode(payload)
         except (ValueError, msgspec.MsgspecError):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
+from threading import Barrier
 
 import pytest
+from django.db import connection
 
 from inference import lifecycle
 from inference.lifecycle import LifecycleError, Status, status
@@ -138,6 +141,27 @@ def test_successors_cannot_form_a_circle() -> None:
 
     with pytest.raises(LifecycleError, match="in the end by acme/three"):
         lifecycle.supersede(three, one)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_moves_at_once_cannot_close_a_circle_together() -> None:
+    one, two = making.published("acme/one"), making.published("acme/two")
+    start = Barrier(2)
+
+    def move(entry: ModelEntry, successor: ModelEntry) -> str:
+        try:
+            start.wait(timeout=30)
+            lifecycle.supersede(entry, successor)
+        except LifecycleError as error:
+            return error.field
+        finally:
+            connection.close()
+        return "superseded"
+
+    with ThreadPoolExecutor(2) as threads:
+        moves = [threads.submit(move, one, two), threads.submit(move, two, one)]
+
+    assert sorted(move.result() for move in moves) == ["superseded", "superseded_by"]
 
 
 def test_a_shutdown_date_cannot_lie_in_the_past() -> None:

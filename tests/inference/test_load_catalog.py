@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from threading import Barrier
 
+import msgspec
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from inference import lifecycle
+from inference.catalog_file import (
+    BackendTable,
+    DeploymentTable,
+    ModelTable,
+    PricingTable,
+    read_catalog_file,
+)
+from inference.catalog_load import load_catalog
 from inference.lifecycle import Status, status
 from inference.models import Backend, Deployment, ModelEntry, Price, WeightsRecord
 from svc_project.lib import clock
@@ -410,3 +423,44 @@ def test_a_notice_given_elsewhere_keeps_its_date_when_the_file_names_none(load: 
     assert load(BACKEND + MODEL + 'superseded_by = "acme/demo-8b-v2"\n' + SUCCESSOR) == [
         "nothing to change"
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_loads_at_once_make_one_catalog() -> None:
+    file = read_catalog_file(FILE.encode())
+    start = Barrier(2)
+
+    def run() -> list[str]:
+        try:
+            start.wait(timeout=30)
+            return load_catalog(file)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        loads = [threads.submit(run), threads.submit(run)]
+
+    assert sorted(len(load.result()) for load in loads) == [0, 6]
+
+
+GUIDE = Path(__file__).parents[2] / "docs/operate/catalog.md"
+
+
+def test_the_guides_example_loads(load: Load) -> None:
+    example = re.search(r"```toml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    assert example
+
+    load(example[1])
+
+    standing = {entry.identifier: status(entry, clock.now()) for entry in ModelEntry.objects.all()}
+    assert standing == {"acme/demo-8b": Status.ACTIVE, "acme/demo-7b": Status.SUPERSEDED}
+    assert load(example[1]) == ["nothing to change"]
+
+
+@pytest.mark.parametrize("table", [BackendTable, ModelTable, DeploymentTable, PricingTable])
+def test_the_guide_describes_every_key(table: type[msgspec.Struct]) -> None:
+    guide = GUIDE.read_text(encoding="utf-8")
+
+    assert [
+        key for key in table.__struct_fields__ if not re.search(rf"`[^`]*\b{key}\b", guide)
+    ] == []

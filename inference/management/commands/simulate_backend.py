@@ -29,11 +29,9 @@ class Command(BaseCommand):
             metavar="NAME",
             help="Name to serve; may be repeated. Without it every name is served.",
         )
+        parser.add_argument("--tokenizer", default="o200k_base", help="Name, or tokenizer.json.")
         parser.add_argument(
-            "--tokenizer", default="o200k_base", help="Encoding, or path of a tokenizer.json."
-        )
-        parser.add_argument(
-            "--tokens-per-second", type=_not_negative, default=0.0, help="0 (default): at once."
+            "--tokens-per-second", type=_not_negative, default=0.0, help="0: at once."
         )
         parser.add_argument(
             "--first-token-delay", type=_not_negative, default=0.0, help="In seconds."

@@ -1,0 +1,97 @@
+"""A real Chromium. Playwright's own downloads are not used: the system's browser is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from accounts.models import Membership, User
+from tests.live import Gateway
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: pages are not tried. Install package 'chromium'.")
+    # Playwright runs an event loop in this thread, which Django would take for async code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A page, and what went wrong on it that no assertion would see."""
+
+    page: Page
+    gateway: Gateway
+    problems: list[str]
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.gateway.url + path)
+        return self.page
+
+
+@pytest.fixture
+def visit(chromium: Browser, gateway: Gateway) -> Iterator[Visit]:
+    """A fresh browser session; scripts and files that fail make the test fail."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "response",
+        lambda response: (
+            problems.append(f"{response.status} {response.url}")
+            if response.status >= 400 and not response.url.endswith("/favicon.ico")
+            else None
+        ),
+    )
+    yield Visit(page, gateway, problems)
+    context.close()
+    assert problems == []
+
+
+@dataclass
+class Person:
+    email: str
+    password: str
+
+
+@pytest.fixture
+def operator(gateway: Gateway) -> Person:
+    """An operator who belongs to the test's organization."""
+    person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
+    user = User.objects.create_superuser(person.email, person.password)
+    Membership.objects.create(user=user, organization=gateway.organization)
+    return person
+
+
+@pytest.fixture
+def operating(visit: Visit, operator: Person) -> Visit:
+    """A visit that has logged in to the admin."""
+    page = visit.open("/admin/")
+    page.fill("#id_username", operator.email)
+    page.fill("#id_password", operator.password)
+    page.click("[type=submit]")
+    page.wait_for_url("**/admin/")
+    return visit

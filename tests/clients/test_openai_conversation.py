@@ -1,0 +1,292 @@
+"""openai-python, sync and async, has the conversation; the ledger has the same one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from openai import AsyncOpenAI
+
+from tests.clients.conversation import (
+    ANSWERS,
+    FIRST_TURN,
+    MODEL,
+    QUESTION,
+    READING_QUESTION,
+    SECOND_TURN,
+    TOOL,
+    TOOL_ANSWER,
+    TOOL_RESULT,
+    Reading,
+    Seen,
+    assert_ledger_agrees,
+    message_of,
+    seen_stream,
+    seen_whole,
+    text_of,
+)
+from tests.clients.openai_python import Talker, asked
+from tests.live import Gateway
+
+
+def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
+    talker: Talker,
+) -> None:
+    models = talker.models()
+
+    assert {model.id for model in models} == {"acme/demo-8b", "acme/demo-mini", "acme/plain-8b"}
+    for model in models:
+        assert talker.model(model.id) == model
+        assert (model.object, model.owned_by) == ("model", "svc")
+        assert model.model_dump()["lifecycle"]["status"] == "active"
+
+
+def test_a_streamed_conversation_of_two_turns_is_two_successes(
+    talker: Talker, gateway: Gateway
+) -> None:
+    first = talker.stream(asked(FIRST_TURN))
+    messages = [*asked(FIRST_TURN), message_of(first), {"role": "user", "content": SECOND_TURN}]
+    second = talker.stream(messages)
+
+    assert (text_of(first), text_of(second)) == ANSWERS
+    seen = [seen_stream(first), seen_stream(second)]
+    assert seen[1].input > seen[0].input + seen[0].output
+    assert_ledger_agrees(gateway, seen)
+
+
+def test_a_conversation_of_whole_answers_takes_the_message_back_as_received(
+    talker: Talker, gateway: Gateway
+) -> None:
+    first = talker.ask(asked(FIRST_TURN))
+    second = talker.ask(
+        [*asked(FIRST_TURN), first.choices[0].message, {"role": "user", "content": SECOND_TURN}]
+    )
+
+    assert (first.choices[0].message.content, second.choices[0].message.content) == ANSWERS
+    assert_ledger_agrees(gateway, [seen_whole(first), seen_whole(second)])
+
+
+@pytest.mark.parametrize("model", ["acme/demo-8b", "acme/plain-8b"])
+@pytest.mark.parametrize("asks", [None, True, False], ids=["silent", "wanted", "unwanted"])
+def test_usage_is_in_the_last_chunk_only_and_comes_whatever_the_client_asks_for(
+    talker: Talker, gateway: Gateway, model: str, asks: bool | None
+) -> None:
+    fields = {} if asks is None else {"stream_options": {"include_usage": asks}}
+
+    *chunks, last = talker.stream(asked(FIRST_TURN), model=model, **fields)
+
+    assert [chunk.usage for chunk in chunks] == [None] * len(chunks)
+    assert last.choices == []
+    assert last.usage is not None
+    assert last.usage.total_tokens == last.usage.prompt_tokens + last.usage.completion_tokens
+    assert len({chunk.id for chunk in (*chunks, last)}) == 1
+    assert {chunk.model for chunk in (*chunks, last)} == {model}
+    assert_ledger_agrees(gateway, [seen_stream([*chunks, last])])
+
+
+def test_a_tool_call_round_trip_of_whole_answers(talker: Talker, gateway: Gateway) -> None:
+    first = talker.ask(asked(QUESTION), tools=[TOOL])
+    message = first.choices[0].message
+
+    assert first.choices[0].finish_reason == "tool_calls"
+    assert message.content is None
+    assert message.tool_calls is not None
+    [call] = message.tool_calls
+    assert call.type == "function"
+    assert call.function.name == "get_weather"
+    assert json.loads(call.function.arguments)["city"] == "Paris"
+
+    result = {"role": "tool", "tool_call_id": call.id, "content": TOOL_RESULT}
+    second = talker.ask([*asked(QUESTION), message, result], tools=[TOOL])
+
+    assert second.choices[0].message.content == TOOL_ANSWER
+    assert_ledger_agrees(gateway, [seen_whole(first, "tools"), seen_whole(second, "tools")])
+
+
+def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> None:
+    first = talker.stream(asked(QUESTION), tools=[TOOL])
+    message = message_of(first)
+
+    [call] = message["tool_calls"]
+    assert (call["type"], call["function"]["name"]) == ("function", "get_weather")
+    assert json.loads(call["function"]["arguments"])["city"] == "Paris"
+    assert message["content"] is None
+    assert first[-2].choices[0].finish_reason == "tool_calls"
+
+    result = {"role": "tool", "tool_call_id": call["id"], "content": TOOL_RESULT}
+    second = talker.stream([*asked(QUESTION), message, result], tools=[TOOL])
+
+    assert text_of(second) == TOOL_ANSWER
+    assert_ledger_agrees(gateway, [seen_stream(first, "tools"), seen_stream(second, "tools")])
+
+
+@pytest.mark.parametrize("said", ["Hello.", ""])
+def test_text_from_a_stream_with_tools_attached_is_a_string_even_when_empty(
+    talker: Talker, gateway: Gateway, said: str
+) -> None:
+    chunks = talker.stream(asked(f"say: {said}"), tools=[TOOL])
+
+    assert message_of(chunks) == {"role": "assistant", "content": said}
+    again = [*asked(FIRST_TURN), message_of(chunks), *asked(SECOND_TURN)]
+    assert text_of(talker.stream(again)) == ANSWERS[1]
+
+
+def test_parallel_tool_calls_keep_their_own_arguments(talker: Talker, gateway: Gateway) -> None:
+    clock = {
+        "type": "function",
+        "function": {
+            "name": "get_time",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+            },
+        },
+    }
+
+    chunks = talker.stream(
+        asked("Call get_weather for Paris, get_time for Rome"), tools=[TOOL, clock]
+    )
+
+    calls = message_of(chunks)["tool_calls"]
+    assert [call["function"]["name"] for call in calls] == ["get_weather", "get_time"]
+    assert len({call["id"] for call in calls}) == 2
+    assert all(json.loads(call["function"]["arguments"])["city"] for call in calls)
+    assert_ledger_agrees(gateway, [seen_stream(chunks, "tools")])
+
+
+def test_a_pydantic_model_is_answered_by_an_instance_of_it(
+    talker: Talker, gateway: Gateway
+) -> None:
+    completion = talker.parse(asked(READING_QUESTION), Reading)
+
+    reading = completion.choices[0].message.parsed
+    assert reading is not None
+    assert reading.city == "Lyon"
+    assert reading.degrees == 21
+    assert_ledger_agrees(gateway, [seen_whole(completion, "json_schema")])
+
+
+def test_the_stream_helper_parses_while_it_streams(talker: Talker, gateway: Gateway) -> None:
+    events, completion = talker.helper(asked(READING_QUESTION), response_format=Reading)
+
+    kinds = [event.type for event in events]
+    assert {"chunk", "content.delta", "content.done"} <= set(kinds)
+    done = next(event for event in events if event.type == "content.done")
+    assert done.parsed == Reading.model_validate_json(completion.choices[0].message.content or "")
+    chunks = [event.chunk for event in events if event.type == "chunk"]
+    assert completion.usage == chunks[-1].usage
+    assert_ledger_agrees(gateway, [seen_stream(chunks, "json_schema")])
+
+
+def test_the_stream_helper_puts_tool_calls_together(talker: Talker, gateway: Gateway) -> None:
+    tool = {**TOOL, "function": {**TOOL["function"], "strict": True}}
+    events, completion = talker.helper(asked(QUESTION), tools=[tool])
+
+    done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
+    assert [event.name for event in done] == ["get_weather"]
+    assert completion.choices[0].finish_reason == "tool_calls"
+    calls = completion.choices[0].message.tool_calls
+    assert calls is not None
+    assert calls[0].type == "function"
+    assert json.loads(calls[0].function.arguments) == json.loads(done[0].arguments)
+    chunks = [event.chunk for event in events if event.type == "chunk"]
+    assert_ledger_agrees(gateway, [seen_stream(chunks, "tools")])
+
+
+def test_logprobs_spell_the_answer_streamed_or_not(talker: Talker, gateway: Gateway) -> None:
+    whole = talker.ask(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
+    chunks = talker.stream(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
+
+    logprobs = whole.choices[0].logprobs
+    assert logprobs is not None
+    assert logprobs.content is not None
+    assert "".join(each.token for each in logprobs.content) == ANSWERS[0]
+    assert {len(each.top_logprobs) for each in logprobs.content} == {2}
+    streamed = [
+        each
+        for chunk in chunks
+        for choice in chunk.choices
+        if choice.logprobs
+        for each in choice.logprobs.content or []
+    ]
+    assert [each.token for each in streamed] == [each.token for each in logprobs.content]
+    assert_ledger_agrees(gateway, [seen_whole(whole), seen_stream(chunks)])
+
+
+def test_reasoning_is_counted_inside_the_output(talker: Talker, gateway: Gateway) -> None:
+    completion = talker.ask(asked("[[sim reasoning=7]] say: Done."))
+    chunks = talker.stream(asked("[[sim reasoning=7]] say: Done."))
+
+    for usage in (completion.usage, chunks[-1].usage):
+        assert usage is not None
+        assert usage.completion_tokens_details is not None
+        assert usage.completion_tokens_details.reasoning_tokens == 7
+        assert usage.completion_tokens > 7
+    assert completion.choices[0].message.content == text_of(chunks) == "Done."
+    assert {row.backend_reported_reasoning_tokens for row in gateway.rows()} == {7}
+    assert_ledger_agrees(gateway, [seen_whole(completion), seen_stream(chunks)])
+
+
+def test_a_cap_ends_the_answer_by_length(talker: Talker, gateway: Gateway) -> None:
+    completion = talker.ask(asked("[[sim tokens=50]] Go on."), max_completion_tokens=5)
+    chunks = talker.stream(asked("[[sim tokens=50]] Go on."), max_tokens=5)
+
+    assert completion.choices[0].finish_reason == "length"
+    assert chunks[-2].choices[0].finish_reason == "length"
+    seen = [seen_whole(completion), seen_stream(chunks)]
+    assert [each.output for each in seen] == [5, 5]
+    assert_ledger_agrees(gateway, seen)
+
+
+def test_the_body_and_the_header_carry_one_request_id(talker: Talker, gateway: Gateway) -> None:
+    completion = talker.ask(asked(FIRST_TURN))
+    chunks = talker.stream(asked(FIRST_TURN))
+
+    assert completion.to_dict()["request_id"] == completion._request_id
+    assert chunks[-1].to_dict()["request_id"] == chunks[0].to_dict()["request_id"]
+    assert all("request_id" not in chunk.to_dict() for chunk in chunks[1:-1])
+    assert [row.request_id for row in gateway.rows()] == [
+        completion._request_id,
+        chunks[0].to_dict()["request_id"],
+    ]
+
+
+def test_any_unicode_comes_back_as_it_was_said(talker: Talker, gateway: Gateway) -> None:
+    said = "नमस्ते 👩‍👩‍👧 „Grüße“\u2028\u0085\u2029 ﷽ data: [DONE]\n\ndata: {}"
+
+    assert text_of(talker.stream(asked(f"say: {said}"))) == said
+    assert talker.ask(asked(f"say: {said}")).choices[0].message.content == said
+    assert [row.outcome for row in gateway.rows()] == ["success", "success"]
+
+
+def test_the_key_decides_the_organization_whatever_the_headers_say(gateway: Gateway) -> None:
+    with gateway.openai(organization="org-other", project="proj-other") as sdk:
+        completion = sdk.chat.completions.create(model=MODEL, messages=asked(FIRST_TURN))
+
+    assert_ledger_agrees(gateway, [seen_whole(completion)])
+
+
+def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
+    async def stream(sdk: AsyncOpenAI, length: int) -> Seen:
+        text = f"[[sim tokens={length} pace=200]] Go on."
+        chunks = [
+            chunk
+            async for chunk in await sdk.chat.completions.create(
+                model=MODEL, messages=asked(text), stream=True
+            )
+        ]
+        seen = seen_stream(chunks)
+        assert seen.output == length
+        return seen
+
+    async def streams() -> list[Seen]:
+        async with gateway.async_openai() as sdk:
+            return await asyncio.gather(*(stream(sdk, length) for length in range(1, 25)))
+
+    seen = asyncio.run(streams())
+
+    assert {(row.request_id, row.backend_reported_output_tokens) for row in gateway.rows()} == {
+        (each.request_id, each.output) for each in seen
+    }

@@ -1,0 +1,160 @@
+"""The server process: addresses, workers, and stopping without losing anything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import Served
+from tests.live import ROOT, Command, Gateway, events, eventually, free_port
+
+needs_redis = pytest.mark.skipif(
+    not os.environ.get("SVC_TEST_REDIS_URL"),
+    reason="SVC_TEST_REDIS_URL is not set: several workers are not tested",
+)
+
+
+@contextlib.contextmanager
+def another_gateway(
+    gateway: Gateway, served: Served, *arguments: str, **environment: str
+) -> Iterator[tuple[Command, str]]:
+    """A second gateway process on the same database; yields it and its base URL."""
+    port = free_port()
+    command = Command(
+        ["serve", "--port", str(port), "--speech-port", str(free_port()), *arguments],
+        {**served.environment, **environment},
+        served.command.log.with_name(f"another-{port}.log"),
+    )
+    try:
+        command.wait_for(f"127.0.0.1:{port}")
+        yield command, f"http://127.0.0.1:{port}/v1"
+    finally:
+        command.stop()
+
+
+def ask(base_url: str, gateway: Gateway, text: str, **fields: Any) -> httpx2.Response:
+    body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": text}], **fields}
+    return httpx2.post(
+        f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+    )
+
+
+def test_sigterm_lets_running_streams_finish_and_refuses_new_ones(
+    gateway: Gateway, served: Served
+) -> None:
+    with another_gateway(gateway, served) as (command, base_url):
+        body = {
+            "model": "acme/demo-8b",
+            "stream": True,
+            "messages": [{"role": "user", "content": "[[sim tokens=30 pace=20]]"}],
+        }
+        with httpx2.stream(
+            "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+        ) as stream:
+            pieces = stream.iter_text()
+            text = next(pieces)
+            command.process.terminate()
+            refused = eventually(
+                lambda: (
+                    answer
+                    if (answer := ask(base_url, gateway, "say: late")).status_code == 503
+                    else None
+                )
+            )
+            text += "".join(pieces)
+
+        assert refused.json()["error"]["code"] == "server_shutting_down"
+        assert "retry-after" not in refused.headers
+        assert events(text)[-1] == "[DONE]"
+        assert command.process.wait(20) == 0
+    (row,) = [row for row in gateway.rows() if row.streamed]
+    assert row.outcome == "success"
+    assert row.backend_reported_output_tokens == 30
+
+
+def test_what_outlasts_the_drain_ends_in_band_and_has_its_row(
+    gateway: Gateway, served: Served
+) -> None:
+    with another_gateway(gateway, served, SVC_DRAIN_SECONDS="0.5") as (command, base_url):
+        body = {
+            "model": "acme/demo-8b",
+            "stream": True,
+            "messages": [{"role": "user", "content": "[[sim tokens=500 pace=20]]"}],
+        }
+        with httpx2.stream(
+            "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+        ) as stream:
+            pieces = stream.iter_text()
+            text = next(pieces)
+            command.process.terminate()
+            text += "".join(pieces)
+        assert command.process.wait(20) == 0
+
+    last = events(text)[-1]
+    assert last["error"]["code"] == "server_shutting_down"
+    (row,) = gateway.rows()
+    assert (row.outcome, row.http_status, row.error_code) == (
+        "interrupted",
+        200,
+        "server_shutting_down",
+    )
+    assert 0 < row.delivered_output_tokens <= row.generated_output_tokens < 500
+
+
+def test_several_workers_need_a_shared_store() -> None:
+    refused = subprocess.run(
+        [sys.executable, "manage.py", "serve", "--workers", "2"],
+        cwd=ROOT,
+        env={**os.environ, "REDIS_URL": ""},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert refused.returncode == 1
+    assert "REDIS_URL" in refused.stderr
+
+
+@needs_redis
+def test_several_workers_serve_and_a_dead_one_is_replaced(gateway: Gateway, served: Served) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+
+        def workers() -> set[int]:
+            path = f"/proc/{command.process.pid}/task/{command.process.pid}/children"
+            with open(path) as children:
+                return {int(number) for number in children.read().split()}
+
+        first = eventually(lambda: found if len(found := workers()) == 2 else None)
+        assert ask(url, gateway, "say: two workers").status_code == 200
+        os.kill(min(first), 9)
+        eventually(lambda: len(workers() - first) == 1)
+        for _ in range(10):
+            assert ask(url, gateway, "say: still there").status_code == 200
+        assert command.stop() == 0
+    assert len(gateway.rows()) == 11
+
+
+def test_the_speech_port_is_another_surface(gateway: Gateway) -> None:
+    chat = httpx2.post(
+        f"http://127.0.0.1:{gateway.speech_port}/v1/chat/completions", headers=gateway.headers
+    )
+
+    assert chat.status_code == 404
+    assert chat.headers["x-request-id"].startswith("req_")
+
+
+def test_a_host_that_is_not_allowed_is_refused_in_json(gateway: Gateway) -> None:
+    for path in ("/v1/chat/completions", "/v1/models"):
+        answer = httpx2.post(
+            gateway.url + path, headers={**gateway.headers, "host": "evil.example"}, json={}
+        )
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "invalid_request_error"
