@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 
+import msgspec
+
 from benchmarks.load import Load, Plan
-from benchmarks.payloads import FAST_FRAMES, FAST_MODEL, SLOW_FRAMES, SLOW_MODEL
+from benchmarks.payloads import FAST_TOKENS, SLOW_TOKENS, Pace
 from benchmarks.processes import LoadRun, Server, load
 
 CONCURRENCY = 32
@@ -100,6 +103,10 @@ def _p99(run: Run) -> float:
     return run.load.p99_ms
 
 
+def plan_for(target: Target, pace: Pace, concurrency: int, seconds: float, tokens: int = 0) -> Plan:
+    return Plan(target.port, target.key, pace, concurrency, seconds, tokens)
+
+
 def measure(target: Target, plan: Plan) -> Run:
     """Run ``plan`` on ``target``."""
     rows = target.rows() if target.rows is not None else 0
@@ -115,8 +122,7 @@ def measure(target: Target, plan: Plan) -> Run:
 def interleave(targets: Sequence[Target], rounds: int, plan: Callable[[Target], Plan]) -> Results:
     """A short run on each to warm it up, then ``rounds`` times one run on each in turn."""
     for target in targets:
-        warm = plan(target)
-        load(Plan(warm.port, warm.key, warm.model, 4, 0.3, warm.tokens))
+        load(msgspec.structs.replace(plan(target), concurrency=4, seconds=0.3))
     results = Results()
     for _ in range(rounds):
         for target in targets:
@@ -139,9 +145,9 @@ def _ratio(results: Results, name: str, figure: Callable[[Run], float]) -> str:
 def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
     """Answers that are not streamed."""
     many = interleave(
-        targets, rounds, lambda t: Plan(t.port, t.key, FAST_MODEL, CONCURRENCY, seconds)
+        targets, rounds, lambda target: plan_for(target, Pace.EACH, CONCURRENCY, seconds)
     )
-    one = interleave(targets, rounds, lambda t: Plan(t.port, t.key, FAST_MODEL, 1, seconds / 2))
+    one = interleave(targets, rounds, lambda target: plan_for(target, Pace.EACH, 1, seconds / 2))
     return table(
         f"Not streamed (600-byte answers; {CONCURRENCY} connections, then 1)",
         [
@@ -171,15 +177,14 @@ def _both_rows(first: Results, second: Results, name: str) -> str:
     return runs.rows(name)
 
 
-def bursts(targets: Sequence[Target], rounds: int, seconds: float) -> str:
+def streams(targets: Sequence[Target], rounds: int, seconds: float, pace: Pace) -> str:
     """Streams as fast as they come."""
     seen = interleave(
-        targets,
-        rounds,
-        lambda t: Plan(t.port, t.key, FAST_MODEL, STREAMS, seconds, tokens=FAST_FRAMES),
+        targets, rounds, lambda target: plan_for(target, pace, STREAMS, seconds, FAST_TOKENS)
     )
+    writes = "one write each" if pace is Pace.EACH else "all in one write"
     return table(
-        f"Streamed in bursts ({FAST_FRAMES} tokens of 250 bytes; {STREAMS} connections)",
+        f"Streamed at once ({FAST_TOKENS} frames of 250 bytes, {writes}; {STREAMS} connections)",
         [
             *("target", "frames/s", "of the bare relay", "streams/s", "CPU us/frame"),
             *("p50 ms of a stream", "rows / requests", "failures"),
@@ -203,7 +208,7 @@ def bursts(targets: Sequence[Target], rounds: int, seconds: float) -> str:
 def slow(targets: Sequence[Target]) -> str:
     """Many streams at the pace of a real model; one run each, for memory has no noise to speak of."""
     return table(
-        f"{SLOW_STREAMS} streams at once (10 frames/s each for {SLOW_FRAMES // 10} s)",
+        f"{SLOW_STREAMS} streams at once (10 frames/s each for {SLOW_TOKENS // 10} s)",
         [
             *("target", "frames", "failures", "CPU us/frame", "CPU of a core"),
             *("p50 ms to the first frame", "MB before", "MB most", "MB after", "rows / requests"),
@@ -215,18 +220,12 @@ def slow(targets: Sequence[Target]) -> str:
 def _slow_row(target: Target) -> list[str]:
     server = target.server
     assert server is not None
-    load(Plan(target.port, target.key, FAST_MODEL, 4, 0.3))
+    load(plan_for(target, Pace.EACH, 4, 0.3))
     before = most = server.resident_megabytes()
     rows = target.rows() if target.rows is not None else 0
     cpu = server.cpu_seconds()
-    running = LoadRun(
-        Plan(
-            *(target.port, target.key, SLOW_MODEL, SLOW_STREAMS, 15.0),
-            tokens=SLOW_FRAMES,
-            once=True,
-            spread=1.0,
-        )
-    )
+    plan = plan_for(target, Pace.SLOW, SLOW_STREAMS, 15.0, SLOW_TOKENS)
+    running = LoadRun(msgspec.structs.replace(plan, once=True, spread=1.0))
     while running.is_running:
         most = max(most, server.resident_megabytes())
         time.sleep(0.1)
@@ -248,17 +247,19 @@ def _slow_row(target: Target) -> list[str]:
     ]
 
 
+def _client_plan(concurrency: int, seconds: float, tokens: int, target: Target) -> Plan:
+    return plan_for(target, Pace.EACH, concurrency, seconds, tokens)
+
+
 def clients(targets: Mapping[str, Target], rounds: int, seconds: float) -> str:
     """The bare relay with each HTTP client that is installed, the chosen one first."""
     seen = [
         interleave(
             list(targets.values()),
             rounds,
-            lambda t, tokens=tokens, many=many: Plan(  # type: ignore[misc]  # bound per loop
-                t.port, t.key, FAST_MODEL, many, seconds, tokens=tokens
-            ),
+            partial(_client_plan, many, seconds, tokens),
         )
-        for tokens, many in ((0, CONCURRENCY), (FAST_FRAMES, STREAMS))
+        for tokens, many in ((0, CONCURRENCY), (FAST_TOKENS, STREAMS))
     ]
     requests, frames = seen
     base = next(iter(targets.values())).name
