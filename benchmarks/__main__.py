@@ -68,7 +68,7 @@ def _chat_tables(bench: Bench, names: set[str], *, quick: bool) -> Iterator[str]
     if address := os.environ.get("SVC_TEST_DATABASE_URL"):
         database = bench.stack.enter_context(postgresql(address))
         gateways.append(bench.svc("svc on PostgreSQL", database))
-    targets = [Target("stub, direct", bench.stub_port), bench.relay("bare relay"), *gateways]
+    targets = [Target("stub, direct", bench.stub_port), bench.relay(tables.RELAY), *gateways]
     if "whole" in names:
         yield tables.whole(targets, rounds, seconds)
     if "streams" in names:

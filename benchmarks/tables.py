@@ -14,6 +14,7 @@ from benchmarks.load import Load, Plan
 from benchmarks.payloads import FAST_TOKENS, SLOW_TOKENS, Pace
 from benchmarks.processes import LoadRun, Server, load
 
+RELAY = "bare relay"
 CONCURRENCY = 32
 STREAMS = 8
 SLOW_STREAMS = 500
@@ -139,7 +140,15 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _ratio(results: Results, name: str, figure: Callable[[Run], float]) -> str:
-    return f"{results.ratio(name, 'bare relay', figure):.0%}"
+    return f"{results.ratio(name, RELAY, figure):.0%}"
+
+
+def _cpu(results: Results, target: Target, figure: Callable[[Run], float]) -> tuple[str, str]:
+    """CPU time for each, and what a core does with it beside the bare relay."""
+    if target.server is None:
+        return "-", "-"
+    used = results.of(target.name, figure)
+    return f"{used:.3g}", f"{results.ratio(RELAY, target.name, figure):.0%}"
 
 
 def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
@@ -151,7 +160,8 @@ def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
     return table(
         f"Not streamed (600-byte answers; {CONCURRENCY} connections, then 1)",
         [
-            *("target", "req/s", "of the bare relay", "p50 ms", "p99 ms", "CPU us/request"),
+            *("target", "req/s", "of the relay", "CPU us/request", "of the relay by CPU"),
+            *("p50 ms", "p99 ms"),
             *("p50 ms alone", "added alone", "rows / requests", "failures"),
         ],
         [
@@ -159,9 +169,9 @@ def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
                 target.name,
                 f"{many.of(target.name, _per_second):.0f}",
                 _ratio(many, target.name, _per_second),
+                *_cpu(many, target, _cpu_per_request),
                 f"{many.of(target.name, _p50):.2f}",
                 f"{many.of(target.name, _p99):.2f}",
-                f"{many.of(target.name, _cpu_per_request):.0f}" if target.server else "-",
                 f"{one.of(target.name, _p50):.3f}",
                 f"{one.added(target.name, targets[0].name, _p50):.3f}",
                 _both_rows(many, one, target.name),
@@ -186,16 +196,16 @@ def streams(targets: Sequence[Target], rounds: int, seconds: float, pace: Pace) 
     return table(
         f"Streamed at once ({FAST_TOKENS} frames of 250 bytes, {writes}; {STREAMS} connections)",
         [
-            *("target", "frames/s", "of the bare relay", "streams/s", "CPU us/frame"),
-            *("p50 ms of a stream", "rows / requests", "failures"),
+            *("target", "frames/s", "of the relay", "CPU us/frame", "of the relay by CPU"),
+            *("streams/s", "p50 ms of a stream", "rows / requests", "failures"),
         ],
         [
             [
                 target.name,
                 f"{seen.of(target.name, _frames_per_second):.0f}",
                 _ratio(seen, target.name, _frames_per_second),
+                *_cpu(seen, target, _cpu_per_frame),
                 f"{seen.of(target.name, _per_second):.0f}",
-                f"{seen.of(target.name, _cpu_per_frame):.2f}" if target.server else "-",
                 f"{seen.of(target.name, _p50):.2f}",
                 seen.rows(target.name),
                 str(seen.failures(target.name)),
