@@ -16,11 +16,12 @@ from pathlib import Path
 
 from benchmarks import tables
 from benchmarks.gateway import gateway, postgresql
+from benchmarks.payloads import Pace
 from benchmarks.processes import Server, free_port
 from benchmarks.relay import CLIENTS
 from benchmarks.tables import Target
 
-NAMES = ("whole", "bursts", "slow", "clients")
+NAMES = ("whole", "streams", "slow", "clients")
 
 
 @dataclass(slots=True)
@@ -29,22 +30,17 @@ class Bench:
 
     stack: ExitStack
     directory: Path
-    ports: tuple[int, int] = field(default_factory=lambda: (free_port(), free_port()))
-    """The stub's: fast, slow."""
+    stub_port: int = field(default_factory=free_port)
 
     def start_stub(self) -> None:
-        fast, slow = map(str, self.ports)
-        arguments = ["-m", "benchmarks.stub", "--fast-port", fast, "--slow-port", slow]
-        self.stack.callback(
-            Server(arguments, self.ports[1], self.directory / "stub.log").stop,
-        )
+        arguments = ["-m", "benchmarks.stub", "--port", str(self.stub_port)]
+        self.stack.callback(Server(arguments, self.stub_port, self.directory / "stub.log").stop)
 
-    def relay(self, name: str, client: str = "aiohttp", *, slow: bool = False) -> Target:
+    def relay(self, name: str, client: str = "aiohttp") -> Target:
         """A bare relay in front of the stub."""
         port = free_port()
-        backend = str(self.ports[1 if slow else 0])
         arguments = ["-m", "benchmarks.relay", "--client", client]
-        arguments += ["--port", str(port), "--backend-port", backend]
+        arguments += ["--port", str(port), "--backend-port", str(self.stub_port)]
         server = Server(arguments, port, self.directory / f"relay-{client}.log")
         self.stack.callback(server.stop)
         return Target(name, port, server=server)
@@ -54,7 +50,7 @@ class Bench:
         directory = self.directory / name.replace(" ", "-")
         directory.mkdir()
         address = database or f"sqlite:///{directory / 'svc.sqlite3'}"
-        made = self.stack.enter_context(gateway(directory, address, self.ports))
+        made = self.stack.enter_context(gateway(directory, address, self.stub_port))
         return Target(name, made.server.port, made.key, made.server, made.rows)
 
 
@@ -67,19 +63,19 @@ def _bench() -> Iterator[Bench]:
 
 
 def _chat_tables(bench: Bench, names: set[str], *, quick: bool) -> Iterator[str]:
-    rounds, seconds = (3, 0.8) if quick else (5, 2.0)
+    rounds, seconds = (3, 0.5) if quick else (5, 1.5)
     gateways = [bench.svc("svc")]
     if address := os.environ.get("SVC_TEST_DATABASE_URL"):
         database = bench.stack.enter_context(postgresql(address))
         gateways.append(bench.svc("svc on PostgreSQL", database))
-    targets = [Target("stub, direct", bench.ports[0]), bench.relay("bare relay"), *gateways]
+    targets = [Target("stub, direct", bench.stub_port), bench.relay(tables.RELAY), *gateways]
     if "whole" in names:
         yield tables.whole(targets, rounds, seconds)
-    if "bursts" in names:
-        yield tables.bursts(targets, rounds, seconds)
+    if "streams" in names:
+        for pace in (Pace.EACH, Pace.BURST):
+            yield tables.streams(targets, rounds, seconds, pace)
     if "slow" in names:
-        compared = [] if quick else [bench.relay("bare relay", slow=True)]
-        yield tables.slow([*compared, *gateways[:1]])
+        yield tables.slow(targets[2:3] if quick else targets[1:3])
 
 
 def main() -> None:
@@ -98,7 +94,7 @@ def main() -> None:
             relays = {
                 name: bench.relay(name, name) for name, kind in CLIENTS.items() if kind.is_installed
             }
-            rounds, seconds = (2, 0.6) if arguments.quick else (3, 1.5)
+            rounds, seconds = (2, 0.5) if arguments.quick else (3, 1.0)
             print(tables.clients(relays, rounds, seconds), flush=True)
 
 

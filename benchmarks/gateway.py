@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from benchmarks.payloads import FAST_MODEL, SLOW_MODEL
+from benchmarks.payloads import Pace
 from benchmarks.processes import ROOT, Server, free_port
 
 # High enough never to be reached, set so that every request reserves and settles.
@@ -43,8 +43,8 @@ class Gateway:
 
 
 @contextmanager
-def gateway(directory: Path, database: str, ports: tuple[int, int]) -> Iterator[Gateway]:
-    """A gateway on an empty ``database``; ``ports`` are the stub's, the fast one first.
+def gateway(directory: Path, database: str, backend_port: int) -> Iterator[Gateway]:
+    """A gateway on an empty ``database``, in front of the stub.
 
     ``directory`` takes its data directory, catalog and log.
     """
@@ -56,7 +56,7 @@ def gateway(directory: Path, database: str, ports: tuple[int, int]) -> Iterator[
         "DEBUG": "false",
     }
     catalog = directory / "catalog.toml"
-    catalog.write_text(_catalog(ports))
+    catalog.write_text(_catalog(backend_port))
     _manage(environment, "migrate", "-v0")
     _manage(environment, "load_catalog", str(catalog))
     _manage(
@@ -102,19 +102,20 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-def _catalog(ports: tuple[int, int]) -> str:
-    return "".join(
-        f"""
+def _catalog(backend_port: int) -> str:
+    backend = f"""
 [[backends]]
-name = "{name}"
-base_url = "http://127.0.0.1:{port}/v1"
+name = "stub"
+base_url = "http://127.0.0.1:{backend_port}/v1"
 max_concurrency = 2000
 continuous_usage = true
-
+"""
+    return backend + "".join(
+        f"""
 [[models]]
-id = "{model}"
-weights = "{model}@1"
-backends = [{{ name = "{name}", model = "{model}" }}]
+id = "bench/{pace}"
+weights = "bench/{pace}@1"
+backends = [{{ name = "stub", model = "{pace}" }}]
 context_length = 32768
 max_request_bytes = 1048576
 default_max_output_tokens = 2048
@@ -123,5 +124,5 @@ structured_output = true
 published = true
 pricing = {{ input_per_mtok = "0.15", output_per_mtok = "0.60", currency = "USD" }}
 """
-        for name, model, port in (("fast", FAST_MODEL, ports[0]), ("slow", SLOW_MODEL, ports[1]))
+        for pace in Pace
     )

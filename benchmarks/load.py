@@ -16,7 +16,7 @@ from typing import cast
 import msgspec
 import uvloop
 
-from benchmarks.payloads import PATH, STREAM_END, events_of, request_body
+from benchmarks.payloads import PATH, STREAM_END, Pace, events_of, request_body
 
 _TIMEOUT_SECONDS = 10.0
 
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     port: int
     key: str
-    model: str
+    pace: Pace
     concurrency: int
     seconds: float
     tokens: int = 0
@@ -51,7 +51,7 @@ class Plan(msgspec.Struct, frozen=True):
     spread: float = 0.0
 
     def request(self) -> bytes:
-        body = request_body(self.model, stream=self.tokens > 0)
+        body = request_body(self.pace, stream=self.tokens > 0)
         head = (
             f"POST {PATH} HTTP/1.1\r\n"
             f"host: 127.0.0.1:{self.port}\r\n"

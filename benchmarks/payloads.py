@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-FAST_MODEL: Final = "bench/fast"
-SLOW_MODEL: Final = "bench/slow"
 PATH: Final = "/v1/chat/completions"
 
-FAST_FRAMES: Final = 200
-SLOW_FRAMES: Final = 100
+
+class Pace(StrEnum):
+    """How the stub streams: the end of the model's name says it, here and in svc's catalog."""
+
+    EACH = "each"
+    """As fast as it can, one write for each frame: what model servers do."""
+    BURST = "burst"
+    """All frames in one write: the worst for whoever looks at each of them."""
+    SLOW = "slow"
+    """Ten frames a second."""
+
+
+FAST_TOKENS: Final = 200
+SLOW_TOKENS: Final = 100
 SLOW_GAP_SECONDS: Final = 0.1
 PROMPT_TOKENS: Final = 60
 
@@ -29,10 +40,10 @@ _STREAM_HEAD = (
 STREAM_END: Final = b"0\r\n\r\n"
 
 
-def request_body(model: str, *, stream: bool) -> bytes:
-    """A chat request of about 450 bytes."""
+def request_body(pace: Pace, *, stream: bool) -> bytes:
+    """A chat request of about 450 bytes, the model's name first."""
     body = {
-        "model": model,
+        "model": f"bench/{pace}",
         "messages": [
             {"role": "system", "content": "You are a helpful assistant."},
             {"role": "user", "content": _PROMPT},
@@ -52,7 +63,7 @@ def whole_answer() -> bytes:
             "id": "chatcmpl-bench",
             "object": "chat.completion",
             "created": 1_767_225_600,
-            "model": FAST_MODEL,
+            "model": "bench",
             "choices": [
                 {
                     "index": 0,
@@ -106,7 +117,7 @@ def _chunk_head() -> dict[str, object]:
         "id": "chatcmpl-bench",
         "object": "chat.completion.chunk",
         "created": 1_767_225_600,
-        "model": FAST_MODEL,
+        "model": "bench",
     }
 
 

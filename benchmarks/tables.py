@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 
+import msgspec
+
 from benchmarks.load import Load, Plan
-from benchmarks.payloads import FAST_FRAMES, FAST_MODEL, SLOW_FRAMES, SLOW_MODEL
+from benchmarks.payloads import FAST_TOKENS, SLOW_TOKENS, Pace
 from benchmarks.processes import LoadRun, Server, load
 
+RELAY = "bare relay"
 CONCURRENCY = 32
 STREAMS = 8
 SLOW_STREAMS = 500
@@ -100,6 +104,10 @@ def _p99(run: Run) -> float:
     return run.load.p99_ms
 
 
+def plan_for(target: Target, pace: Pace, concurrency: int, seconds: float, tokens: int = 0) -> Plan:
+    return Plan(target.port, target.key, pace, concurrency, seconds, tokens)
+
+
 def measure(target: Target, plan: Plan) -> Run:
     """Run ``plan`` on ``target``."""
     rows = target.rows() if target.rows is not None else 0
@@ -115,8 +123,7 @@ def measure(target: Target, plan: Plan) -> Run:
 def interleave(targets: Sequence[Target], rounds: int, plan: Callable[[Target], Plan]) -> Results:
     """A short run on each to warm it up, then ``rounds`` times one run on each in turn."""
     for target in targets:
-        warm = plan(target)
-        load(Plan(warm.port, warm.key, warm.model, 4, 0.3, warm.tokens))
+        load(msgspec.structs.replace(plan(target), concurrency=4, seconds=0.3))
     results = Results()
     for _ in range(rounds):
         for target in targets:
@@ -133,19 +140,28 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _ratio(results: Results, name: str, figure: Callable[[Run], float]) -> str:
-    return f"{results.ratio(name, 'bare relay', figure):.0%}"
+    return f"{results.ratio(name, RELAY, figure):.0%}"
+
+
+def _cpu(results: Results, target: Target, figure: Callable[[Run], float]) -> tuple[str, str]:
+    """CPU time for each, and what a core does with it beside the bare relay."""
+    if target.server is None:
+        return "-", "-"
+    used = results.of(target.name, figure)
+    return f"{used:.3g}", f"{results.ratio(RELAY, target.name, figure):.0%}"
 
 
 def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
     """Answers that are not streamed."""
     many = interleave(
-        targets, rounds, lambda t: Plan(t.port, t.key, FAST_MODEL, CONCURRENCY, seconds)
+        targets, rounds, lambda target: plan_for(target, Pace.EACH, CONCURRENCY, seconds)
     )
-    one = interleave(targets, rounds, lambda t: Plan(t.port, t.key, FAST_MODEL, 1, seconds / 2))
+    one = interleave(targets, rounds, lambda target: plan_for(target, Pace.EACH, 1, seconds / 2))
     return table(
         f"Not streamed (600-byte answers; {CONCURRENCY} connections, then 1)",
         [
-            *("target", "req/s", "of the bare relay", "p50 ms", "p99 ms", "CPU us/request"),
+            *("target", "req/s", "of the relay", "CPU us/request", "of the relay by CPU"),
+            *("p50 ms", "p99 ms"),
             *("p50 ms alone", "added alone", "rows / requests", "failures"),
         ],
         [
@@ -153,9 +169,9 @@ def whole(targets: Sequence[Target], rounds: int, seconds: float) -> str:
                 target.name,
                 f"{many.of(target.name, _per_second):.0f}",
                 _ratio(many, target.name, _per_second),
+                *_cpu(many, target, _cpu_per_request),
                 f"{many.of(target.name, _p50):.2f}",
                 f"{many.of(target.name, _p99):.2f}",
-                f"{many.of(target.name, _cpu_per_request):.0f}" if target.server else "-",
                 f"{one.of(target.name, _p50):.3f}",
                 f"{one.added(target.name, targets[0].name, _p50):.3f}",
                 _both_rows(many, one, target.name),
@@ -171,26 +187,25 @@ def _both_rows(first: Results, second: Results, name: str) -> str:
     return runs.rows(name)
 
 
-def bursts(targets: Sequence[Target], rounds: int, seconds: float) -> str:
+def streams(targets: Sequence[Target], rounds: int, seconds: float, pace: Pace) -> str:
     """Streams as fast as they come."""
     seen = interleave(
-        targets,
-        rounds,
-        lambda t: Plan(t.port, t.key, FAST_MODEL, STREAMS, seconds, tokens=FAST_FRAMES),
+        targets, rounds, lambda target: plan_for(target, pace, STREAMS, seconds, FAST_TOKENS)
     )
+    writes = "one write each" if pace is Pace.EACH else "all in one write"
     return table(
-        f"Streamed in bursts ({FAST_FRAMES} tokens of 250 bytes; {STREAMS} connections)",
+        f"Streamed at once ({FAST_TOKENS} frames of 250 bytes, {writes}; {STREAMS} connections)",
         [
-            *("target", "frames/s", "of the bare relay", "streams/s", "CPU us/frame"),
-            *("p50 ms of a stream", "rows / requests", "failures"),
+            *("target", "frames/s", "of the relay", "CPU us/frame", "of the relay by CPU"),
+            *("streams/s", "p50 ms of a stream", "rows / requests", "failures"),
         ],
         [
             [
                 target.name,
                 f"{seen.of(target.name, _frames_per_second):.0f}",
                 _ratio(seen, target.name, _frames_per_second),
+                *_cpu(seen, target, _cpu_per_frame),
                 f"{seen.of(target.name, _per_second):.0f}",
-                f"{seen.of(target.name, _cpu_per_frame):.2f}" if target.server else "-",
                 f"{seen.of(target.name, _p50):.2f}",
                 seen.rows(target.name),
                 str(seen.failures(target.name)),
@@ -203,7 +218,7 @@ def bursts(targets: Sequence[Target], rounds: int, seconds: float) -> str:
 def slow(targets: Sequence[Target]) -> str:
     """Many streams at the pace of a real model; one run each, for memory has no noise to speak of."""
     return table(
-        f"{SLOW_STREAMS} streams at once (10 frames/s each for {SLOW_FRAMES // 10} s)",
+        f"{SLOW_STREAMS} streams at once (10 frames/s each for {SLOW_TOKENS // 10} s)",
         [
             *("target", "frames", "failures", "CPU us/frame", "CPU of a core"),
             *("p50 ms to the first frame", "MB before", "MB most", "MB after", "rows / requests"),
@@ -215,18 +230,12 @@ def slow(targets: Sequence[Target]) -> str:
 def _slow_row(target: Target) -> list[str]:
     server = target.server
     assert server is not None
-    load(Plan(target.port, target.key, FAST_MODEL, 4, 0.3))
+    load(plan_for(target, Pace.EACH, 4, 0.3))
     before = most = server.resident_megabytes()
     rows = target.rows() if target.rows is not None else 0
     cpu = server.cpu_seconds()
-    running = LoadRun(
-        Plan(
-            *(target.port, target.key, SLOW_MODEL, SLOW_STREAMS, 15.0),
-            tokens=SLOW_FRAMES,
-            once=True,
-            spread=1.0,
-        )
-    )
+    plan = plan_for(target, Pace.SLOW, SLOW_STREAMS, 15.0, SLOW_TOKENS)
+    running = LoadRun(msgspec.structs.replace(plan, once=True, spread=1.0))
     while running.is_running:
         most = max(most, server.resident_megabytes())
         time.sleep(0.1)
@@ -248,17 +257,19 @@ def _slow_row(target: Target) -> list[str]:
     ]
 
 
+def _client_plan(concurrency: int, seconds: float, tokens: int, target: Target) -> Plan:
+    return plan_for(target, Pace.EACH, concurrency, seconds, tokens)
+
+
 def clients(targets: Mapping[str, Target], rounds: int, seconds: float) -> str:
     """The bare relay with each HTTP client that is installed, the chosen one first."""
     seen = [
         interleave(
             list(targets.values()),
             rounds,
-            lambda t, tokens=tokens, many=many: Plan(  # type: ignore[misc]  # bound per loop
-                t.port, t.key, FAST_MODEL, many, seconds, tokens=tokens
-            ),
+            partial(_client_plan, many, seconds, tokens),
         )
-        for tokens, many in ((0, CONCURRENCY), (FAST_FRAMES, STREAMS))
+        for tokens, many in ((0, CONCURRENCY), (FAST_TOKENS, STREAMS))
     ]
     requests, frames = seen
     base = next(iter(targets.values())).name
