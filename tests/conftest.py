@@ -73,6 +73,8 @@ def live_database(worker_directory: Path, worker_id: str) -> Iterator[tuple[str,
     """The address and the name of an empty database for the live gateway."""
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         path = worker_directory / "live.sqlite3"
+        for left in worker_directory.glob("live.sqlite3*"):
+            left.unlink()
         yield f"sqlite:///{path}", str(path)
         return
     address = os.environ["DATABASE_URL"]
