@@ -167,7 +167,9 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-LOGIN_URL = "/admin/login/"
+LOGIN_URL = "console-login"
+LOGIN_REDIRECT_URL = "console-usage"
+CSRF_FAILURE_VIEW = "accounts.console.stale_form"
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
