@@ -21,6 +21,7 @@ from inference.metering import Identity, Meter
 from inference.reconciliation import Reconciler
 from inference.snapshot import PublishedModel, StampedPrice
 from inference.wire import ChatRequest, model_of, parse_body
+from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
     ClientDisconnected,
@@ -29,6 +30,7 @@ from svc_project.lib.errors import (
     ModelDoesNotSupportTools,
     RateLimitExceeded,
     RequestTooLarge,
+    ServerOverloaded,
 )
 from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.ratelimits import Limiter
@@ -80,6 +82,8 @@ class ChatService:
     egress: Egress
     ledger: Ledger
     reconciler: Reconciler
+    max_inflight: int
+    """Requests that this process holds at once."""
 
     def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float, captured: bool
@@ -151,6 +155,8 @@ class ChatService:
             raise
 
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
+        if drain.running > self.max_inflight:
+            raise ServerOverloaded
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
             self.ledger.admit(meter.admitted())
@@ -201,14 +207,14 @@ def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
             f"'{model.id}' does not support tool calling. Leave 'tools' out, or use a model whose "
             "capabilities.tool_calling is true in GET /v1/models."
         )
-    if (schema := request.json_schema) is not None:
+    if (named := request.json_schema) is not None:
         if not model.structured_output:
             raise ModelDoesNotSupportStructuredOutput(
                 f"'{model.id}' does not support a response_format of type 'json_schema'. Leave it "
                 "out, or use a model whose capabilities.structured_output is true in "
                 "GET /v1/models."
             )
-        schema_subset.check(schema, request.schema_name)
+        schema_subset.check(named.schema, named.name)
 
 
 def _identity(call: Call) -> Identity:
