@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # Last of the console: it answers every other path under /console/.
     path("console/", include("accounts.console_urls")),
     path("", include("inference.urls")),
+    path("", include("usage.urls")),
 ]
 
 handler400 = "svc_project.lib.views.bad_request"
