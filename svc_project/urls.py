@@ -8,6 +8,7 @@ from django.urls import URLPattern, URLResolver, include, path
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("", include("inference.urls")),
+    path("", include("usage.urls")),
 ]
 
 handler400 = "svc_project.lib.views.bad_request"
