@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 
 from svc_project.lib.money import cost_text
@@ -200,13 +200,14 @@ def _pixels(share: Decimal) -> str:
 
 
 def _scale(highest: Decimal) -> list[Decimal]:
-    """Round values from zero to ``highest`` or just above it, four or five of them."""
+    """Round values from zero to ``highest`` or just above it, four to six of them."""
     if not highest:
         return [_ZERO, Decimal(1)]
-    rough = highest / 4
+    rough = highest / 5
     power = Decimal(1).scaleb(rough.adjusted())
     step = next(each * power for each in _ROUND if each * power >= rough)
-    return [step * count for count in range(int(-(-highest // step)) + 1)]
+    lines = int((highest / step).to_integral_value(ROUND_CEILING))
+    return [step * line for line in range(lines + 1)]
 
 
 def _short(value: Decimal) -> str:

@@ -46,6 +46,11 @@ class FilterBar:
     chosen: dict[str, str]
 
     @property
+    def custom(self) -> bool:
+        """Whether the period has no name."""
+        return not any(preset.current for preset in self.presets)
+
+    @property
     def start_type(self) -> str:
         return _input_type(self.start)
 
