@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
@@ -55,7 +56,7 @@ def test_a_new_key_shows_its_secret_once(
     assert answer["cache-control"] == "no-store"
     api_key = ApiKey.objects.get(organization=organization)
     assert api_key.label == "finance"
-    assert keys.digest_of(secret, keys.settings.SVC_KEY_PEPPERS[0]) == api_key.digest
+    assert keys.digest_of(secret, settings.SVC_KEY_PEPPERS[0]) == api_key.digest
     for page in ("/console/keys", "/console/keys/new", f"/console/keys/{api_key.pk}/rotate"):
         assert secret not in console.get(page).content.decode()
 
