@@ -21,16 +21,20 @@ from inference.metering import Identity, Meter
 from inference.reconciliation import Reconciler
 from inference.snapshot import PublishedModel, StampedPrice
 from inference.wire import ChatRequest, model_of, parse_body
+from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
     ClientDisconnected,
     InternalError,
     ModelDoesNotSupportStructuredOutput,
     ModelDoesNotSupportTools,
+    RateLimitExceeded,
     RequestTooLarge,
+    ServerOverloaded,
 )
 from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.ratelimits import Limiter
+from usage import throttles
 from usage.ledger import Ledger
 
 
@@ -78,6 +82,8 @@ class ChatService:
     egress: Egress
     ledger: Ledger
     reconciler: Reconciler
+    max_inflight: int
+    """Requests that this process holds at once."""
 
     def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float, captured: bool
@@ -114,16 +120,7 @@ class ChatService:
         Raises ``RateLimitExceeded`` or ``ServerOverloaded`` when the request is not admitted (no
         row is written then), or the failure of the exchange when nothing was sent yet.
         """
-        reservation = await admission.reserve(
-            self.limiter,
-            call.model.id,
-            admission.charges_for(
-                call.principal,
-                call.model,
-                admission.estimate_prompt(call.body_bytes),
-                call.request.output_cap,
-            ),
-        )
+        reservation = await self._reserve(call)
         meter = Meter(_identity(call), call.arrived)
         try:
             exchange = await self._admit(call, meter)
@@ -139,7 +136,27 @@ class ChatService:
         reservation.settle(meter.reported_input + meter.generated_tokens)
         await self._settle(call, meter, exchange, failure, sink)
 
+    async def _reserve(self, call: Call) -> admission.Reservation:
+        charges = admission.charges_for(
+            call.principal,
+            call.model,
+            admission.estimate_prompt(call.body_bytes),
+            call.request.output_cap,
+        )
+        try:
+            return await admission.reserve(self.limiter, call.model.id, charges)
+        except RateLimitExceeded as refusal:
+            throttles.counters.count(
+                call.principal.organization_id,
+                call.principal.api_key_id or str(NIL_UUID),
+                call.model.id,
+                refusal.limit_scope,
+            )
+            raise
+
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
+        if drain.running > self.max_inflight:
+            raise ServerOverloaded
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
             self.ledger.admit(meter.admitted())
@@ -190,14 +207,14 @@ def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
             f"'{model.id}' does not support tool calling. Leave 'tools' out, or use a model whose "
             "capabilities.tool_calling is true in GET /v1/models."
         )
-    if (schema := request.json_schema) is not None:
+    if (named := request.json_schema) is not None:
         if not model.structured_output:
             raise ModelDoesNotSupportStructuredOutput(
                 f"'{model.id}' does not support a response_format of type 'json_schema'. Leave it "
                 "out, or use a model whose capabilities.structured_output is true in "
                 "GET /v1/models."
             )
-        schema_subset.check(schema, request.schema_name)
+        schema_subset.check(named.schema, named.name)
 
 
 def _identity(call: Call) -> Identity:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.conf import settings
 
 from accounts.keyring import authorization, keyring
@@ -34,7 +36,7 @@ STREAM_HEADERS: tuple[Header, ...] = (
 class ChatCompletionsConsumer(HttpConsumer):
     """Authenticates before it reads the body, then tells the story with the sink that fits."""
 
-    body_seconds = settings.SVC_BODY_SECONDS
+    body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
     _exchange: Exchange | None = None
 
     async def answer(self) -> None:

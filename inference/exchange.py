@@ -86,6 +86,7 @@ class Exchange:
         self._timeout = asyncio.timeout(None)
         self._deadline = self._loop.time() + lease.deployment.backend.timeouts.total
         self._stopped: ApiError | None = None
+        self._ended = False
         self._sending = False
         self._response: aiohttp.ClientResponse | None = None
         self.relay: StreamRelay | None = None
@@ -101,6 +102,8 @@ class Exchange:
         Never raises: whatever happens, the caller has a row to write.
         """
         try:
+            if self._stopped is not None:
+                return self._stopped
             async with self._timeout:
                 self._response = await self._open()
                 if self._request.stream:
@@ -123,6 +126,7 @@ class Exchange:
             log_unexpected(log, self._meter.identity.request_id, error)
             return InternalError()
         finally:
+            self._ended = True
             self._lease.release()
         return None
 
@@ -135,23 +139,20 @@ class Exchange:
                 self._response.close()
 
     def stop(self, reason: ApiError) -> None:
-        """End the exchange because of ``reason``.
+        """End the exchange because of ``reason``; before ``run`` nothing is asked at all.
 
         When the client has left, a backend with running usage is aborted as soon as it has
         reported once; another is read on for a while, so that its figures are real.
         """
-        if self._stopped is not None or not self._expires:
+        if self._stopped is not None or self._ended:
             return
         self._stopped = reason
         now = self._loop.time()
         if isinstance(reason, ClientDisconnected) and not self._reports_while_running:
             now += self._egress.drain_seconds
         self._deadline = min(self._deadline, now)
-        self._timeout.reschedule(self._deadline)
-
-    @property
-    def _expires(self) -> bool:
-        return not self._timeout.expired() and self._timeout.when() is not None
+        if self._timeout.when() is not None and not self._timeout.expired():
+            self._timeout.reschedule(self._deadline)
 
     @property
     def _reports_while_running(self) -> bool:

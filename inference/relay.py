@@ -84,7 +84,7 @@ class StreamRelay:
                     break
                 self._take_event(event, out)
         except ApiError:
-            self.unsent = b"".join(out)
+            self.unsent = escape_line_breaks(b"".join(out))
             raise
         return escape_line_breaks(b"".join(out)) if out else b""
 

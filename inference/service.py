@@ -24,4 +24,5 @@ def service() -> ChatService:
         egress=Egress(BackendPool(), BackendClient(), settings.SVC_DISCONNECT_DRAIN_SECONDS),
         ledger=ledger,
         reconciler=Reconciler(),
+        max_inflight=settings.SVC_MAX_INFLIGHT,
     )

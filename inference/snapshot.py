@@ -12,6 +12,7 @@ import environ
 from django.conf import settings
 from django.db.models import Q
 
+from accounts.principal import RateLimits
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
 
 log = logging.getLogger(__name__)
@@ -66,14 +67,6 @@ class DeploymentRef:
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimits:
-    """An organization's limits on one model; None is unlimited."""
-
-    requests_per_minute: int | None
-    tokens_per_minute: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedModel:
     """A published entry, retired ones included; its figures as in the contract's Model entry."""
 
@@ -97,7 +90,7 @@ class PublishedModel:
     """By ``effective_from``; future ones included."""
     deployments: tuple[DeploymentRef, ...]
     limits: dict[str, RateLimits]
-    """By organization id."""
+    """An organization's own limits on this model, by organization id."""
 
     def price_at(self, now: float) -> StampedPrice:
         """The price in force at ``now``, in seconds since the epoch.

@@ -15,7 +15,7 @@ from inference.catalog import catalog
 from inference.service import service
 from svc_project.lib.clock import now
 from svc_project.surfaces import Receive, Send
-from usage import partitions
+from usage import partitions, throttles
 from usage.ledger import ledger
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,7 @@ class Runtime:
         await chat.egress.client.close()
         await chat.limiter.close()
         await asyncio.to_thread(chat.reconciler.close)
+        await asyncio.to_thread(throttles.counters.close)
         await asyncio.to_thread(watcher.stop)
         await asyncio.to_thread(keyring.close)
 
@@ -78,10 +79,11 @@ class Runtime:
 
 
 def _upkeep() -> None:
-    """What time makes due: captures past their retention, the ledger's next months."""
+    """What time makes due: captures and counts past their retention, the ledger's next months."""
     close_old_connections()
     captures.prune()
     partitions.ensure(now())
+    throttles.keep_up(now())
 
 
 runtime = Runtime()

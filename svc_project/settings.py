@@ -239,15 +239,20 @@ SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
 # Serving.
+SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
 SVC_RECONCILIATION_TOLERANCE = env.float("SVC_RECONCILIATION_TOLERANCE", default=0.05)
+# Whether amounts are charged to anybody; the summary says so, nothing else depends on it.
+SVC_BILLING_ENABLED = env.bool("SVC_BILLING_ENABLED", default=False)
 SVC_DEFAULT_CURRENCY = env.str("SVC_DEFAULT_CURRENCY", default="USD")
 SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
+SVC_THROTTLE_COUNTERS = env.bool("SVC_THROTTLE_COUNTERS", default=True)
+SVC_THROTTLE_FLUSH_SECONDS = env.float("SVC_THROTTLE_FLUSH_SECONDS", default=2.0)
 
 # Diagnostic capture; the contract asks for at least 24 hours.
 SVC_CAPTURE_HOURS = env.float("SVC_CAPTURE_HOURS", default=72.0)

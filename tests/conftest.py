@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,32 @@ def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
             key=minted.secret,
             simulator=served.simulator,
         )
+
+
+@pytest.fixture
+def start_gateway(
+    served: Served, gateway: Gateway, tmp_path: Path
+) -> Iterator[Callable[..., Gateway]]:
+    """Starts gateways besides ``served``, on the same database, to be starved, stopped or killed.
+
+    The arguments are settings by name; ``SVC_DATA_DIR`` is a directory of the test's own.
+    """
+    started: list[Command] = []
+
+    def start(**environment: str) -> Gateway:
+        port, speech_port = free_port(), free_port()
+        command = Command(
+            ["serve", "--port", str(port), "--speech-port", str(speech_port)],
+            {**served.environment, "SVC_DATA_DIR": str(tmp_path), **environment},
+            tmp_path / "gateway.log",
+        )
+        started.append(command)
+        command.wait_for(f"127.0.0.1:{port}")
+        return replace(gateway, port=port, speech_port=speech_port, command=command)
+
+    yield start
+    for command in started:
+        command.kill()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

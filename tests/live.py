@@ -104,7 +104,7 @@ class Simulator:
 
     def requests(self) -> list[dict[str, Any]]:
         answer = httpx2.get(f"http://127.0.0.1:{self.port}/sim/requests")
-        found: list[dict[str, Any]] = answer.json()
+        found: list[dict[str, Any]] = answer.json()["requests"]
         return found
 
     def request_with(self, marker: str) -> dict[str, Any]:
@@ -167,6 +167,10 @@ class Gateway:
             timeout=options.pop("timeout", 30),
             **options,
         )
+
+    def get(self, path: str) -> httpx2.Response:
+        """GET a path under ``/v1``."""
+        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=30)
 
     def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
         """One user message to one of ``models``."""

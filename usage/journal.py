@@ -53,10 +53,10 @@ _decode = msgspec.json.Decoder(Record).decode
 
 
 def read_segment(content: bytes) -> Found:
-    """The requests of a segment, as of its last good record.
+    """The requests of a segment, as its good records have them.
 
-    Reading stops at the first record whose checksum or form is wrong; ``damaged`` is then true
-    unless only the last line is torn, which is how a process dies.
+    A record whose checksum or form is wrong is left out; ``damaged`` is then true unless it is the
+    torn last line, which is how a process dies.
     """
     found = Found(settled={}, running={})
     lines = content.split(b"\n")
@@ -64,13 +64,13 @@ def read_segment(content: bytes) -> Found:
         if not line:
             continue
         try:
-            checksum, payload = line[:8], line[9:]
-            if int(checksum, 16) != crc32(payload):
+            payload = line[9:]
+            if line[:9] != b"%08x " % crc32(payload):
                 raise ValueError
             record = _decode(payload)
         except (ValueError, msgspec.MsgspecError):
-            found.damaged = number < len(lines) - 1
-            break
+            found.damaged = found.damaged or number < len(lines) - 1
+            continue
         _apply(record, found)
     return found
 
@@ -98,8 +98,11 @@ class Segment:
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = directory / f"{os.getpid()}-{secrets.token_hex(6)}.log"
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        # Named as a segment only once it is locked, or a sibling could adopt it in between.
+        unlocked = self.path.with_suffix(".new")
+        self._file = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
+        unlocked.rename(self.path)
         self.size = 0
         self.open: set[str] = set()
         self.has_settled = False
@@ -108,9 +111,11 @@ class Segment:
         """Write one record. Raises ``OSError`` when the disk does not take it whole."""
         line = b"%08x %s\n" % (crc32(payload), payload)
         written = os.write(self._file, line)
-        self.size += written
         if written != len(line):
+            # A torn record would hide whatever follows it.
+            os.ftruncate(self._file, self.size)
             raise OSError("the journal took only a part of a record")
+        self.size += written
 
     def sync(self) -> None:
         """Return when everything appended so far is on the disk."""
@@ -119,6 +124,10 @@ class Segment:
     def remove(self) -> None:
         """Delete the file and let go of it."""
         self.path.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def let_go(self) -> None:
+        """Give up the lock and leave the file to whoever adopts it."""
         os.close(self._file)
 
 
@@ -182,18 +191,21 @@ class Journal:
     def close(self) -> None:
         """Delete what the database has whole; leave the rest to whoever adopts it."""
         for segment in self._segments:
-            if not segment.open:
+            if segment.open:
+                segment.let_go()
+            else:
                 segment.remove()
         self._segments.clear()
+        self._segment_of.clear()
 
     def _current(self) -> Segment:
         if not self._segments or self._segments[-1].size >= SEGMENT_BYTES:
-            if sum(segment.size for segment in self._segments) >= self._max_bytes:
-                raise OSError("the journal has reached SVC_JOURNAL_MAX_BYTES")
             done = [segment for segment in self._segments if not segment.open]
             for segment in done:
                 self._segments.remove(segment)
                 segment.remove()
+            if sum(segment.size for segment in self._segments) >= self._max_bytes:
+                raise OSError("the journal has reached SVC_JOURNAL_MAX_BYTES")
             self._segments.append(Segment(self.directory))
         return self._segments[-1]
 

@@ -64,6 +64,7 @@ class Ledger:
         self._retry: asyncio.TimerHandle | None = None
         self._adopt: asyncio.TimerHandle | None = None
         self._database_answers = True
+        self._shipping = False
         self._journal = Journal(Path(), 0)
 
     async def start(self) -> None:
@@ -215,11 +216,15 @@ class Ledger:
     def _ship(self) -> None:
         """Try to bring what the journal owes into the database."""
         self._retry = None
+        if self._shipping:
+            return
+        self._shipping = True
         paths = [segment.path for segment in self._journal.owed()]
         self._work.put(lambda: self._ship_segments(paths))
 
     def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
+        self._shipping = False
         self._journal.written(request_ids)
         if not complete:
             self._retry = self._loop.call_later(_RETRY_SECONDS, self._ship)

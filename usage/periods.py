@@ -104,26 +104,34 @@ def parse_filters(parameters: Mapping[str, str]) -> Filters:
     return Filters(model, key)
 
 
-def _moment(parameters: Mapping[str, str], name: str) -> datetime | None:
-    """The timestamp or date called ``name``, in UTC, raised to the next whole millisecond.
+def parse_moment(text: str) -> datetime:
+    """The timestamp or date in ``text``, in UTC, raised to the next whole millisecond.
 
-    Rows are on whole milliseconds, so a finer bound selects the same rows as that one.
+    Rows are on whole milliseconds, so a finer bound selects the same rows as that one. A naive
+    timestamp means UTC. Raises ``ValueError``.
     """
+    if _DATE.fullmatch(text):
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    if (found := _MOMENT.fullmatch(text)) is None:
+        raise ValueError("not an ISO 8601 timestamp")
+    moment, offset = found.groups()
+    # A plus sign that was not percent-encoded arrives as a space.
+    offset = (offset or "Z").upper().replace(" ", "+")
+    try:
+        parsed = datetime.fromisoformat(moment.replace(",", ".") + offset).astimezone(UTC)
+        finer = parsed.microsecond % 1000
+        return parsed + (_MILLISECOND - timedelta(microseconds=finer) if finer else timedelta(0))
+    except OverflowError:
+        raise ValueError("outside the years that a timestamp can have") from None
+
+
+def _moment(parameters: Mapping[str, str], name: str) -> datetime | None:
     text = (parameters.get(name) or "").strip()
     if not text:
         return None
     try:
-        if _DATE.fullmatch(text):
-            return datetime.fromisoformat(text).replace(tzinfo=UTC)
-        if (found := _MOMENT.fullmatch(text)) is None:
-            raise ValueError
-        moment, offset = found.groups()
-        # A plus sign that was not percent-encoded arrives as a space.
-        offset = (offset or "Z").upper().replace(" ", "+")
-        parsed = datetime.fromisoformat(moment.replace(",", ".") + offset).astimezone(UTC)
-        finer = parsed.microsecond % 1000
-        return parsed + (_MILLISECOND - timedelta(microseconds=finer) if finer else timedelta(0))
-    except (ValueError, OverflowError):
+        return parse_moment(text)
+    except ValueError:
         raise InvalidQuery(
             f"'{name}' must be an ISO 8601 timestamp such as 2026-11-01T00:00:00Z, or a date such "
             "as 2026-11-01.",

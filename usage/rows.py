@@ -119,12 +119,12 @@ def _add_sqlite(cursor: Any, rows: Sequence[dict[str, Any]], occurred_at: dateti
     )
 
 
-def rollup_select(source: str) -> str:
-    """The roll-ups of the rows in ``source`` (a table or a query's name), as SQL for PostgreSQL."""
-    keys = ", ".join(
-        "date_trunc('hour', occurred_at, 'UTC')" if name == "hour" else f'"{name}"'
-        for name in ROLLUP_KEY
-    )
+def rollup_select(source: str, hour: str = "date_trunc('hour', occurred_at, 'UTC')") -> str:
+    """SQL of the roll-ups of the rows in ``source``, a table or the name of a query.
+
+    ``hour``: SQL of a row's hour; PostgreSQL's by default.
+    """
+    keys = ", ".join(hour if name == "hour" else f'"{name}"' for name in ROLLUP_KEY)
     figures = ", ".join(f'coalesce(sum("{name}"), 0)' for name in SUMMED)
     numbers = ", ".join(str(number) for number in range(1, len(ROLLUP_KEY) + 1))
     return (

@@ -68,8 +68,11 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object"):
 
 
 class NamedSchema(Struct, omit_defaults=True):
+    """``schema`` is whatever was sent: what is no schema at all, the schema subset refuses."""
+
     name: Annotated[str, Meta(min_length=1)]
-    schema: dict[str, Any]
+    schema: Any
+    description: str | None = None
     strict: bool | None = None
 
 
@@ -147,16 +150,10 @@ class ChatRequest(Struct, omit_defaults=True):
         return "json_object" if type(self.response_format) is JsonObjectFormat else "chat"
 
     @property
-    def json_schema(self) -> dict[str, Any] | None:
-        """The schema document to check against the subset, whatever the shape."""
+    def json_schema(self) -> NamedSchema | None:
+        """The named schema that the answer must fit, to be checked against the subset."""
         answer = self.response_format
-        return answer.json_schema.schema if type(answer) is JsonSchemaFormat else None
-
-    @property
-    def schema_name(self) -> str | None:
-        """The caller's name for ``json_schema``."""
-        answer = self.response_format
-        return answer.json_schema.name if type(answer) is JsonSchemaFormat else None
+        return answer.json_schema if type(answer) is JsonSchemaFormat else None
 
     def backend_body(
         self,
@@ -194,10 +191,6 @@ class ChatRequest(Struct, omit_defaults=True):
             self._settle_tools()
         self.tools = self.tools or None
         self.stop = None if self.stop == [] else self.stop
-        if self.top_logprobs is not None and not self.logprobs:
-            raise wording.refused(
-                "top_logprobs", "needs 'logprobs' to be true. Set it, or leave it out."
-            )
         if self.max_completion_tokens is not None:
             self.max_tokens = None
         if not self.stream:

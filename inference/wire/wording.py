@@ -72,6 +72,7 @@ EXPECTED = MappingProxyType(
         "response_format.json_schema": "an object with 'name' and 'schema'",
         "response_format.json_schema.name": "a non-empty string",
         "response_format.json_schema.schema": "an object: the JSON Schema of the answer",
+        "response_format.json_schema.description": _TEXT,
         "response_format.json_schema.strict": _TRUTH,
         "n": "1: one choice is made per request",
         "user": _TEXT,

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from channels.consumer import AsyncConsumer
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 Header = tuple[bytes, bytes]
 JSON_TYPE: Header = (b"content-type", b"application/json")
 
+_UNREAD_BYTES = 64 * 1024
+_LINGER_BYTES = 1024 * 1024
+_LINGER_SECONDS = 2.0
+
 
 class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no types
     """One HTTP exchange. Subclasses implement ``answer``.
@@ -42,6 +47,7 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
 
     channel_layer_alias = None
     body_seconds: ClassVar[float] = 30.0
+    """How long the whole body may take to arrive."""
 
     scope: dict[str, Any]
 
@@ -50,6 +56,8 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
         self.arrived = time.perf_counter()
         self.gone = False
         self.started = False
+        self._body_read = False
+        self._body_late = False
         self._receive: Callable[[], Awaitable[dict[str, Any]]]
         self._send: Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -113,9 +121,11 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
                         size += len(parts[-1])
                     body = b"".join(parts)
         except TimeoutError:
+            self._body_late = True
             raise InvalidField("The request body did not arrive in time. Send it again.") from None
         if message["type"] == "http.disconnect":
             self.gone = True
+        self._body_read = not message.get("more_body")
         if len(body) > largest:
             raise _too_large(largest)
         return body
@@ -165,7 +175,39 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
             # Nothing sensible can follow; ending without the last chunk tells the client.
             return
         headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
-        await self.respond(error.status, self.render_error(error), headers)
+        body = self.render_error(error)
+        if self._leaves_little_unread():
+            await self.respond(error.status, body, headers)
+            return
+        length = (b"content-length", str(len(body)).encode())
+        await self.start(error.status, [JSON_TYPE, length, (b"connection", b"close"), *headers])
+        await self.send_body(body, more=True)
+        await self._linger()
+        await self.send_body(b"", more=False)
+
+    def _leaves_little_unread(self) -> bool:
+        """Whether the rest of the body is small enough to let it pass and keep the connection."""
+        if self._body_read:
+            return True
+        if self._body_late or self.header(b"transfer-encoding") is not None:
+            return False
+        announced = self.header(b"content-length") or b"0"
+        return announced.isdigit() and int(announced) <= _UNREAD_BYTES
+
+    async def _linger(self) -> None:
+        """Read on for a moment before the connection is closed.
+
+        Closing it with unread bytes resets it, and a client that still writes could lose the
+        answer (RFC 9112, section 9.6).
+        """
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while size < _LINGER_BYTES:
+                    message = await self._receive()
+                    size += len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        break
 
 
 def _too_large(largest: int) -> RequestTooLarge:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
+from openai import AsyncOpenAI
 
 from tests.clients.conversation import (
     ANSWERS,
@@ -17,6 +19,7 @@ from tests.clients.conversation import (
     TOOL_ANSWER,
     TOOL_RESULT,
     Reading,
+    Seen,
     assert_ledger_agrees,
     message_of,
     seen_stream,
@@ -255,5 +258,35 @@ def test_any_unicode_comes_back_as_it_was_said(talker: Talker, gateway: Gateway)
 
     assert text_of(talker.stream(asked(f"say: {said}"))) == said
     assert talker.ask(asked(f"say: {said}")).choices[0].message.content == said
-    assert {row.outcome for row in gateway.rows()} == {"success"}
-    assert MODEL in {row.model_identifier for row in gateway.rows()}
+    assert [row.outcome for row in gateway.rows()] == ["success", "success"]
+
+
+def test_the_key_decides_the_organization_whatever_the_headers_say(gateway: Gateway) -> None:
+    with gateway.openai(organization="org-other", project="proj-other") as sdk:
+        completion = sdk.chat.completions.create(model=MODEL, messages=asked(FIRST_TURN))
+
+    assert_ledger_agrees(gateway, [seen_whole(completion)])
+
+
+def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
+    async def stream(sdk: AsyncOpenAI, length: int) -> Seen:
+        text = f"[[sim tokens={length} pace=200]] Go on."
+        chunks = [
+            chunk
+            async for chunk in await sdk.chat.completions.create(
+                model=MODEL, messages=asked(text), stream=True
+            )
+        ]
+        seen = seen_stream(chunks)
+        assert seen.output == length
+        return seen
+
+    async def streams() -> list[Seen]:
+        async with gateway.async_openai() as sdk:
+            return await asyncio.gather(*(stream(sdk, length) for length in range(1, 25)))
+
+    seen = asyncio.run(streams())
+
+    assert {(row.request_id, row.backend_reported_output_tokens) for row in gateway.rows()} == {
+        (each.request_id, each.output) for each in seen
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import openai
@@ -62,6 +63,22 @@ def test_an_unknown_model_is_not_found_by_chat_and_by_the_catalog(
     for raised in (by_chat, by_catalog):
         assert error_of(raised) == ("not_found_error", "model", "model_not_found")
         assert "acme/demo-9b" in raised.value.message
+    assert gateway.rows() == []
+
+
+def test_parts_of_the_sdk_that_the_service_does_not_have_are_not_found(
+    sdk: OpenAI, gateway: Gateway
+) -> None:
+    for use in (
+        lambda: sdk.embeddings.create(model=MODEL, input="Hello"),
+        lambda: sdk.responses.create(model=MODEL, input="Hello"),
+        lambda: sdk.completions.create(model=MODEL, prompt="Hello"),
+        lambda: sdk.files.list(),
+    ):
+        with pytest.raises(openai.NotFoundError) as raised:
+            use()
+        assert error_of(raised) == ("not_found_error", None, None)
+        assert raised.value.request_id is not None
     assert gateway.rows() == []
 
 
@@ -244,11 +261,16 @@ def test_a_failure_in_the_middle_of_a_stream_is_raised_after_what_was_said(
     assert 0 < row.delivered_output_tokens <= row.generated_output_tokens
 
 
-@pytest.mark.parametrize("model", ["acme/demo-8b", "acme/plain-8b"])
+@pytest.mark.parametrize(
+    ("model", "is_stopped"), [("acme/demo-8b", True), ("acme/plain-8b", False)]
+)
 def test_a_client_that_breaks_out_of_a_stream_pays_for_what_was_generated(
-    talker: Talker, gateway: Gateway, model: str
+    talker: Talker, gateway: Gateway, model: str, is_stopped: bool
 ) -> None:
-    text = talker.leave_after(4, asked("[[sim tokens=60 pace=40]] Go on, and on."), model=model)
+    marker = uuid4().hex
+    text = talker.leave_after(
+        4, asked(f"[[sim tokens=60 pace=40]] Go on about {marker}."), model=model
+    )
 
     assert text
     [row] = gateway.rows_when(1)
@@ -256,6 +278,9 @@ def test_a_client_that_breaks_out_of_a_stream_pays_for_what_was_generated(
     assert row.error_code == "client_disconnected"
     assert 0 < row.delivered_output_tokens <= row.generated_output_tokens
     assert row.generated_output_tokens == row.backend_reported_output_tokens
+    served = gateway.simulator.request_with(marker)
+    assert served["aborted"] is is_stopped
+    assert row.generated_output_tokens <= served["produced_tokens"]
     assert text_of(talker.stream(asked(FIRST_TURN))) == ANSWERS[0]
 
 

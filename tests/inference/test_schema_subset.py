@@ -253,3 +253,11 @@ def test_a_long_chain_of_references_is_resolved() -> None:
     assert found(schema | {"$defs": defs | {"d20000": STRING}}) == []
     looped = found(schema | {"$defs": defs | {"d20000": {"$ref": "#/$defs/d0"}}})
     assert len(looped) == 20_002
+
+
+@pytest.mark.parametrize("schema", [True, None, [], "object", 5])
+def test_what_is_no_schema_at_all_is_refused_as_malformed(schema: Any) -> None:
+    assert {(found.code.value, found.pointer) for found in schema_subset.violations(schema)} == {
+        ("root_not_object", ""),
+        ("malformed_schema", ""),
+    }

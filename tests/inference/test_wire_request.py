@@ -58,8 +58,9 @@ def test_documents_of_the_caller_are_carried_whole() -> None:
     body = sent(chat)
     assert body["tools"][0]["function"]["parameters"] == document
     assert body["response_format"]["json_schema"]["schema"] == document
-    assert chat.json_schema == document
-    assert chat.schema_name == "n"
+    assert chat.json_schema is not None
+    assert chat.json_schema.schema == document
+    assert chat.json_schema.name == "n"
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", None])

@@ -1,0 +1,363 @@
+"""The contract's error table, as data, against the code and against the live gateway."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from accounts.keys import mint, revoke
+from accounts.models import Organization, Scope
+from inference import lifecycle
+from svc_project.lib import errors
+from svc_project.lib.clock import now
+from svc_project.lib.errors import ApiError
+from tests.live import Gateway, events, eventually
+from tests.live_catalog import backend, nowhere, publish, publish_hasty, taken_over
+from tests.raw_client import Leaving, RawClient
+
+# Inference contract, Errors.
+CONTRACT = frozenset(
+    {
+        (400, "unsupported_parameter"),
+        (400, "model_does_not_support_tools"),
+        (400, "model_does_not_support_structured_output"),
+        (400, "unsupported_json_schema"),
+        (400, "backend_rejected_request"),
+        (400, "invalid_query"),
+        (400, "period_inverted"),
+        (400, "period_too_long"),
+        (400, "invalid_cursor"),
+        (400, "cursor_not_supported"),
+        (401, None),
+        (404, "model_not_found"),
+        (404, "model_retired"),
+        (413, "request_too_large"),
+        (429, "rate_limit_exceeded"),
+        (499, "client_disconnected"),
+        (500, "backend_unavailable"),
+        (500, "backend_protocol_error"),
+        (500, "backend_error"),
+        (500, "internal_error"),
+        (503, "server_overloaded"),
+        (503, "backend_timeout"),
+        (503, "server_shutting_down"),
+    }
+)
+# docs/api/inference.md, Errors: one type for each status.
+TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+    499: "invalid_request_error",
+    500: "server_error",
+    503: "service_unavailable_error",
+}
+TOOL = {"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}
+OUTSIDE = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "string"}}}
+QUOTA_HEADERS = ("retry-after", "retry-after-ms", "x-should-retry")
+
+
+def defined_errors(base: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
+    for error in base.__subclasses__():
+        if error.__module__ == errors.__name__:
+            yield error
+        yield from defined_errors(error)
+
+
+def test_the_code_has_every_code_of_the_contract_and_no_other() -> None:
+    coded = {(error.status, error.code) for error in defined_errors() if error.code}
+
+    assert coded == {line for line in CONTRACT if line[1]}
+    assert errors.InvalidCredential.status == 401
+    assert errors.InvalidCredential.code is None
+
+
+def test_each_status_has_one_type() -> None:
+    statuses = {status for status, _ in CONTRACT}
+    found = {(error.status, error.type) for error in defined_errors() if error.status in statuses}
+
+    assert found == set(TYPES.items())
+
+
+def assert_refused(
+    answer: httpx2.Response, status: int, code: str | None, param: str | None
+) -> None:
+    """``answer`` is the table's line and no other, in the contract's shape."""
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-request-id"].startswith("req_")
+    body = answer.json()
+    assert set(body) == {"error"}
+    error = body["error"]
+    assert set(error) - {"violations"} == {"message", "type", "param", "code"}
+    assert (error["type"], error["code"], error["param"]) == (TYPES[status], code, param)
+    assert error["message"].endswith((".", ")"))
+    if status != 429:
+        assert not [name for name in answer.headers if name.startswith("x-ratelimit-")]
+        assert not [name for name in QUOTA_HEADERS if name in answer.headers]
+
+
+REFUSALS: dict[str, tuple[int, str | None, str | None, Callable[[Gateway], httpx2.Response]]] = {
+    "n above 1": (400, "unsupported_parameter", "n", lambda gateway: gateway.chat("hi", n=2)),
+    "tools without tool calling": (
+        400,
+        "model_does_not_support_tools",
+        "tools",
+        lambda gateway: gateway.chat("hi", "mini", tools=[TOOL]),
+    ),
+    "a schema without structured output": (
+        400,
+        "model_does_not_support_structured_output",
+        "response_format",
+        lambda gateway: gateway.chat("hi", "mini", response_format=OUTSIDE),
+    ),
+    "a schema outside the subset": (
+        400,
+        "unsupported_json_schema",
+        "response_format",
+        lambda gateway: gateway.chat("hi", response_format=OUTSIDE),
+    ),
+    "a field that fails validation": (
+        400,
+        None,
+        "temperature",
+        lambda gateway: gateway.chat("hi", temperature=3),
+    ),
+    "no key": (
+        401,
+        None,
+        None,
+        lambda gateway: gateway.post({}, headers={"authorization": ""}),
+    ),
+    "a read key": (
+        401,
+        None,
+        None,
+        lambda gateway: gateway.post(
+            {}, headers={"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+        ),
+    ),
+    "a model nobody published": (
+        404,
+        "model_not_found",
+        "model",
+        lambda gateway: gateway.chat("hi", "acme/typo"),
+    ),
+    "a body above the model's size": (
+        413,
+        "request_too_large",
+        None,
+        lambda gateway: gateway.chat("x" * 66_000, "mini"),
+    ),
+}
+
+
+@pytest.mark.parametrize("line", REFUSALS)
+def test_a_refusal_has_its_line_and_writes_no_row(gateway: Gateway, line: str) -> None:
+    status, code, param, provoke = REFUSALS[line]
+
+    assert_refused(provoke(gateway), status, code, param)
+
+    assert (status, code) in CONTRACT or code is None
+    assert gateway.rows() == []
+
+
+def test_a_retired_model_is_told_from_a_typo(gateway: Gateway) -> None:
+    entry = publish(gateway)
+    successor = publish(gateway)
+    lifecycle.supersede(entry, successor, now())
+    taken_over(gateway, lambda models: entry.identifier not in models)
+
+    answer = gateway.chat("hi", entry.identifier)
+
+    assert_refused(answer, 404, "model_retired", "model")
+    assert successor.identifier in answer.json()["error"]["message"]
+
+
+def test_a_revoked_key_is_the_same_401_as_an_invented_one(gateway: Gateway) -> None:
+    minted = mint(gateway.organization, Scope.INFERENCE, "to be revoked")
+    headers = {"authorization": f"Bearer {minted.secret}"}
+    assert gateway.post({}, headers=headers).status_code == 400
+    revoke(minted.api_key)
+
+    refused = eventually(
+        lambda: answer if (answer := gateway.post({}, headers=headers)).status_code == 401 else None
+    )
+
+    invented = gateway.post({}, headers={"authorization": "Bearer svc_live_nonsense"})
+    assert_refused(refused, 401, None, None)
+    assert refused.json() == invented.json()
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+
+def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Gateway) -> None:
+    organization = Organization.objects.create(
+        name=f"one a minute {gateway.organization.pk}",
+        requests_per_minute=1,
+        tokens_per_minute=60_000,
+    )
+    headers = {"authorization": f"Bearer {mint(organization, Scope.INFERENCE, 'test').secret}"}
+    body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "hi"}]}
+
+    first, second = (gateway.post(body, headers=headers) for _ in range(2))
+
+    assert first.status_code == 200
+    assert not [name for name in first.headers if name.startswith(("x-ratelimit", "retry-after"))]
+    assert_refused(second, 429, "rate_limit_exceeded", None)
+    assert 1 <= int(second.headers["retry-after"]) <= 60
+    assert 1 <= int(second.headers["retry-after-ms"]) <= 60_000
+    for scope in ("requests", "tokens"):
+        assert int(second.headers[f"x-ratelimit-limit-{scope}"]) > 0
+        assert int(second.headers[f"x-ratelimit-remaining-{scope}"]) >= 0
+        assert second.headers[f"x-ratelimit-reset-{scope}"].endswith("s")
+
+
+FAILURES = {
+    "status@400": (400, "backend_rejected_request", "backend_rejected"),
+    "status@422": (400, "backend_rejected_request", "backend_rejected"),
+    "cut": (500, "backend_unavailable", "backend_unavailable"),
+    "html": (500, "backend_protocol_error", "backend_protocol_error"),
+    "status@500": (500, "backend_error", "backend_error"),
+    "status@503": (503, "server_overloaded", "backend_unavailable"),
+    "hang": (503, "backend_timeout", "backend_timeout"),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("fault", FAILURES)
+def test_a_failure_before_the_first_byte_is_a_status(
+    gateway: Gateway, fault: str, streamed: bool
+) -> None:
+    status, code, outcome = FAILURES[fault]
+
+    model = publish_hasty(gateway) if fault == "hang" else "running"
+    answer = gateway.chat(f"[[sim fault={fault}]]", model, stream=streamed)
+
+    assert (status, code) in CONTRACT
+    assert_refused(answer, status, code, None)
+    row = gateway.row(answer.headers["x-request-id"])
+    assert (row.http_status, row.error_code, row.outcome) == (status, code, outcome)
+
+
+def test_a_model_server_that_is_not_there_is_backend_unavailable(gateway: Gateway) -> None:
+    entry = publish(gateway, nowhere(gateway))
+
+    answer = gateway.chat("hi", entry.identifier)
+
+    assert_refused(answer, 500, "backend_unavailable", None)
+    assert gateway.row(answer.headers["x-request-id"]).outcome == "backend_unavailable"
+
+
+IN_BAND = {
+    "cut@3": "backend_unavailable",
+    "reset@3": "backend_unavailable",
+    "garbage@3": "backend_protocol_error",
+    "no_finish": "backend_protocol_error",
+    "error_frame@3": "backend_error",
+    "hang@3": "backend_timeout",
+}
+
+
+@pytest.mark.parametrize("fault", IN_BAND)
+def test_a_failure_after_the_first_byte_is_one_frame_and_no_done(
+    gateway: Gateway, fault: str
+) -> None:
+    model = publish_hasty(gateway) if fault == "hang@3" else "running"
+    answer = gateway.chat(f"[[sim tokens=9 fault={fault}]]", model, stream=True)
+
+    assert answer.status_code == 200
+    *chunks, last = events(answer.text)
+    status = next(status for status, code in CONTRACT if code == IN_BAND[fault])
+    assert set(last) == {"error"}
+    assert set(last["error"]) == {"message", "type", "param", "code"}
+    assert last["error"]["code"] == IN_BAND[fault]
+    assert last["error"]["type"] == TYPES[status]
+    assert all(chunk["object"] == "chat.completion.chunk" for chunk in chunks)
+    row = gateway.row(answer.headers["x-request-id"])
+    assert (row.http_status, row.error_code) == (200, IN_BAND[fault])
+
+
+def test_a_client_that_leaves_is_a_499_row(gateway: Gateway) -> None:
+    client = RawClient(gateway)
+    client.chat("[[sim tokens=200 pace=50]]", stream=True)
+    client.read_until(3, b"data: ")
+    client.leave(Leaving.FIN)
+
+    (row,) = gateway.rows_when(1)
+
+    assert (row.http_status, row.error_code) == (499, "client_disconnected")
+    assert row.outcome == "client_disconnected"
+    assert (499, "client_disconnected") in CONTRACT
+
+
+def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
+    gateway: Gateway, start_gateway: Callable[..., Gateway]
+) -> None:
+    starved = start_gateway(SVC_BACKEND_QUEUE_LENGTH="1", SVC_BACKEND_QUEUE_SECONDS="0.1")
+    entry = publish(starved, backend(gateway, max_concurrency=1, continuous_usage=True))
+    with RawClient(starved) as first:
+        first.chat("[[sim tokens=100 pace=20]]", entry.identifier, stream=True)
+        first.read_until(2, b"data: ")
+
+        refused = starved.chat("hi", entry.identifier)
+
+        assert_refused(refused, 503, "server_overloaded", None)
+        assert starved.rows() == []
+        first.leave(Leaving.RST)
+    starved.rows_when(1)
+    assert starved.chat("hi", entry.identifier).status_code == 200
+
+
+def test_a_process_that_holds_all_it_may_is_503(start_gateway: Callable[..., Gateway]) -> None:
+    small = start_gateway(SVC_MAX_INFLIGHT="1")
+    with RawClient(small) as first:
+        first.chat("[[sim tokens=100 pace=20]]", stream=True)
+        first.read_until(2, b"data: ")
+
+        assert_refused(small.chat("hi"), 503, "server_overloaded", None)
+
+    small.rows_when(1)
+    assert eventually(lambda: small.chat("hi").status_code == 200)
+
+
+def test_a_stopping_server_says_so_to_new_requests_and_ends_running_ones_in_band(
+    start_gateway: Callable[..., Gateway],
+) -> None:
+    stopping = start_gateway(SVC_DRAIN_SECONDS="1")
+    with RawClient(stopping) as client:
+        client.chat("[[sim tokens=400 pace=20]]", stream=True)
+        client.read_until(2, b"data: ")
+        stopping.command.process.terminate()
+
+        refused = eventually(
+            lambda: answer if (answer := stopping.chat("hi")).status_code != 200 else None
+        )
+        rest = client.rest().decode()
+
+    assert_refused(refused, 503, "server_shutting_down", None)
+    assert "[DONE]" not in rest
+    assert rest.count('{"error":') == 1
+    frame = next(line for line in rest.splitlines() if line.startswith('data: {"error":'))
+    assert json.loads(frame.removeprefix("data: "))["error"]["code"] == "server_shutting_down"
+    row = stopping.row(client.request_id)
+    assert (row.outcome, row.http_status) == ("interrupted", 200)
+    assert row.error_code == "server_shutting_down"
+    assert 0 < row.backend_reported_output_tokens < 400
+    assert stopping.command.process.wait(10) == 0
+
+
+def test_a_key_that_cannot_be_looked_up_is_our_fault_and_no_401(
+    start_gateway: Callable[..., Gateway], tmp_path: Path
+) -> None:
+    broken = tmp_path / "not-migrated.sqlite3"
+    sqlite3.connect(broken).close()
+    gateway = start_gateway(DATABASE_URL=f"sqlite:///{broken}")
+
+    assert_refused(gateway.chat("hi"), 500, "internal_error", None)
