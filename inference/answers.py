@@ -3,6 +3,9 @@
 Reading is by struct, so a member that the convention does not have is dropped by not being here
 (``reasoning_content``, the open-weights convention, excepted). A member of a wrong type makes the
 whole answer a protocol error. Inference contract, "Chat completion response".
+
+What is read for every frame is kept from the garbage collector (``gc=False``): it is made by the
+decoder, so it cannot refer to itself.
 """
 
 from __future__ import annotations
@@ -24,15 +27,15 @@ FINISH_ALIASES = {
 FAILED_REASONS = frozenset({"abort", "error"})
 
 
-class CompletionDetails(msgspec.Struct):
+class CompletionDetails(msgspec.Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
-class PromptDetails(msgspec.Struct):
+class PromptDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class Usage(msgspec.Struct):
+class Usage(msgspec.Struct, gc=False):
     """Token figures as a model server reports them; untrusted."""
 
     prompt_tokens: int | None = None
@@ -73,7 +76,7 @@ class ToolCallFragment(msgspec.Struct, omit_defaults=True):
     function: FunctionFragment | None = None
 
 
-class Delta(msgspec.Struct, omit_defaults=True):
+class Delta(msgspec.Struct, omit_defaults=True, gc=False):
     role: str | None = None
     content: str | None = None
     refusal: str | None = None
@@ -82,14 +85,14 @@ class Delta(msgspec.Struct, omit_defaults=True):
     tool_calls: list[ToolCallFragment] | None = None
 
 
-class ChoiceDelta(msgspec.Struct):
+class ChoiceDelta(msgspec.Struct, gc=False):
     index: int = 0
     delta: Delta = msgspec.field(default_factory=Delta)
     logprobs: Logprobs | None = None
     finish_reason: str | None = None
 
 
-class Chunk(msgspec.Struct):
+class Chunk(msgspec.Struct, gc=False):
     """One event of a streamed answer."""
 
     choices: list[ChoiceDelta] | None = None

@@ -145,7 +145,7 @@ class BackendClient:
             response = await self._open_session().post(
                 self._address(backend),
                 data=body,
-                headers=_headers(backend),
+                headers=_authorization(backend),
                 allow_redirects=False,
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -194,20 +194,17 @@ class BackendClient:
                 auto_decompress=False,
                 read_bufsize=256 * 1024,
                 max_line_size=16 * 1024,
-                skip_auto_headers=("Accept-Encoding", "User-Agent"),
+                headers={
+                    "Content-Type": "application/json",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": f"svc/{settings.VERSION}",
+                },
             )
         return self._session
 
 
-def _headers(backend: BackendRef) -> dict[str, str]:
-    headers = {
-        "Content-Type": "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": f"svc/{settings.VERSION}",
-    }
-    if backend.api_key:
-        headers["Authorization"] = f"Bearer {backend.api_key}"
-    return headers
+def _authorization(backend: BackendRef) -> dict[str, str] | None:
+    return {"Authorization": f"Bearer {backend.api_key}"} if backend.api_key else None
 
 
 async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -> None:

@@ -7,10 +7,11 @@ differ only in the sink.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from accounts.principal import Principal
 from inference import admission, captures, schema_subset
@@ -38,8 +39,7 @@ from usage import throttles
 from usage.ledger import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A chat request that passed every check but limits and capacity.
 
     ``arrived`` is on the ``perf_counter`` clock; ``created`` in seconds since the epoch.
@@ -178,8 +178,7 @@ class ChatService:
             await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         receipt = meter.receipt(failure, _http_status(failure, sink))
         try:
-            # Whatever happens to this request's task, the row is written.
-            await asyncio.shield(self.ledger.record(receipt))
+            await self.ledger.record(receipt)
         except InternalError as error:
             failure = failure or error
         exchange.close(complete=failure is None)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from inference.answers import CompletionDetailsObject, PromptDetailsObject, Usage, UsageObject
 from svc_project.lib.errors import (
@@ -51,8 +52,7 @@ def outcome_of(failure: ApiError | None) -> Outcome:
     return _OUTCOMES.get(type(failure), Outcome.BACKEND_UNAVAILABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """What is stamped on a row at admission and does not change while the request runs."""
 
     request_id: str

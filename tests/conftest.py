@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
@@ -24,6 +25,16 @@ from psycopg import sql
 from accounts.keys import mint
 from accounts.models import Organization, Scope
 from tests.live import ROOT, Command, Gateway, Simulator, database, free_port
+
+# How long an example takes says more about the machine than about the code. CI tries the same
+# examples every time, so that what lands does not depend on luck; new ones are found at the desk.
+hypothesis.settings.register_profile(
+    "desk", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile(
+    "ci", hypothesis.settings.get_profile("desk"), derandomize=True
+)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 @dataclass

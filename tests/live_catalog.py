@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 from inference import lifecycle
 from inference.models import Backend, Deployment, ModelEntry
+from svc_project.lib.clock import now
 from tests.inference import making
 from tests.live import Gateway, eventually, free_port
 
@@ -64,6 +66,11 @@ def served_models(gateway: Gateway) -> dict[str, Any]:
     """The catalog as ``gateway`` serves it, by identifier."""
     listed = gateway.get("/models").json()
     return {entry["id"]: entry for entry in listed["data"]}
+
+
+def soon() -> datetime:
+    """The nearest shutdown date that has surely not passed while it is entered."""
+    return now() + timedelta(milliseconds=200)
 
 
 def taken_over(gateway: Gateway, look: Callable[[dict[str, Any]], Any]) -> None:

@@ -41,6 +41,10 @@ class RawClient:
     ) -> None:
         self._socket.close()
 
+    def patience(self, seconds: float) -> None:
+        """How long the next sends and reads may take before they raise ``TimeoutError``."""
+        self._socket.settimeout(seconds)
+
     def send(self, content: bytes) -> None:
         self._socket.sendall(content)
 

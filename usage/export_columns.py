@@ -8,14 +8,12 @@ whole units of 10^-14: every cost here is an integer with a point put in.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.money import COST_DECIMALS, PRICE_DECIMALS
 
 Cell = str | int | bool | None
@@ -147,7 +145,11 @@ def _csv_boolean(value: bool) -> str:
 
 
 def _moment(stored: datetime) -> str:
-    return iso_milliseconds(stored.replace(tzinfo=UTC))
+    return f"{stored.isoformat(timespec='milliseconds')}Z"
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _price(units: int) -> str:
@@ -162,7 +164,7 @@ def _cost(units: int) -> str:
 
 _RENDER: dict[Kind, Callable[[Any], Cell]] = {
     Kind.MOMENT: _moment,
-    Kind.UUID: lambda stored: str(uuid.UUID(stored)),
+    Kind.UUID: _uuid,
     Kind.TEXT: lambda stored: stored,
     Kind.INTEGER: lambda stored: stored,
     Kind.BOOLEAN: bool,

@@ -118,7 +118,8 @@ class Ledger:
     async def record(self, receipt: Receipt) -> None:
         """Return when the row of ``receipt`` is durable.
 
-        Raises ``InternalError`` when no place would take it; the answer must then not be given.
+        It is written also when the caller is cancelled while it waits. Raises ``InternalError``
+        when no place would take it; the answer must then not be given.
         """
         if self._loop is None:
             await self.start()
@@ -129,7 +130,7 @@ class Ledger:
             self._fall_back()
         elif not self._writing:
             self._dispatch()
-        await entry.durable
+        await asyncio.shield(entry.durable)
 
     # -- the event loop's side ---------------------------------------------------------------
 

@@ -125,9 +125,9 @@ def _compare(sides: dict[bool, _Hour], differ: Report) -> None:
     for key in sorted({*made, *stored}):
         name = _name(key)
         if key not in stored:
-            differ(f"{name}: {made[key][0]} rows have no roll-up")
+            differ(f"{name}: no roll-up for {made[key][0]} row(s)")
         elif key not in made:
-            differ(f"{name}: the roll-up has no rows")
+            differ(f"{name}: no rows for this roll-up")
         else:
             for figure, right, found in zip(ROLLUP_SUMS, made[key], stored[key], strict=True):
                 if right != found:

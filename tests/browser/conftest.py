@@ -26,8 +26,9 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """The browser of one test module: its event loop would stand in the way of other tests."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: pages are not tried. Install package 'chromium'.")
     # Playwright runs an event loop in this thread, which Django would take for async code.
@@ -36,6 +37,7 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @dataclass

@@ -206,6 +206,23 @@ def test_without_a_report_the_client_gets_the_gateways_count_and_pays_nothing(
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
 
 
+def test_what_came_together_with_a_failure_is_still_delivered_and_well_framed(
+    gateway: Gateway,
+) -> None:
+    said = "a\u2028b\u2029c\u0085d"
+
+    answer = gateway.chat(f"[[sim fault=garbage@4 burst=100]] say: {said}", stream=True)
+
+    assert not {"\u2028", "\u2029", "\u0085"} & set(answer.text)
+    *frames, failure = events(answer.text)
+    assert failure["error"]["code"] == "backend_protocol_error"
+    text = "".join(contents(frames))
+    assert "\u2028" in text
+    assert said.startswith(text)
+    row = gateway.row(answer.headers["x-request-id"])
+    assert 0 < row.delivered_output_tokens == row.generated_output_tokens
+
+
 def test_a_refusal_of_the_model_server_is_passed_on_without_its_name_for_the_model(
     gateway: Gateway,
 ) -> None:

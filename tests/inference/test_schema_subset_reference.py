@@ -205,7 +205,7 @@ DOCUMENTS = SCHEMAS | st.builds(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(DOCUMENTS)
 def test_both_readings_of_the_contract_find_the_same(document: Any) -> None:
     found = Counter((str(each.code), each.pointer) for each in violations(document))

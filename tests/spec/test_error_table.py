@@ -14,10 +14,9 @@ from accounts.keys import mint, revoke
 from accounts.models import Organization, Scope
 from inference import lifecycle
 from svc_project.lib import errors
-from svc_project.lib.clock import now
 from svc_project.lib.errors import ApiError
 from tests.live import Gateway, events, eventually
-from tests.live_catalog import backend, nowhere, publish, publish_hasty, taken_over
+from tests.live_catalog import backend, nowhere, publish, publish_hasty, soon, taken_over
 from tests.raw_client import Leaving, RawClient
 
 # Inference contract, Errors.
@@ -172,7 +171,7 @@ def test_a_refusal_has_its_line_and_writes_no_row(gateway: Gateway, line: str) -
 def test_a_retired_model_is_told_from_a_typo(gateway: Gateway) -> None:
     entry = publish(gateway)
     successor = publish(gateway)
-    lifecycle.supersede(entry, successor, now())
+    lifecycle.supersede(entry, successor, soon())
     taken_over(gateway, lambda models: entry.identifier not in models)
 
     answer = gateway.chat("hi", entry.identifier)

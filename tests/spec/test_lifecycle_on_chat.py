@@ -11,7 +11,7 @@ from svc_project.lib.clock import now
 from svc_project.lib.money import token_cost
 from tests.inference import making
 from tests.live import Gateway, eventually
-from tests.live_catalog import publish, ready, served_models, taken_over
+from tests.live_catalog import publish, ready, served_models, soon, taken_over
 from tests.raw_client import RawClient
 
 
@@ -39,7 +39,7 @@ def test_a_model_lives_from_draft_to_retired(gateway: Gateway) -> None:
     )
     assert status_and_code(gateway, entry) == (200, None)
 
-    lifecycle.move_shutdown(entry, now())
+    lifecycle.move_shutdown(entry, soon())
     taken_over(gateway, lambda models: entry.identifier not in models)
     assert status_and_code(gateway, entry) == (404, "model_retired")
     assert status_and_code(gateway, successor) == (200, None)
@@ -75,7 +75,7 @@ def test_a_request_that_runs_is_not_touched_by_retirement_nor_by_a_new_price(
         client.read_until(2, b"data: ")
 
         making.price(entry, now(), input_per_mtok="7", output_per_mtok="8", currency="EUR")
-        lifecycle.supersede(entry, successor, now())
+        lifecycle.supersede(entry, successor, soon())
         taken_over(gateway, lambda models: entry.identifier not in models)
         client.read_until(1, b"data: [DONE]\n\n")
 

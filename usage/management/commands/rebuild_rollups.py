@@ -22,6 +22,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         rebuilt = rebuild(options["since"])
         self.stdout.write(
-            f"{rebuilt.rollups} roll-ups of {rebuilt.hours} hours of "
-            f"{rebuilt.organizations} organizations made from the rows"
+            f"made from the rows: {rebuilt.rollups} roll-up(s) of {rebuilt.hours} hour(s) of "
+            f"{rebuilt.organizations} organization(s)"
         )

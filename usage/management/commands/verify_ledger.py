@@ -26,10 +26,10 @@ class Command(BaseCommand):
             f"{cost_text(cost)} {currency}" for currency, cost in sorted(verdict.costs.items())
         )
         self.stdout.write(
-            f"{verdict.rows} rows, {verdict.rollups} roll-ups, cost {costs or 'nothing'}"
+            f"rows: {verdict.rows}, roll-ups: {verdict.rollups}, cost: {costs or 'nothing'}"
         )
         if verdict.differences:
             raise CommandError(
-                f"{verdict.differences} differences. Roll-ups are made again from the rows with "
+                f"Differences: {verdict.differences}. Roll-ups are made again from the rows with "
                 "rebuild_rollups; what is wrong in a row itself is for a person to look at."
             )

@@ -1,0 +1,163 @@
+"""The independent count of a sample of the rows, on honest and on lying model servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.reconciliation import Counted, divergence, is_sampled
+from svc_project.lib.ids import request_id
+from tests.inference import making
+from tests.live import Gateway, events, eventually
+from tests.live_catalog import backend, publish
+from usage.models import UsageRow
+
+FRACTION = 0.2
+"""SVC_SAMPLED_FRACTION of the live gateway (tests/conftest.py)."""
+TRIES = 150
+
+
+def until(gateway: Gateway, sampled: bool, text: str, model: str, **fields: Any) -> httpx2.Response:
+    """Ask again and again, until an answer is in the sample or outside of it."""
+    for _ in range(TRIES):
+        answer = gateway.chat(text, model, **fields)
+        if is_sampled(answer.headers["x-request-id"], FRACTION) is sampled:
+            return answer
+    raise AssertionError("no request fell where it should")
+
+
+def reconciled(gateway: Gateway, answer: httpx2.Response) -> UsageRow:
+    def look() -> UsageRow | None:
+        row = gateway.row(answer.headers["x-request-id"])
+        return row if row.reconciliation else None
+
+    return eventually(look)
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("model", ["running", "plain"])
+def test_an_honest_model_server_matches(gateway: Gateway, model: str, streamed: bool) -> None:
+    text = "What is the capital of France? नमस्ते 你好"
+
+    answer = until(gateway, True, text, model, stream=streamed)
+
+    row = reconciled(gateway, answer)
+    usage = events(answer.text)[-2]["usage"] if streamed else answer.json()["usage"]
+    assert row.reconciliation == "matched"
+    assert row.svc_counted_input_tokens == row.backend_reported_input_tokens
+    assert row.svc_counted_input_tokens == usage["prompt_tokens"]
+    assert row.svc_counted_output_tokens == usage["completion_tokens"]
+    assert row.reconciliation_divergence == "0.000000"
+
+
+def test_a_row_outside_the_sample_stays_without_a_count(gateway: Gateway) -> None:
+    outside = until(gateway, False, "say: ok", "running")
+    reconciled(gateway, until(gateway, True, "say: ok", "running"))
+
+    row = gateway.row(outside.headers["x-request-id"])
+
+    assert row.reconciliation is None
+    assert row.reconciliation_divergence is None
+    assert (row.svc_counted_input_tokens, row.svc_counted_output_tokens) == (None, None)
+
+
+def test_without_a_tokenizer_the_count_is_unavailable(gateway: Gateway) -> None:
+    row = reconciled(gateway, until(gateway, True, "say: ok", "mini"))
+
+    assert row.reconciliation == "unavailable"
+    assert row.svc_counted_input_tokens is None
+    assert row.reconciliation_divergence is None
+
+
+class _Liar(BaseHTTPRequestHandler):
+    """Answers with one word and claims fifty tokens for it."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": "Yes"}
+        body = json.dumps(
+            {
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60},
+            }
+        ).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def lying_server() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Liar)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_model_server_that_lies_is_found_out_and_still_the_meter_of_record(
+    gateway: Gateway,
+) -> None:
+    with lying_server() as address:
+        weights = making.weights(f"liar-{gateway.organization.pk}", tokenizer="o200k")
+        entry = publish(gateway, backend(gateway, base_url=address), weights=weights)
+        row = reconciled(gateway, until(gateway, True, "Is it so?", entry.identifier))
+
+    assert row.reconciliation == "diverged"
+    assert row.backend_reported_output_tokens == 50
+    assert row.svc_counted_output_tokens == 1
+    assert row.svc_counted_input_tokens is not None
+    counted = row.svc_counted_input_tokens + row.svc_counted_output_tokens
+    assert row.reconciliation_divergence == str(
+        (Decimal(counted - 60) / 60).quantize(Decimal("0.000001"))
+    )
+
+
+def test_a_model_server_that_reports_nothing_diverges_by_no_figure(gateway: Gateway) -> None:
+    row = reconciled(gateway, until(gateway, True, "say: ok [[sim fault=no_usage]]", "running"))
+
+    assert row.reconciliation == "diverged"
+    assert row.reconciliation_divergence is None
+    assert row.svc_counted_output_tokens == 1
+
+
+@given(fraction=st.floats(0, 1))
+def test_the_sample_is_the_same_for_the_same_id_and_nested_in_larger_ones(fraction: float) -> None:
+    ids = [request_id() for _ in range(20)]
+
+    sample = {each for each in ids if is_sampled(each, fraction)}
+
+    assert sample == {each for each in ids if is_sampled(each, fraction)}
+    assert sample <= {each for each in ids if is_sampled(each, min(1.0, fraction * 2))}
+    assert all(is_sampled(each, 1) for each in ids)
+    assert not any(is_sampled(each, 0) for each in ids)
+
+
+def test_the_sample_is_about_as_large_as_the_fraction() -> None:
+    found = sum(is_sampled(request_id(), FRACTION) for _ in range(5000))
+
+    assert 0.15 < found / 5000 < 0.25
+
+
+def test_divergence_is_relative_to_the_report_over_input_and_output() -> None:
+    assert divergence(Counted(110, 10), 100) == Decimal("0.2")
+    assert divergence(Counted(1, 1), 3) == Decimal("-0.333333")
+    assert divergence(Counted(1, 1), 0) is None
