@@ -224,10 +224,9 @@ def _plain(value: Decimal) -> str:
 
 
 def _starts(period: Period, bucket: Bucket) -> Iterator[datetime]:
-    start = bucket_start(period.start, bucket)
-    while start < period.end:
-        yield start
-        start += _STEPS[bucket]
+    first = bucket_start(period.start, bucket)
+    for number in range(-((first - period.end) // _STEPS[bucket])):
+        yield first + number * _STEPS[bucket]
 
 
 def _labels(starts: Sequence[datetime], bucket: Bucket) -> Iterator[TimeLabel]:

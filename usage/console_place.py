@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 def bound_text(moment: datetime) -> str:
     """A bound of a period as short as the API takes it: a date when it is a day's beginning."""
     if moment == _day(moment):
-        return f"{moment:%Y-%m-%d}"
+        return moment.date().isoformat()
     return iso_milliseconds(moment)
 
 

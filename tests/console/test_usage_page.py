@@ -235,6 +235,24 @@ def test_filters_that_cannot_be_used_are_explained_and_kept(
     assert "<option selected>acme/mini</option>" in shown
 
 
+@pytest.mark.parametrize(
+    ("start", "within", "end"),
+    [
+        ("0001-01-01", "0001-02-03", "0001-03-01"),
+        ("9999-12-01", "9999-12-31T23:59", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_ends_of_the_calendar_are_periods_too(
+    console: Client, insert: Insert, start: str, within: str, end: str
+) -> None:
+    insert(within)
+
+    page = get(console, f"/console/usage?start={start}&end={end}&metric=tokens")
+
+    assert text_of(page, "requests") == "1"
+    assert f"start={start}" in next(link for link in links(page) if "/usage/export" in link)
+
+
 def test_text_of_a_caller_stays_text(console: Client, insert: Insert) -> None:
     insert("2026-11-05T10:00:00", model_identifier="<script>alert(1)</script>")
 
