@@ -12,6 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 
 from accounts.models import ApiKey, Organization
+from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.money import cost_text, price_text, sum_costs, token_cost
 from usage.admin_filters import AdmittedFilter, BoundedPaginator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # generic in the stubs only
 else:
     RowAdmin = admin.ModelAdmin
 
-_LINKED = ("organization_id", "api_key_id", "model_id")
+_SHOWN = ("occurred_at", "organization_id", "api_key_id", "model_id")
 
 
 @admin.register(UsageRow)
@@ -34,15 +35,13 @@ class UsageRowAdmin(RowAdmin):
     """
 
     list_display = (
-        "occurred_at",
         "request_id",
+        "shown_occurred_at",
         "model_identifier",
         "outcome",
-        "http_status",
-        "backend_reported_input_tokens",
-        "backend_reported_output_tokens",
+        "input_tokens",
+        "output_tokens",
         "total_cost",
-        "total_duration_ms",
     )
     list_filter = (AdmittedFilter, "outcome", "streamed", "shape", "reconciliation")
     # Only that the search field appears; ``get_search_results`` decides what it finds.
@@ -56,6 +55,8 @@ class UsageRowAdmin(RowAdmin):
     list_per_page = 50
     paginator = BoundedPaginator
     show_full_result_count = False
+    # Facets count the rows of every choice of every filter.
+    show_facets = admin.ShowFacets.NEVER
     actions = None
 
     def get_search_results(
@@ -85,7 +86,19 @@ class UsageRowAdmin(RowAdmin):
 
     def get_fields(self, request: HttpRequest, obj: UsageRow | None = None) -> Any:
         shown = (field.name for field in UsageRow._meta.fields)
-        return [*(f"shown_{name}" if name in _LINKED else name for name in shown), "cost"]
+        return [*(f"shown_{name}" if name in _SHOWN else name for name in shown), "cost"]
+
+    @admin.display(description="occurred at")
+    def shown_occurred_at(self, row: UsageRow) -> str:
+        return iso_milliseconds(row.occurred_at)
+
+    @admin.display(description="input")
+    def input_tokens(self, row: UsageRow) -> str:
+        return f"{row.backend_reported_input_tokens:,}"
+
+    @admin.display(description="output")
+    def output_tokens(self, row: UsageRow) -> str:
+        return f"{row.backend_reported_output_tokens:,}"
 
     @admin.display(description="organization")
     def shown_organization_id(self, row: UsageRow) -> str:
