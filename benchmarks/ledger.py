@@ -49,7 +49,7 @@ def span() -> Span:
 def fill(organization_id: str, others: list[str], count: int) -> None:
     """Put ``count`` rows of the organization, and a tenth of that of the others, into the ledger.
 
-    20 keys and a rare one (a row in 1000), 6 models, a price change in the middle, 1 % sampled.
+    20 keys and a rare one (a row in 1000), 6 models of which a key uses two, a price change in the middle, 1 % sampled.
     """
     period = span()
     until = now() - timedelta(minutes=1)
@@ -76,7 +76,8 @@ def fill(organization_id: str, others: list[str], count: int) -> None:
 
 
 def _made() -> str:
-    """The rows as SQL, one column after another."""
+    """The rows as SQL, one column after another. Each key has two models."""
+    model = f"(i %% {KEYS} + i / {KEYS} %% 2) %% {MODELS}"
     made = {
         "request_id": "'req_' || lpad(to_hex(ms), 12, '0') || '7' || substr(chance, 1, 19)",
         "occurred_at": "to_timestamp(ms / 1000.0)",
@@ -85,9 +86,9 @@ def _made() -> str:
             "lpad(to_hex((1::bigint << 32) + CASE WHEN i %% 1000 = 7 THEN 999"
             f" ELSE i %% {KEYS} END), 16, '0')"
         ),
-        "model_identifier": f"'acme/model-' || i %% {MODELS}",
-        "model_id": f"lpad((i %% {MODELS})::text, 32, '2')::uuid",
-        "model_version_id": f"lpad((i %% {MODELS})::text, 32, '3')::uuid",
+        "model_identifier": f"'acme/model-' || {model}",
+        "model_id": f"lpad(({model})::text, 32, '2')::uuid",
+        "model_version_id": f"lpad(({model})::text, 32, '3')::uuid",
         "outcome": "CASE WHEN i %% 50 = 0 THEN 'client_disconnected' ELSE 'success' END",
         "streamed": "i %% 3 <> 0",
         "shape": "CASE WHEN i %% 7 = 0 THEN 'tools' ELSE 'chat' END",
@@ -103,7 +104,7 @@ def _made() -> str:
         "reconciliation": "CASE WHEN i %% 100 = 0 THEN 'matched' END",
         "reconciliation_divergence": "CASE WHEN i %% 100 = 0 THEN '0.0000' END",
         "system_fingerprint": "'fp_' || substr(chance, 1, 10)",
-        "input_price_per_mtok": f"15000000 + (i %% {MODELS}) * 125 + (i * 2 / %(many)s) * 1000000",
+        "input_price_per_mtok": f"15000000 + ({model}) * 125 + (i * 2 / %(many)s) * 1000000",
         "output_price_per_mtok": "60000000",
         "price_currency": "'USD'",
         "cost_provisional": "true",
