@@ -14,7 +14,12 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from svc_project.lib.money import COST_DECIMALS, PRICE_DECIMALS
+from svc_project.lib.money import (
+    COST_DECIMALS,
+    PRICE_DECIMALS,
+    price_of_units,
+    price_text,
+)
 
 Cell = str | int | bool | None
 ExportRow = dict[str, Cell]
@@ -153,8 +158,7 @@ def _uuid(digits: str) -> str:
 
 
 def _price(units: int) -> str:
-    whole, fraction = divmod(units, 10**PRICE_DECIMALS)
-    return f"{whole}.{f'{fraction:0{PRICE_DECIMALS}d}'.rstrip('0'):0<2}"
+    return price_text(price_of_units(units))
 
 
 def _cost(units: int) -> str:

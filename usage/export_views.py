@@ -7,22 +7,20 @@ import unicodedata
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authentication import require
-from accounts.models import Organization, Scope
+from accounts.models import Organization
 from svc_project.lib.errors import CursorNotSupported, InvalidQuery
-from svc_project.lib.views import ApiView
 from usage import cursors
 from usage.csv_stream import CsvDownload, require_room
 from usage.export import csv_blocks, settled_page
 from usage.export_columns import ExportRow
 from usage.periods import Filters, Period, parse_filters, parse_period
+from usage.views import UsageView
 
 DEFAULT_LIMIT = 1000
 HIGHEST_LIMIT = 10_000
@@ -43,14 +41,8 @@ class ExportBody(msgspec.Struct):
     next_cursor: str | None
 
 
-class UsageExportView(ApiView):
+class UsageExportView(UsageView):
     """Rows as pages of JSON, or the whole period as one CSV."""
-
-    http_method_names: list[str] = ["get", "head"]  # noqa: RUF012  # as Django declares it
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        self.caller = require(request, frozenset({Scope.READ}))
 
     def get(self, request: Request) -> Response | StreamingHttpResponse:
         parameters = request.query_params

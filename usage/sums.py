@@ -1,21 +1,22 @@
-"""The figures of a period, summed by the database in one statement.
+"""The figures of a period, summed by the database.
 
 Whole hours come from the roll-ups, the parts of hours at the period's edges from the rows, and all
 requested breakdowns from one pass over both. Sums stay apart by stamped price and currency, so
-that a cost is made of few exact products. How fast it is: docs/api/usage.md, "Speed".
+that a cost is made of few exact products.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from svc_project.lib.clock import hour_of, iso_milliseconds
 from svc_project.lib.money import price_of_units
@@ -84,40 +85,61 @@ def cut(period: Period) -> Cut:
 
 
 def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdown]:
-    """The sums of an organization for each requested breakdown, from one statement.
+    """The sums of an organization for each requested breakdown, from one pass over the ledger.
 
     Every row of the period is in each of the breakdowns once, so each adds up to the total. Raises
     ``django.db.Error``.
     """
     found: dict[GroupBy, Breakdown] = {group: defaultdict(list) for group in query.group_by}
-    source, parameters = _source(organization_id, query)
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH figures AS ({source}) {_grouped(query.group_by)}", parameters)
-        key: Key
-        for model_identifier, model_id, api_key_id, bucket_start, *rest in cursor.fetchall():
-            if model_identifier is not None:
-                group, key = GroupBy.MODEL, (model_identifier, _uuid_text(model_id))
-            elif api_key_id is not None:
-                group, key = GroupBy.API_KEY, (_uuid_text(api_key_id),)
-            else:
-                group, key = GroupBy.TIME, (_moment_text(bucket_start, query.bucket),)
-            found[group][key].append(_priced_sum(rest))
+    grouped = _grouped(query.group_by)
+    with _quick_to_start(), connection.cursor() as cursor:
+        for source, parameters in _sources(organization_id, query):
+            cursor.execute(f"WITH figures AS ({source}) {grouped}", parameters)
+            for columns in cursor.fetchall():
+                group, key = _place(columns[: len(_ALL_DIMENSIONS)], query.bucket)
+                found[group][key].append(_priced_sum(columns[len(_ALL_DIMENSIONS) :]))
     return found
 
 
-def _source(organization_id: str, query: UsageQuery) -> tuple[str, list[Any]]:
-    """SQL of the roll-ups and rows of the query's period, in the same columns; its parameters."""
+@contextmanager
+def _quick_to_start() -> Iterator[None]:
+    """Keep PostgreSQL from compiling the statement: that takes longer than running it."""
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL jit = off")
+            yield
+    else:
+        yield
+
+
+def _sources(organization_id: str, query: UsageQuery) -> Iterator[tuple[str, list[Any]]]:
+    """SQL, with its parameters, of the roll-ups and then of the rows that the query is about.
+
+    Not one statement for both: the planner has no statistics of a union, and sorts where it could
+    hash.
+    """
     parts = cut(query.period)
-    selects, parameters = [], []
     if parts.whole is not None:
-        figures = ", ".join(ROLLUP_SUMS)
-        selects.append(_select(UsageRollup, "hour", figures, [parts.whole], query))
-        parameters += _parameters(organization_id, [parts.whole], query.filters)
+        yield (
+            _select(UsageRollup, "hour", ", ".join(ROLLUP_SUMS), [parts.whole], query),
+            _parameters(organization_id, [parts.whole], query.filters),
+        )
     if parts.edges:
         figures = ", ".join(f"{sql} AS {name}" for name, sql in _ROW_FIGURES.items())
-        selects.append(_select(UsageRow, "occurred_at", figures, parts.edges, query))
-        parameters += _parameters(organization_id, parts.edges, query.filters)
-    return " UNION ALL ".join(selects), parameters
+        yield (
+            _select(UsageRow, "occurred_at", figures, parts.edges, query),
+            _parameters(organization_id, parts.edges, query.filters),
+        )
+
+
+def _place(dimensions: Sequence[Any], bucket: Bucket) -> tuple[GroupBy, Key]:
+    """Which breakdown and which entry of it a row of the answer belongs to."""
+    model_identifier, model_id, api_key_id, bucket_start = dimensions
+    if model_identifier is not None:
+        return GroupBy.MODEL, (model_identifier, _uuid_text(model_id))
+    if api_key_id is not None:
+        return GroupBy.API_KEY, (_uuid_text(api_key_id),)
+    return GroupBy.TIME, (_moment_text(bucket_start, bucket),)
 
 
 def _select(

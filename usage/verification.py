@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import heapq
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Context, Decimal, Inexact
 from itertools import groupby
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 from django.db import connection, transaction
@@ -32,6 +31,11 @@ _OUTCOMES = frozenset(Outcome.values)
 _SHAPES = frozenset(Shape.values)
 _RECONCILIATIONS = frozenset({None, *Reconciliation.values})
 _NOTHING = (0,) * len(ROLLUP_SUMS)
+_ZERO = Decimal(0)
+_CURRENCY = ROLLUP_KEY.index("price_currency")
+# What a row has of its roll-up's key, behind organization and hour.
+_rest_of_key = attrgetter(*ROLLUP_KEY[2:])
+_summed = attrgetter(*SUMMED)
 
 RollupKey = tuple[Any, ...]
 Report = Callable[[str], None]
@@ -53,7 +57,7 @@ class _Hour:
 
     place: tuple[uuid.UUID, datetime]
     stored: bool
-    sums: dict[RollupKey, tuple[int, ...]]
+    sums: dict[RollupKey, tuple[int, ...]] = field(default_factory=dict)
     costs: dict[RollupKey, Decimal] = field(default_factory=dict)
 
 
@@ -86,19 +90,18 @@ def _from_rows(first: datetime | None, verdict: Verdict, differ: Report) -> Iter
     for place, of_hour in groupby(
         rows.iterator(_CHUNK), key=lambda row: (row.organization_id, hour_of(row.occurred_at))
     ):
-        sums: defaultdict[RollupKey, list[int]] = defaultdict(lambda: list(_NOTHING))
-        costs: defaultdict[RollupKey, Decimal] = defaultdict(Decimal)
+        made = _Hour(place, False)
         for row in of_hour:
             verdict.rows += 1
-            _check_row(row, differ)
-            key = tuple(place[1] if name == "hour" else getattr(row, name) for name in ROLLUP_KEY)
-            for index, figure in enumerate(_figures(row)):
-                sums[key][index] += figure
-            cost = _check_cost(row, differ)
-            costs[key] = _EXACT.add(costs[key], cost)
-            earlier = verdict.costs.get(row.price_currency, Decimal(0))
-            verdict.costs[row.price_currency] = _EXACT.add(earlier, cost)
-        yield _Hour(place, False, {key: tuple(each) for key, each in sums.items()}, costs)
+            figures = _figures(row)
+            _check_row(row, figures, differ)
+            key = (place[0], place[1], *_rest_of_key(row))
+            made.sums[key] = tuple(map(add, made.sums.get(key, _NOTHING), figures))
+            made.costs[key] = _EXACT.add(made.costs.get(key, _ZERO), _check_cost(row, differ))
+        for key, cost in made.costs.items():
+            currency = key[_CURRENCY]
+            verdict.costs[currency] = _EXACT.add(verdict.costs.get(currency, _ZERO), cost)
+        yield made
 
 
 def _stored(first: datetime | None, verdict: Verdict) -> Iterator[_Hour]:
@@ -163,10 +166,10 @@ def _check_cost(row: UsageRow, differ: Report) -> Decimal:
     return cost
 
 
-def _check_row(row: UsageRow, differ: Report) -> None:
+def _check_row(row: UsageRow, figures: tuple[int, ...], differ: Report) -> None:
     counted = (row.svc_counted_input_tokens, row.svc_counted_output_tokens)
     problems = {
-        "a figure is negative": min(_figures(row)) < 0
+        "a figure is negative": min(figures) < 0
         or min(row.input_price_per_mtok, row.output_price_per_mtok) < 0,
         "reasoning tokens exceed output tokens": row.backend_reported_reasoning_tokens
         > row.backend_reported_output_tokens,
@@ -185,8 +188,11 @@ def _check_row(row: UsageRow, differ: Report) -> None:
 
 def _figures(row: UsageRow) -> tuple[int, ...]:
     """What the row adds to its roll-up, in the order of ``ROLLUP_SUMS``."""
-    summed = (getattr(row, name) or 0 for name in SUMMED)
-    return (1, *summed, int(row.svc_counted_input_tokens is not None))
+    return (
+        1,
+        *(figure or 0 for figure in _summed(row)),
+        int(row.svc_counted_input_tokens is not None),
+    )
 
 
 def _name(key: RollupKey) -> str:
