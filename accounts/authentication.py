@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user
@@ -58,9 +59,13 @@ def require(
 def session_organization(request: HttpRequest, user: User) -> Organization | None:
     """The organization that ``user`` picked in this session, else the one joined first.
 
-    Disabled organizations, and ones that the user no longer belongs to, do not count; ``None``
-    when no other is left.
+    ``None`` when there is none of ``open_organizations`` left.
     """
+    return picked_organization(request, open_organizations(user))
+
+
+def open_organizations(user: User) -> list[Organization]:
+    """The organizations that ``user`` belongs to, disabled ones left out, first joined first."""
     memberships = (
         Membership.objects.filter(
             Q(organization__disabled_at=None) | Q(organization__disabled_at__gt=timezone.now()),
@@ -69,9 +74,15 @@ def session_organization(request: HttpRequest, user: User) -> Organization | Non
         .select_related("organization")
         .order_by("pk")
     )
-    enabled = [membership.organization for membership in memberships]
+    return [membership.organization for membership in memberships]
+
+
+def picked_organization(
+    request: HttpRequest, organizations: Sequence[Organization]
+) -> Organization | None:
+    """The one of ``organizations`` that this session picked, else the first."""
     picked = request.session.get(SESSION_ORGANIZATION)
     return next(
-        (organization for organization in enabled if str(organization.pk) == picked),
-        enabled[0] if enabled else None,
+        (organization for organization in organizations if str(organization.pk) == picked),
+        organizations[0] if organizations else None,
     )

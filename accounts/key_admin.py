@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from accounts import keys
+from accounts.key_forms import RotationForm
 from accounts.keys import KeyStatus, NewKey, NotRotatable
 from accounts.models import ApiKey
 from svc_project.lib import clock
@@ -43,23 +44,6 @@ class StatusFilter(admin.SimpleListFilter):
             KeyStatus.REVOKED.value: Q(revoked_at__isnull=False),
         }
         return queryset.filter(conditions.get(self.value() or "", Q()))
-
-
-class RotationForm(forms.Form):
-    """How long the old key still works."""
-
-    overlap = forms.TypedChoiceField(
-        label="The old key",
-        coerce=int,
-        initial=0,
-        widget=forms.RadioSelect,
-        choices=(
-            (0, "ends now"),
-            (3_600, "works for one more hour"),
-            (86_400, "works for one more day"),
-            (604_800, "works for one more week"),
-        ),
-    )
 
 
 class ApiKeyAdmin(KeyModelAdmin):

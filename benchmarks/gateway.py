@@ -57,14 +57,14 @@ def gateway(directory: Path, database: str, backend_port: int) -> Iterator[Gatew
     }
     catalog = directory / "catalog.toml"
     catalog.write_text(_catalog(backend_port))
-    _manage(environment, "migrate", "-v0")
-    _manage(environment, "load_catalog", str(catalog))
-    _manage(
+    manage(environment, "migrate", "-v0")
+    manage(environment, "load_catalog", str(catalog))
+    manage(
         environment,
         *("create_organization", "bench", "--json"),
         *("--requests-per-minute", _LIMIT, "--tokens-per-minute", _LIMIT),
     )
-    made = _manage(environment, "create_key", "bench", "--scope", "inference", "--json")
+    made = manage(environment, "create_key", "bench", "--scope", "inference", "--json")
     server = Server(
         ["manage.py", "serve", "--port", str(port), "--speech-port", str(speech_port)],
         port,
@@ -90,7 +90,8 @@ def postgresql(address: str) -> Iterator[str]:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> str:
+def manage(environment: dict[str, str], *arguments: str) -> str:
+    """What a management command printed. Raises ``CalledProcessError``."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,

@@ -29,11 +29,13 @@ from svc_project.lib.errors import (
     InternalError,
     ModelDoesNotSupportStructuredOutput,
     ModelDoesNotSupportTools,
+    RateLimitExceeded,
     RequestTooLarge,
     ServerOverloaded,
 )
 from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.ratelimits import Limiter
+from usage import throttles
 from usage.ledger import Ledger
 
 
@@ -118,16 +120,7 @@ class ChatService:
         Raises ``RateLimitExceeded`` or ``ServerOverloaded`` when the request is not admitted (no
         row is written then), or the failure of the exchange when nothing was sent yet.
         """
-        reservation = await admission.reserve(
-            self.limiter,
-            call.model.id,
-            admission.charges_for(
-                call.principal,
-                call.model,
-                admission.estimate_prompt(call.body_bytes),
-                call.request.output_cap,
-            ),
-        )
+        reservation = await self._reserve(call)
         meter = Meter(_identity(call), call.arrived)
         try:
             exchange = await self._admit(call, meter)
@@ -142,6 +135,24 @@ class ChatService:
             failure = ClientDisconnected()
         reservation.settle(meter.reported_input + meter.generated_tokens)
         await self._settle(call, meter, exchange, failure, sink)
+
+    async def _reserve(self, call: Call) -> admission.Reservation:
+        charges = admission.charges_for(
+            call.principal,
+            call.model,
+            admission.estimate_prompt(call.body_bytes),
+            call.request.output_cap,
+        )
+        try:
+            return await admission.reserve(self.limiter, call.model.id, charges)
+        except RateLimitExceeded as refusal:
+            throttles.counters.count(
+                call.principal.organization_id,
+                call.principal.api_key_id or str(NIL_UUID),
+                call.model.id,
+                refusal.limit_scope,
+            )
+            raise
 
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
         if drain.running > self.max_inflight:

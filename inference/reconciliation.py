@@ -23,7 +23,8 @@ from django.db import Error, close_old_connections
 from inference import admission, tokenizers
 from inference.metering import Meter
 from inference.wire import ChatRequest
-from usage.models import Reconciliation, UsageRow
+from usage.counts import IndependentCount, fill_in
+from usage.models import Reconciliation
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +92,10 @@ class Reconciler:
         self, request_id: str, tokenizer: str, request: ChatRequest, output: str, reported: int
     ) -> None:
         try:
-            counted = count(tokenizer, request, output)
+            counted = _independent_count(count(tokenizer, request, output), reported)
             close_old_connections()
-            UsageRow.objects.filter(request_id=request_id, reconciliation=None).update(
-                **_columns(counted, reported)
-            )
+            if not fill_in(request_id, counted):
+                log.info("%s: counted, but its row is not in the database yet", request_id)
         except Error as error:
             log.warning("%s: not reconciled: %s", request_id, type(error).__name__)
         except Exception as error:
@@ -120,14 +120,14 @@ def count(tokenizer: str, request: ChatRequest, output: str) -> Counted | None:
     )
 
 
-def _columns(counted: Counted | None, reported: int) -> dict[str, Any]:
+def _independent_count(counted: Counted | None, reported: int) -> IndependentCount:
     if counted is None:
-        return {"reconciliation": Reconciliation.UNAVAILABLE}
+        return IndependentCount(Reconciliation.UNAVAILABLE)
     off = divergence(counted, reported)
     matched = off is not None and abs(off) <= Decimal(str(settings.SVC_RECONCILIATION_TOLERANCE))
-    return {
-        "svc_counted_input_tokens": counted.input,
-        "svc_counted_output_tokens": counted.output,
-        "reconciliation": Reconciliation.MATCHED if matched else Reconciliation.DIVERGED,
-        "reconciliation_divergence": None if off is None else str(off),
-    }
+    return IndependentCount(
+        Reconciliation.MATCHED if matched else Reconciliation.DIVERGED,
+        counted.input,
+        counted.output,
+        None if off is None else str(off),
+    )

@@ -6,19 +6,21 @@ import asyncio
 import logging
 
 from asgiref.sync import sync_to_async
-from django.db import Error
+from django.db import Error, close_old_connections
 
 from accounts.changes import watcher
 from accounts.keyring import keyring
 from inference import captures
 from inference.catalog import catalog
 from inference.service import service
+from svc_project.lib.clock import now
 from svc_project.surfaces import Receive, Send
+from usage import partitions, throttles
 from usage.ledger import ledger
 
 log = logging.getLogger(__name__)
 
-PRUNE_SECONDS = 600.0
+UPKEEP_SECONDS = 600.0
 
 
 class Runtime:
@@ -26,7 +28,7 @@ class Runtime:
 
     def __init__(self) -> None:
         self._started: asyncio.Task[None] | None = None
-        self._pruning: asyncio.Task[None] | None = None
+        self._upkeep: asyncio.Task[None] | None = None
 
     async def ensure_started(self) -> None:
         """Return when everything runs; costs nothing from the second call on."""
@@ -37,13 +39,14 @@ class Runtime:
 
     async def stop(self) -> None:
         """Stop in the reverse order; what is in flight is written first."""
-        if self._pruning is not None:
-            self._pruning.cancel()
+        if self._upkeep is not None:
+            self._upkeep.cancel()
         await ledger.stop()
         chat = service()
         await chat.egress.client.close()
         await chat.limiter.close()
         await asyncio.to_thread(chat.reconciler.close)
+        await asyncio.to_thread(throttles.counters.close)
         await asyncio.to_thread(watcher.stop)
         await asyncio.to_thread(keyring.close)
 
@@ -64,15 +67,23 @@ class Runtime:
             # Serving begins all the same: the watcher loads it when the database answers.
             log.error("the catalog cannot be read: %s", type(error).__name__)
         watcher.start()
-        self._pruning = asyncio.create_task(self._prune_forever())
+        self._upkeep = asyncio.create_task(self._keep_up())
 
-    async def _prune_forever(self) -> None:
+    async def _keep_up(self) -> None:
         while True:
             try:
-                await sync_to_async(captures.prune, thread_sensitive=False)()
+                await sync_to_async(_upkeep, thread_sensitive=False)()
             except Error as error:
-                log.warning("captures were not pruned: %s", type(error).__name__)
-            await asyncio.sleep(PRUNE_SECONDS)
+                log.warning("upkeep put off: %s", type(error).__name__)
+            await asyncio.sleep(UPKEEP_SECONDS)
+
+
+def _upkeep() -> None:
+    """What time makes due: captures and counts past their retention, the ledger's next months."""
+    close_old_connections()
+    captures.prune()
+    partitions.ensure(now())
+    throttles.keep_up(now())
 
 
 runtime = Runtime()

@@ -169,7 +169,9 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-LOGIN_URL = "/admin/login/"
+LOGIN_URL = "console-login"
+LOGIN_REDIRECT_URL = "console-usage"
+CSRF_FAILURE_VIEW = "accounts.console.stale_form"
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
@@ -248,9 +250,13 @@ SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
 SVC_RECONCILIATION_TOLERANCE = env.float("SVC_RECONCILIATION_TOLERANCE", default=0.05)
+# Whether amounts are charged to anybody; the summary says so, nothing else depends on it.
+SVC_BILLING_ENABLED = env.bool("SVC_BILLING_ENABLED", default=False)
 SVC_DEFAULT_CURRENCY = env.str("SVC_DEFAULT_CURRENCY", default="USD")
 SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
+SVC_THROTTLE_COUNTERS = env.bool("SVC_THROTTLE_COUNTERS", default=True)
+SVC_THROTTLE_FLUSH_SECONDS = env.float("SVC_THROTTLE_FLUSH_SECONDS", default=2.0)
 
 # Diagnostic capture; the contract asks for at least 24 hours.
 SVC_CAPTURE_HOURS = env.float("SVC_CAPTURE_HOURS", default=72.0)

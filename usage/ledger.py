@@ -297,26 +297,31 @@ class Ledger:
             self._loop.call_soon_threadsafe(what)
 
 
-def _insert_all(receipts: Sequence[Receipt]) -> None:
-    """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch."""
+def _insert_all(receipts: Sequence[Receipt]) -> int:
+    """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch.
+
+    Returns how many were new.
+    """
+    new = 0
     for first in range(0, len(receipts), _LARGEST_BATCH):
         batch = receipts[first : first + _LARGEST_BATCH]
         try:
-            rows.insert(batch, now())
+            new += rows.insert(batch, now())
         except (IntegrityError, DataError):
             for receipt in batch:
                 try:
-                    rows.insert([receipt], now())
+                    new += rows.insert([receipt], now())
                 except (IntegrityError, DataError) as error:
                     log.critical(
                         "ledger: row %s is refused by the database: %s",
                         receipt.request_id,
                         type(error).__name__,
                     )
+    return new
 
 
 def adopt(directory: Path) -> int:
-    """Write the rows that dead processes left in ``directory``; returns how many requests.
+    """Write the rows that dead processes left in ``directory``; returns how many were missing.
 
     A request last seen running becomes a row with the outcome ``interrupted`` and the figures
     last noted. Raises ``django.db.Error`` when the database does not answer; then nothing is lost
@@ -328,16 +333,16 @@ def adopt(directory: Path) -> int:
         receipts = [*found.settled.values(), *found.running.values()]
         try:
             close_old_connections()
-            _insert_all(receipts)
+            new = _insert_all(receipts)
         except Error:
             orphan.let_go()
             raise
         orphan.finish(keep=found.damaged)
-        adopted += len(receipts)
+        adopted += new
         if found.damaged:
             log.critical("journal: %s is damaged and was set aside", orphan.path.name)
-        if found.running:
-            log.warning("ledger: %d interrupted requests were closed", len(found.running))
+        if new:
+            log.warning("ledger: %d requests of a dead process were closed", new)
     return adopted
 
 

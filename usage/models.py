@@ -112,3 +112,59 @@ class UsageRow(models.Model):
 
     def __str__(self) -> str:
         return self.request_id
+
+
+class UsageRollup(models.Model):
+    """The sums of one hour of one organization, apart by key, model and stamped price.
+
+    Written in the transaction that writes the rows, so it is exact at any moment. The price is
+    part of the key: a sum of tokens times it is the sum of the rows' costs, and cannot reprice.
+    """
+
+    pk = models.CompositePrimaryKey(
+        "organization_id",
+        "hour",
+        "api_key_id",
+        "model_id",
+        "model_identifier",
+        "price_currency",
+        "input_price_per_mtok",
+        "output_price_per_mtok",
+    )
+    organization_id = models.UUIDField()
+    hour = models.DateTimeField()
+    api_key_id = models.UUIDField()
+    model_id = models.UUIDField()
+    model_identifier = models.CharField(max_length=200)
+    price_currency = models.CharField(max_length=3)
+    input_price_per_mtok = PriceField()
+    output_price_per_mtok = PriceField()
+    requests = models.PositiveBigIntegerField()
+    backend_reported_input_tokens = models.PositiveBigIntegerField()
+    backend_reported_output_tokens = models.PositiveBigIntegerField()
+    backend_reported_reasoning_tokens = models.PositiveBigIntegerField()
+    generated_output_tokens = models.PositiveBigIntegerField()
+    delivered_output_tokens = models.PositiveBigIntegerField()
+    svc_counted_input_tokens = models.PositiveBigIntegerField()
+    svc_counted_output_tokens = models.PositiveBigIntegerField()
+    svc_counted_requests = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.model_identifier}"
+
+
+class ThrottleCount(models.Model):
+    """How often a limit refused in one hour, added up from every worker every few seconds."""
+
+    pk = models.CompositePrimaryKey(
+        "organization_id", "hour", "api_key_id", "model_identifier", "limit_scope"
+    )
+    organization_id = models.UUIDField()
+    hour = models.DateTimeField()
+    api_key_id = models.UUIDField()
+    model_identifier = models.CharField(max_length=200)
+    limit_scope = models.CharField(max_length=16)
+    count = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.limit_scope}: {self.count}"

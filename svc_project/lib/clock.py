@@ -11,8 +11,11 @@ def now() -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
+def hour_of(moment: datetime) -> datetime:
+    """The first moment of the UTC hour that ``moment`` is in."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
 def iso_milliseconds(moment: datetime) -> str:
     """``2026-11-20T10:17:20.123Z``: ISO 8601, UTC, milliseconds (inference contract, Usage)."""
-    return (
-        moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
-    )
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -6,6 +6,7 @@ rounded. Floats never carry money.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
 
@@ -43,6 +44,12 @@ def price_units(price: Decimal) -> int:
     return int(price.scaleb(PRICE_DECIMALS))
 
 
+@lru_cache(maxsize=4096)
+def price_of_units(units: int) -> Decimal:
+    """The price that ``price_units`` made ``units`` of."""
+    return Decimal(units).scaleb(-PRICE_DECIMALS)
+
+
 def price_text(price: Decimal) -> str:
     """``0.15``, ``2.00``, ``0.00000125``: no exponent, no zeros beyond the second decimal."""
     whole, _, fraction = f"{price:.{PRICE_DECIMALS}f}".partition(".")
@@ -58,6 +65,17 @@ def token_cost(tokens: int, price_per_mtok: Decimal) -> Decimal:
     return (_EXACT.divide(_EXACT.multiply(Decimal(tokens), price_per_mtok), _MILLION)).quantize(
         _COST_QUANTUM, context=_EXACT
     )
+
+
+def sum_costs(costs: Iterable[Decimal]) -> Decimal:
+    """The exact sum of ``costs``; zero with 14 decimals when there are none.
+
+    Plain ``sum`` would round at the 28 digits of Python's default context.
+    """
+    total = _COST_QUANTUM * 0
+    for cost in costs:
+        total = _EXACT.add(total, cost)
+    return total
 
 
 def cost_text(cost: Decimal) -> str:

@@ -97,3 +97,28 @@ def operating(visit: Visit, operator: Person) -> Visit:
     page.click("[type=submit]")
     page.wait_for_url("**/admin/")
     return visit
+
+
+@pytest.fixture
+def member(gateway: Gateway) -> Person:
+    """A person of the test's organization who is no operator."""
+    person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
+    user = User.objects.create_user(person.email, person.password)
+    Membership.objects.create(user=user, organization=gateway.organization)
+    return person
+
+
+@pytest.fixture
+def consoling(visit: Visit, member: Person) -> Visit:
+    """A visit that has logged in to the console; what its strict policy blocks is a problem."""
+    page = visit.page
+    page.on(
+        "console",
+        lambda message: visit.problems.append(message.text) if message.type == "error" else None,
+    )
+    visit.open("/console/")
+    page.fill("#id_username", member.email)
+    page.fill("#id_password", member.password)
+    page.click("button.primary")
+    page.wait_for_url("**/console/usage")
+    return visit

@@ -25,7 +25,8 @@ _GREETING = """
 svc is ready.
   inference   {base_url}
   speech      {speech_url}
-  admin       {url}/admin/   {login}
+  console     {url}/console/   {login}
+  admin       {url}/admin/     the same login
 
 {secrets}
 Try it:
@@ -45,7 +46,7 @@ With the OpenAI SDK: a streamed conversation, a tool call, an answer that fits a
   .venv/bin/pip install openai
   OPENAI_BASE_URL={base_url} OPENAI_API_KEY={key} .venv/bin/python docs/examples/chat.py
 
-Every request is a row in {url}/admin/usage/usagerow/
+Every request is a row in {url}/console/requests
 
 Stop with Ctrl-C. Your data stays in {data}.
 """

@@ -1,0 +1,178 @@
+"""The console's pages for API keys: list, create, rotate, revoke.
+
+A secret is in the answer to the form that made it, and nowhere else: a redirect would have to keep
+it somewhere. What was done is noted in the admin's history of the key.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib import messages
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts import keys
+from accounts.console import ConsoleView
+from accounts.key_forms import NewKeyForm, RevocationForm, RotationForm
+from accounts.keys import KeyStatus, NewKey, NotRotatable
+from accounts.models import ApiKey, Scope, User
+from svc_project.lib import clock
+
+_LIVE = (KeyStatus.ACTIVE, KeyStatus.EXPIRING)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeChoice:
+    """A scope as the form offers it."""
+
+    value: str
+    label: str
+    prefix: str
+    opens: str
+
+
+SCOPES = tuple(
+    ScopeChoice(scope.value, str(scope.label), keys.PREFIXES[scope], opens)
+    for scope, opens in (
+        (Scope.INFERENCE, "Chat completions and the model catalog."),
+        (Scope.READ, "Usage figures and their export, and the model catalog. Sends no requests."),
+        (Scope.SPEECH, "Text to speech, and the voices that were cloned with such keys."),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    """A key as the list shows it."""
+
+    api_key: ApiKey
+    status: KeyStatus
+
+    @property
+    def rotatable(self) -> bool:
+        return self.status is KeyStatus.ACTIVE
+
+    @property
+    def live(self) -> bool:
+        return self.status in _LIVE
+
+    @property
+    def name(self) -> str:
+        return self.api_key.label or f"{self.api_key.prefix}…"
+
+
+class KeyView(ConsoleView):
+    """The base of the pages about keys."""
+
+    section = "keys"
+
+    def api_key(self, key_id: uuid.UUID) -> ApiKey:
+        """The organization's own key. Raises ``Http404`` for any other id."""
+        api_key = ApiKey.objects.filter(organization=self.organization, pk=key_id).first()
+        if api_key is None:
+            raise Http404
+        return api_key
+
+    def live_key(self, request: HttpRequest, key_id: uuid.UUID) -> ApiKey | None:
+        """The organization's own key, or ``None``, and a message, when it has ended."""
+        api_key = self.api_key(key_id)
+        status = keys.status(api_key)
+        if status in _LIVE:
+            return api_key
+        messages.info(request, f"The key {api_key.prefix}… is {status.value} already.")
+        return None
+
+    def secret_page(self, made: NewKey, old: ApiKey | None = None) -> HttpResponse:
+        overlap = old is not None and keys.status(old) in _LIVE
+        return self.page("console/key_secret.html", made=made, old=old, overlap=overlap)
+
+
+class KeysView(KeyView):
+    """All keys of the organization, of the three scopes, newest first."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        lines = [
+            KeyLine(api_key, keys.status(api_key))
+            for api_key in ApiKey.objects.filter(organization=self.organization)
+        ]
+        return self.page(
+            "console/keys.html",
+            live=[line for line in lines if line.live],
+            ended=[line for line in lines if not line.live],
+        )
+
+
+class NewKeyView(KeyView):
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self._form_page(NewKeyForm(initial={"scope": Scope.INFERENCE}))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = NewKeyForm(request.POST)
+        if not form.is_valid():
+            return self._form_page(form)
+        with transaction.atomic():
+            made = keys.mint(
+                self.organization, Scope(form.cleaned_data["scope"]), form.cleaned_data["label"]
+            )
+            _note(self.user, made.api_key, ADDITION, "Made in the console.")
+        return self.secret_page(made)
+
+    def _form_page(self, form: NewKeyForm) -> HttpResponse:
+        return self.page("console/key_new.html", form=form, scopes=SCOPES)
+
+
+class RotateKeyView(KeyView):
+    def get(self, request: HttpRequest, key_id: uuid.UUID) -> HttpResponse:
+        api_key = self.live_key(request, key_id)
+        if api_key is None:
+            return redirect("console-keys")
+        return self.page("console/key_rotate.html", api_key=api_key, form=RotationForm())
+
+    def post(self, request: HttpRequest, key_id: uuid.UUID) -> HttpResponse:
+        api_key = self.api_key(key_id)
+        form = RotationForm(request.POST)
+        if not form.is_valid():
+            return self.page("console/key_rotate.html", api_key=api_key, form=form)
+        until = clock.now() + timedelta(seconds=form.cleaned_data["overlap"])
+        try:
+            with transaction.atomic():
+                made = keys.rotate(api_key, until)
+                _note(self.user, api_key, CHANGE, f"Rotated into {made.api_key.prefix}….")
+                _note(self.user, made.api_key, ADDITION, "Made by rotation.")
+        except NotRotatable as error:
+            messages.error(request, str(error))
+            return redirect("console-keys")
+        return self.secret_page(made, api_key)
+
+
+class RevokeKeyView(KeyView):
+    def get(self, request: HttpRequest, key_id: uuid.UUID) -> HttpResponse:
+        api_key = self.live_key(request, key_id)
+        if api_key is None:
+            return redirect("console-keys")
+        return self.page(
+            "console/key_revoke.html", api_key=api_key, form=RevocationForm(api_key=api_key)
+        )
+
+    def post(self, request: HttpRequest, key_id: uuid.UUID) -> HttpResponse:
+        api_key = self.live_key(request, key_id)
+        if api_key is None:
+            return redirect("console-keys")
+        form = RevocationForm(request.POST, api_key=api_key)
+        if not form.is_valid():
+            return self.page("console/key_revoke.html", api_key=api_key, form=form)
+        with transaction.atomic():
+            keys.revoke(api_key)
+            _note(self.user, api_key, CHANGE, "Revoked in the console.")
+        messages.success(request, f"The key {api_key.prefix}… is revoked.")
+        return redirect("console-keys")
+
+
+def _note(user: User, api_key: ApiKey, action: int, words: str) -> None:
+    """Write ``words`` into the admin's history of the key."""
+    LogEntry.objects.log_actions(user.pk, [api_key], action, words, single_object=True)

@@ -1,0 +1,58 @@
+"""What people fill in to make, rotate and revoke keys; used by the console and the admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from accounts.models import ApiKey, Scope
+
+
+class NewKeyForm(forms.Form):
+    """Scope and label of a key to be made."""
+
+    scope = forms.ChoiceField(choices=Scope.choices, widget=forms.RadioSelect)
+    label = forms.CharField(
+        max_length=80,
+        required=False,
+        help_text="Where it will be used, such as “checkout, production”. Shown in the usage by key.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class RotationForm(forms.Form):
+    """How long the old key still works, in seconds."""
+
+    overlap = forms.TypedChoiceField(
+        label="The old key",
+        coerce=int,
+        initial=0,
+        widget=forms.RadioSelect,
+        choices=(
+            (0, "ends now"),
+            (3_600, "works for one more hour"),
+            (86_400, "works for one more day"),
+            (604_800, "works for one more week"),
+        ),
+    )
+
+
+class RevocationForm(forms.Form):
+    """The name of the key, typed out: a revocation cannot be taken back."""
+
+    confirmation = forms.CharField(
+        label="Type the label or the prefix of the key",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, api_key: ApiKey, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._accepted = {api_key.prefix, api_key.label.strip()} - {""}
+
+    def clean_confirmation(self) -> str:
+        typed: str = self.cleaned_data["confirmation"]
+        # The pages show a prefix with an ellipsis, which people copy along.
+        if typed.rstrip("….") not in self._accepted and typed not in self._accepted:
+            raise forms.ValidationError("That is neither the label nor the prefix of this key.")
+        return typed

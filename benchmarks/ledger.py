@@ -1,0 +1,200 @@
+"""A ledger to measure: many rows made in SQL, and batches written as the gateway writes them.
+
+Imported after Django is set up (``benchmarks.usage``).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from statistics import median
+
+import msgspec
+from django.db import connection
+
+from svc_project.lib.clock import now
+from svc_project.lib.ids import request_id
+from svc_project.lib.money import price_units
+from usage import partitions, rows
+from usage.cursors import Cursor
+from usage.models import UsageRollup, UsageRow
+from usage.receipts import Receipt
+
+KEYS, MODELS = 20, 6
+RARE_KEY = str(uuid.UUID(int=((1 << 32) + 999) << 64))
+DAYS = 93
+
+_ROWS, _ROLLUPS = UsageRow._meta.db_table, UsageRollup._meta.db_table
+_FIELDS = UsageRow._meta.local_fields
+_NAMES = ", ".join(field.attname for field in _FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The 93 days that end with today (UTC)."""
+
+    start: datetime
+    end: datetime
+
+
+def span() -> Span:
+    end = now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return Span(end - timedelta(days=DAYS), end)
+
+
+def fill(organization_id: str, others: list[str], count: int) -> None:
+    """Put ``count`` rows of the organization, and a tenth of that of the others, into the ledger.
+
+    20 keys and a rare one (a row in 1000), 6 models of which a key uses two, a price change in the middle, 1 % sampled.
+    """
+    period = span()
+    until = now() - timedelta(minutes=1)
+    for month in range(DAYS // 28 + 1):
+        partitions.ensure(period.start + timedelta(days=28 * month))
+    with connection.cursor() as cursor:
+        for owner, many in (
+            (organization_id, count),
+            *((other, count // 10 // len(others)) for other in others),
+        ):
+            values: dict[str, str | int] = {
+                "id": owner,
+                "many": many,
+                "start": int(period.start.timestamp() * 1000),
+                "length": (until - period.start) // timedelta(milliseconds=1),
+            }
+            cursor.execute(f"INSERT INTO {_ROWS} ({_NAMES}) {_made()}", values)
+        cursor.execute(
+            f"INSERT INTO {_ROLLUPS} ({', '.join((*rows.ROLLUP_KEY, *rows.ROLLUP_SUMS))}) "
+            f"{rows.rollup_select(_ROWS)}"
+        )
+        # As autovacuum does in time.
+        cursor.execute("VACUUM ANALYZE")
+
+
+def _made() -> str:
+    """The rows as SQL, one column after another. Each key has two models."""
+    model = f"(i %% {KEYS} + i / {KEYS} %% 2) %% {MODELS}"
+    made = {
+        "request_id": "'req_' || lpad(to_hex(ms), 12, '0') || '7' || substr(chance, 1, 19)",
+        "occurred_at": "to_timestamp(ms / 1000.0)",
+        "organization_id": "%(id)s::uuid",
+        "api_key_id": (
+            "lpad(to_hex((1::bigint << 32) + CASE WHEN i %% 1000 = 7 THEN 999"
+            f" ELSE i %% {KEYS} END), 16, '0')"
+        ),
+        "model_identifier": f"'acme/model-' || {model}",
+        "model_id": f"lpad(({model})::text, 32, '2')::uuid",
+        "model_version_id": f"lpad(({model})::text, 32, '3')::uuid",
+        "outcome": "CASE WHEN i %% 50 = 0 THEN 'client_disconnected' ELSE 'success' END",
+        "streamed": "i %% 3 <> 0",
+        "shape": "CASE WHEN i %% 7 = 0 THEN 'tools' ELSE 'chat' END",
+        "http_status": "CASE WHEN i %% 50 = 0 THEN 499 ELSE 200 END",
+        "error_code": "CASE WHEN i %% 50 = 0 THEN 'client_disconnected' END",
+        "backend_reported_input_tokens": "100 + i %% 3000",
+        "backend_reported_output_tokens": "50 + i %% 900",
+        "backend_reported_reasoning_tokens": "i %% 50",
+        "generated_output_tokens": "50 + i %% 900",
+        "delivered_output_tokens": "50 + i %% 900",
+        "svc_counted_input_tokens": "CASE WHEN i %% 100 = 0 THEN 100 + i %% 3000 END",
+        "svc_counted_output_tokens": "CASE WHEN i %% 100 = 0 THEN 50 + i %% 900 END",
+        "reconciliation": "CASE WHEN i %% 100 = 0 THEN 'matched' END",
+        "reconciliation_divergence": "CASE WHEN i %% 100 = 0 THEN '0.0000' END",
+        "system_fingerprint": "'fp_' || substr(chance, 1, 10)",
+        "input_price_per_mtok": f"15000000 + ({model}) * 125 + (i * 2 / %(many)s) * 1000000",
+        "output_price_per_mtok": "60000000",
+        "price_currency": "'USD'",
+        "cost_provisional": "true",
+        "time_to_first_token_ms": "120 + i %% 300",
+        "total_duration_ms": "900 + i %% 4000",
+    }
+    # A UUID's 128 bits do not fit a bigint: the key's number stands in the upper half.
+    made["api_key_id"] = f"({made['api_key_id']} || repeat('0', 16))::uuid"
+    columns = ", ".join(made[field.attname] for field in _FIELDS)
+    return (
+        f"SELECT {columns} FROM (SELECT i, md5(i::text || %(id)s) AS chance,"
+        " (%(start)s + i::numeric * %(length)s / %(many)s)::bigint AS ms"
+        " FROM generate_series(0, %(many)s - 1) AS i) AS numbers"
+    )
+
+
+def position(organization_id: str, rows_before_the_end: int) -> Cursor:
+    """The position so many rows before the end of the organization's rows."""
+    row = UsageRow.objects.filter(organization_id=organization_id).order_by(
+        "-occurred_at", "-request_id"
+    )[rows_before_the_end]
+    return Cursor(row.occurred_at.astimezone(UTC), row.request_id)
+
+
+def insert_milliseconds(
+    organization_id: str, batch: int, rounds: int, write: Callable[[list[Receipt]], None]
+) -> float:
+    """The median time that ``write`` takes for a batch, committed."""
+    taken = []
+    for _ in range(rounds):
+        receipts = [_receipt(organization_id, number) for number in range(batch)]
+        began = time.perf_counter()
+        write(receipts)
+        taken.append((time.perf_counter() - began) * 1000)
+    return median(taken)
+
+
+def with_rollups(receipts: list[Receipt]) -> None:
+    """As the gateway writes."""
+    rows.insert(receipts, now())
+
+
+def without_rollups(receipts: list[Receipt]) -> None:
+    """The same statement without its second half."""
+    types = ", ".join(f"{field.attname} {field.db_type(connection)}" for field in _FIELDS)
+    moment = now()
+    prices = ("input_price_per_mtok", "output_price_per_mtok")
+    values = [
+        {
+            **msgspec.structs.asdict(receipt),
+            **{name: price_units(getattr(receipt, name)) for name in prices},
+            "occurred_at": moment,
+        }
+        for receipt in receipts
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {_ROWS} ({_NAMES}) SELECT {_NAMES}"
+            f" FROM jsonb_to_recordset(%s::jsonb) AS receipt({types})"
+            " ON CONFLICT (request_id, organization_id) DO NOTHING",
+            [msgspec.json.encode(values).decode()],
+        )
+
+
+def add_filter_indexes() -> None:
+    """The indexes that the filters could have, to see what they would cost."""
+    with connection.cursor() as cursor:
+        for name in ("api_key_id", "model_identifier"):
+            cursor.execute(
+                f"CREATE INDEX ON {_ROWS} (organization_id, {name}, occurred_at, request_id)"
+            )
+
+
+def _receipt(organization_id: str, number: int) -> Receipt:
+    return Receipt(
+        request_id=request_id(),
+        organization_id=organization_id,
+        api_key_id=str(uuid.UUID(int=((1 << 32) + number % KEYS) << 64)),
+        model_identifier=f"acme/model-{number % MODELS}",
+        model_id=str(uuid.UUID(int=number % MODELS)),
+        model_version_id=str(uuid.UUID(int=number % MODELS)),
+        outcome="success",
+        streamed=True,
+        shape="chat",
+        http_status=200,
+        backend_reported_input_tokens=1000,
+        backend_reported_output_tokens=200,
+        generated_output_tokens=200,
+        delivered_output_tokens=200,
+        input_price_per_mtok=Decimal("0.15"),
+        output_price_per_mtok=Decimal("0.60"),
+        price_currency="USD",
+    )

@@ -1,0 +1,208 @@
+"""People look at their usage and manage their keys, in Chromium, over real traffic."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from playwright.sync_api import Browser, Page, expect
+
+from accounts.models import Scope
+from svc_project.lib.clock import now
+from tests.browser.conftest import Person, Visit
+from tests.live import Gateway, eventually
+
+
+def wide_period() -> str:
+    """Days around today, so that midnight between two lines of a test changes nothing."""
+    today = now()
+    first, last = today - timedelta(days=3), today + timedelta(days=3)
+    return f"start={first:%Y-%m-%d}&end={last:%Y-%m-%d}"
+
+
+def traffic(gateway: Gateway) -> dict[str, Any]:
+    """Chats with two models; returns the API's summary of them."""
+    for number in range(3):
+        assert gateway.chat(f"say: number {number}").status_code == 200
+    assert gateway.chat("say: a longer answer than the others", "plain").status_code == 200
+    return summary(gateway)
+
+
+def summary(gateway: Gateway, query: str = "") -> dict[str, Any]:
+    answer = httpx2.get(
+        f"{gateway.base_url}/usage?{wide_period()}&group_by=model,api_key{query}",
+        headers={"authorization": f"Bearer {gateway.mint(Scope.READ)}"},
+    )
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def bars(page: Page) -> dict[str, list[tuple[float, int]]]:
+    """Height and figure of each bar by model, as drawn and as its tool tip says."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for bar in page.locator("#chart .plot rect").all():
+        title = bar.locator("title").text_content() or ""
+        said = re.fullmatch(r"\d+ \w+ \d{4}, (\S+): ([\d,]+) tokens", title)
+        assert said is not None, title
+        box = bar.bounding_box()
+        assert box is not None
+        found.setdefault(said[1], []).append((box["height"], int(said[2].replace(",", ""))))
+    return found
+
+
+def test_a_wrong_password_is_refused_and_the_right_one_leads_on(
+    visit: Visit, member: Person
+) -> None:
+    page = visit.open("/console/keys")
+    page.fill("#id_username", member.email)
+    page.fill("#id_password", "wrong")
+    page.click("button.primary")
+    expect(page.get_by_role("alert")).to_contain_text("No user has this email address")
+
+    page.fill("#id_password", member.password)
+    page.click("button.primary")
+
+    page.wait_for_url("**/console/keys")
+    page.click("text=Log out")
+    page.wait_for_url("**/console/login")
+
+
+def test_cards_and_bars_show_real_traffic(consoling: Visit) -> None:
+    figures = traffic(consoling.gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}&metric=tokens")
+
+    tokens = figures["tokens"]
+    expect(page.locator("#requests")).to_have_text("4")
+    expect(page.locator("#input-tokens")).to_have_text(f"{tokens['backend_reported_input']:,}")
+    expect(page.locator("#output-tokens")).to_have_text(f"{tokens['backend_reported_output']:,}")
+    expect(page.locator("#cost")).to_have_attribute("title", f"{figures['cost']['total']} USD")
+    wanted = {
+        entry["key"]["model_identifier"]: entry["tokens"]["backend_reported_input"]
+        + entry["tokens"]["backend_reported_output"]
+        for entry in figures["breakdowns"]["model"]
+    }
+    drawn = bars(page)
+    assert {model: sum(said for _, said in each) for model, each in drawn.items()} == wanted
+    heights = [height / said for each in drawn.values() for height, said in each]
+    assert max(heights) - min(heights) < 0.02 * max(heights)
+
+    page.click("text=The chart as a table")
+    total = page.locator("#chart .twin tbody td:last-child").all_inner_texts()
+    assert sum(int(each.replace(",", "")) for each in total) == sum(wanted.values())
+
+
+def test_choosing_a_model_filters_at_once_and_back_returns(consoling: Visit) -> None:
+    traffic(consoling.gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}")
+
+    page.select_option("#model", "acme/plain-8b")
+
+    page.wait_for_url("**model=acme*plain-8b*")
+    assert "bucket=&" not in page.url
+    expect(page.locator("#requests")).to_have_text("1")
+    page.click("nav >> text=Requests")
+    expect(page.locator("table.requests tbody tr")).to_have_count(1)
+    page.click("table.requests tbody a")
+    row = consoling.gateway.row(page.url.rsplit("/", 1)[1])
+    expect(page.locator("#sum")).to_contain_text(f"{row.backend_reported_output_tokens:,}")
+    page.go_back()
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#requests")).to_have_text("4")
+    expect(page.locator("#model")).to_be_enabled()
+
+
+def test_the_downloads_are_what_the_api_answers(consoling: Visit, tmp_path: Path) -> None:
+    gateway = consoling.gateway
+    traffic(gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}&model=acme/demo-8b")
+
+    found = {}
+    for name in ("CSV", "JSON"):
+        with page.expect_download() as downloading:
+            page.click(f"text=Download {name}")
+        found[name] = tmp_path / name
+        downloading.value.save_as(found[name])
+
+    headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+    address = f"{gateway.base_url}/usage/export?{wide_period()}&model=acme/demo-8b"
+    assert found["CSV"].read_bytes() == httpx2.get(f"{address}&format=csv", headers=headers).content
+    assert found["CSV"].read_text().count("\n") == 1 + 3
+    assert json.loads(found["JSON"].read_text()) == httpx2.get(address, headers=headers).json()
+
+
+def test_a_key_is_made_copied_used_and_revoked(consoling: Visit) -> None:
+    gateway, page = consoling.gateway, consoling.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    consoling.open("/console/keys")
+    page.click("text=Create a key")
+    page.fill("#id_label", "made in a browser")
+    page.click("text=Create the key")
+
+    page.click("text=Copy >> nth=-1")
+    expect(page.locator("[data-copies]")).to_have_text("Copied")
+    secret = page.evaluate("navigator.clipboard.readText()")
+    assert secret == page.input_value("#secret")
+    headers = {"authorization": f"Bearer {secret}"}
+    body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "say: hello"}]}
+    assert gateway.post(body, headers=headers).status_code == 200
+
+    page.click("text=I have copied it")
+    assert secret not in page.content()
+    page.click("[aria-label='Revoke made in a browser']")
+    page.fill("#id_confirmation", "made in a browser")
+    page.click("text=Revoke the key")
+    expect(page.get_by_role("status")).to_contain_text("is revoked")
+    eventually(lambda: gateway.post(body, headers=headers).status_code == 401, 5)
+
+    consoling.open(f"/console/usage?{wide_period()}")
+    expect(page.locator(".breakdown a", has_text="made in a browser")).to_be_visible()
+
+
+def test_the_console_works_without_javascript(
+    chromium: Browser, gateway: Gateway, member: Person
+) -> None:
+    traffic(gateway)
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{gateway.url}/console/usage?{wide_period()}")
+    page.fill("#id_username", member.email)
+    page.fill("#id_password", member.password)
+    page.click("button.primary")
+
+    page.select_option("#model", "acme/plain-8b")
+    page.click("text=Apply")
+
+    assert page.inner_text("#requests") == "1"
+    assert page.input_value("#model") == "acme/plain-8b"
+    page.click("text=Requests >> nth=0")
+    assert page.locator("table.requests tbody tr").count() == 1
+    context.close()
+
+
+def test_pages_fit_a_telephone_and_follow_the_dark_scheme(
+    chromium: Browser, gateway: Gateway, member: Person
+) -> None:
+    traffic(gateway)
+    grounds = set()
+    for scheme in ("light", "dark"):
+        context = chromium.new_context(
+            viewport={"width": 390, "height": 844},
+            color_scheme=scheme,
+        )
+        page = context.new_page()
+        page.goto(f"{gateway.url}/console/usage?{wide_period()}")
+        page.fill("#id_username", member.email)
+        page.fill("#id_password", member.password)
+        page.click("button.primary")
+        for path in ("usage", "requests", "keys", "keys/new"):
+            page.goto(f"{gateway.url}/console/{path}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        context.close()
+    assert len(grounds) == 2

@@ -1,0 +1,148 @@
+"""A download as the event loop sees it: order, ends, failures, readers who leave or stall."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+
+import pytest
+
+from svc_project.lib.errors import ServerOverloaded
+from usage import csv_stream
+from usage.csv_stream import CsvDownload, DownloadEnded, require_room
+
+
+class Source:
+    """Blocks from a database that notes how it is treated."""
+
+    def __init__(self, count: int, *, fails: bool = False) -> None:
+        self.made = 0
+        self.threads: set[int] = set()
+        self.closed = threading.Event()
+        self._count = count
+        self._fails = fails
+
+    def blocks(self) -> Generator[bytes, None, None]:
+        try:
+            for number in range(self._count):
+                self.threads.add(threading.get_ident())
+                self.made += 1
+                yield str(number).encode()
+            if self._fails:
+                raise ConnectionError("the database is gone")
+        finally:
+            self.threads.add(threading.get_ident())
+            self.closed.set()
+
+
+async def closes(source: Source) -> bool:
+    return await asyncio.to_thread(source.closed.wait, 10)
+
+
+async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> None:
+    source = Source(100)
+
+    blocks = [block async for block in CsvDownload(source.blocks())]
+
+    assert blocks == [str(number).encode() for number in range(100)]
+    assert await closes(source)
+    assert len(source.threads) == 1
+    assert threading.get_ident() not in source.threads
+
+
+async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None:
+    source = Source(3, fails=True)
+    download = CsvDownload(source.blocks())
+    blocks = [await anext(download) for _ in range(3)]
+
+    with pytest.raises(ConnectionError):
+        await anext(download)
+
+    assert blocks == [b"0", b"1", b"2"]
+    assert await closes(source)
+
+
+async def test_a_reader_who_takes_nothing_makes_the_source_wait() -> None:
+    source = Source(100)
+    download = CsvDownload(source.blocks())
+
+    await anext(download)
+    await anext(download)
+
+    assert source.made <= 3
+    download.close()
+    assert await closes(source)
+
+
+async def test_a_reader_who_leaves_closes_the_source_in_its_own_thread() -> None:
+    source = Source(100)
+    download = CsvDownload(source.blocks())
+    await anext(download)
+
+    await asyncio.to_thread(download.close)
+    download.close()
+
+    assert await closes(source)
+    assert len(source.threads) == 1
+
+
+async def test_a_reader_who_is_cancelled_closes_the_source() -> None:
+    waits = threading.Event()
+    source = Source(1)
+
+    def slow() -> Generator[bytes, None, None]:
+        waits.wait(10)
+        yield from source.blocks()
+
+    download = CsvDownload(slow())
+    reading = asyncio.ensure_future(anext(download))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    waits.set()
+
+    with pytest.raises(DownloadEnded):
+        await anext(download)
+
+
+async def test_a_reader_who_stalls_is_cut_and_not_told_that_it_was_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.01)
+    source = Source(100)
+    download = CsvDownload(source.blocks())
+    await anext(download)
+
+    assert await closes(source)
+    with pytest.raises(DownloadEnded):
+        async for _ in download:
+            pass
+
+
+async def test_a_download_that_nobody_begins_holds_nothing() -> None:
+    source = Source(1)
+
+    CsvDownload(source.blocks()).close()
+
+    assert source.threads == set()
+    require_room()
+
+
+async def test_there_is_room_again_when_a_download_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_stream, "MOST_DOWNLOADS", 1)
+    source = Source(100)
+    download = CsvDownload(source.blocks())
+    await anext(download)
+
+    with pytest.raises(ServerOverloaded):
+        require_room()
+
+    download.close()
+    assert await closes(source)
+    deadline = asyncio.get_running_loop().time() + 10
+    while csv_stream._running:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.005)
+    require_room()

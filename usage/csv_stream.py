@@ -1,0 +1,105 @@
+"""A CSV download: blocks that a thread reads from the database while the event loop sends them.
+
+Django reads a synchronous iterator whole before it sends it (ASGI), so this one is asynchronous.
+It pulls: a block is read when the one before it was handed to the socket, so a slow reader makes
+the database wait and nothing grows. Whatever stops it in the middle leaves as an exception, on
+which the server closes the connection without the final chunk (RFC 9112, section 8): a cut
+download is never a short one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from django.db import connections
+
+from svc_project.lib.errors import ServerOverloaded
+
+MOST_DOWNLOADS = 16
+"""In one process: each holds a thread and a database connection."""
+
+STALL_SECONDS = 60.0
+"""How long a reader may take no block before its database connection is given up."""
+
+_running: set[CsvDownload] = set()
+
+
+class DownloadEnded(Exception):
+    """The download was closed before its end: its reader stalled."""
+
+
+def require_room() -> None:
+    """Raises ``ServerOverloaded`` when this process serves as many downloads as it may."""
+    if len(_running) >= MOST_DOWNLOADS:
+        raise ServerOverloaded("Too many CSV downloads run at once. Try again shortly.")
+
+
+class CsvDownload:
+    """An asynchronous iterator over the blocks that ``blocks`` makes.
+
+    ``blocks`` runs in a thread of its own, from the first block that is asked for on, and is
+    closed there with the thread's database connections, when it ends, fails or ``close`` is called.
+    """
+
+    def __init__(self, blocks: Generator[bytes, None, None]) -> None:
+        self._blocks = blocks
+        self._thread: ThreadPoolExecutor | None = None
+        self._next: Future[bytes | None] | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def __aiter__(self) -> CsvDownload:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._stall is not None:
+            self._stall.cancel()
+        try:
+            block = await asyncio.wrap_future(self._asked())
+            if block is not None:
+                # Read ahead by one block, while this one is sent.
+                self._next = self._ask()
+                self._stall = asyncio.get_running_loop().call_later(STALL_SECONDS, self.close)
+                return block
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        """End the download, from any thread; once is enough, twice does no harm."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        if self._thread is not None:
+            self._thread.submit(self._end)
+            self._thread.shutdown(wait=False)
+
+    def _asked(self) -> Future[bytes | None]:
+        if self._next is None:
+            _running.add(self)
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="usage-csv")
+            self._next = self._ask()
+        return self._next
+
+    def _ask(self) -> Future[bytes | None]:
+        # After close() nothing is read: a generator that was closed looks like one that ended.
+        if self._closed or self._thread is None:
+            raise DownloadEnded("The reader stalled for too long.")
+        return self._thread.submit(self._read)
+
+    def _read(self) -> bytes | None:
+        return next(self._blocks, None)
+
+    def _end(self) -> None:
+        try:
+            self._blocks.close()
+        finally:
+            connections.close_all()
+            _running.discard(self)

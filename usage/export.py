@@ -1,0 +1,210 @@
+"""The rows of an organization, as pages and as CSV (inference contract, GET /v1/usage/export).
+
+Rows are ordered by ``occurred_at``, then ``request_id``, which is the index
+``usage_by_organization``: a page is one range of it, at any depth. Raw tuples, no model instances.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from svc_project.lib import clock
+from usage.cursors import Cursor
+from usage.export_columns import (
+    COLUMN_NAMES,
+    EXPORT_COLUMNS,
+    STORED,
+    ExportRow,
+    cells,
+    csv_cells,
+    postgresql_cell,
+    postgresql_csv_cell,
+)
+from usage.models import UsageRow
+from usage.periods import Filters, Period
+
+__all__ = ["EXPORT_COLUMNS", "ExportPage", "csv_blocks", "page", "settled_page"]
+
+SETTLED = timedelta(seconds=2)
+"""How old a row must be before a cursor may point behind it."""
+
+BLOCK_BYTES = 128 * 1024
+_BLOCK_ROWS = 500
+_TABLE = UsageRow._meta.db_table
+_UUID = UsageRow._meta.get_field("organization_id")
+# A plan that sorts would put a large period on the database's disk before its first line.
+_IN_THE_INDEX_ORDER = (
+    "SELECT set_config('enable_sort', 'off', true), set_config('jit', 'off', true), "
+    "set_config('max_parallel_workers_per_gather', '0', true)"
+)
+_CSV_HEADER = (",".join(COLUMN_NAMES) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPage:
+    """``next_cursor`` is the position after the last row, None when no row follows."""
+
+    columns: tuple[str, ...]
+    rows: list[ExportRow]
+    next_cursor: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Which rows, as SQL conditions with their parameters."""
+
+    where: str
+    parameters: list[Any]
+
+    def select(self, columns: str) -> str:
+        # Qualified, because a bare name would mean the rendered column of the result.
+        return (
+            f'SELECT {columns} FROM "{_TABLE}" AS stored WHERE {self.where} '  # noqa: S608  # names are ours
+            "ORDER BY stored.occurred_at, stored.request_id"
+        )
+
+
+def page(
+    organization_id: str, period: Period, filters: Filters, limit: int, after: Cursor | None
+) -> ExportPage:
+    """At most ``limit`` rows of the period that follow ``after``.
+
+    Raises ``django.db.Error``.
+    """
+    selection = _select(organization_id, period, filters, after)
+    rendered = _is_postgresql()
+    columns = ", ".join(map(postgresql_cell, EXPORT_COLUMNS) if rendered else STORED)
+    with _quick_to_start(), connection.cursor() as cursor:
+        cursor.execute(
+            f"{selection.select(f'{columns}, stored.occurred_at')} LIMIT %s",
+            [*selection.parameters, limit + 1],
+        )
+        found = cursor.fetchall()
+    more = len(found) > limit
+    del found[limit:]
+    rows: list[ExportRow] = [
+        # The moment that stands at the end is for the cursor.
+        dict(zip(COLUMN_NAMES, row if rendered else cells(row), strict=False))
+        for row in found
+    ]
+    if not more:
+        return ExportPage(COLUMN_NAMES, rows, None)
+    moment = found[-1][-1].replace(tzinfo=UTC)
+    return ExportPage(COLUMN_NAMES, rows, Cursor(moment, str(rows[-1]["request_id"])))
+
+
+@contextmanager
+def _quick_to_start() -> Iterator[None]:
+    """Keep PostgreSQL from compiling the statement: that takes longer than running it."""
+    if _is_postgresql():
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('jit', 'off', true)")
+            yield
+    else:
+        yield
+
+
+def settled_page(
+    organization_id: str, period: Period, filters: Filters, limit: int, after: Cursor | None
+) -> ExportPage:
+    """``page``, whose cursor never points behind a row younger than ``SETTLED``.
+
+    Two writers commit in another order than they stamped by some milliseconds. A reader that went
+    on from behind a row of this instant could pass by one that is stamped earlier and committed
+    later. So where a page would end among such rows it waits until they are settled and is read
+    again; a last page has no cursor and never waits. See docs/api/usage-export.md.
+    """
+    found = page(organization_id, period, filters, limit, after)
+    if found.next_cursor is not None:
+        age = clock.now() - found.next_cursor.occurred_at
+        # Rows of the future (a clock that is wrong by more) are not worth waiting for.
+        if abs(age) < SETTLED:
+            time.sleep((SETTLED - age).total_seconds())
+            found = page(organization_id, period, filters, limit, after)
+    return found
+
+
+def csv_blocks(
+    organization_id: str, period: Period, filters: Filters
+) -> Generator[bytes, None, None]:
+    """The whole period as CSV, in blocks of about ``BLOCK_BYTES``, from one statement.
+
+    Lines end with LF, on both databases. Raises what the database raises, in the middle too.
+    """
+    selection = _select(organization_id, period, filters, None)
+    yield from _gathered(_copied(selection) if _is_postgresql() else _written(selection))
+
+
+def _copied(selection: _Selection) -> Generator[bytes, None, None]:
+    columns = ", ".join(map(postgresql_csv_cell, EXPORT_COLUMNS))
+    copy = f"COPY ({selection.select(columns)}) TO STDOUT (FORMAT csv)"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_IN_THE_INDEX_ORDER)
+        with cursor.copy(copy, selection.parameters) as lines:
+            yield _CSV_HEADER
+            yield from lines
+
+
+def _written(selection: _Selection) -> Generator[bytes, None, None]:
+    with connection.cursor() as cursor:
+        cursor.execute(selection.select(", ".join(STORED)), selection.parameters)
+        yield _CSV_HEADER
+        while rows := cursor.fetchmany(_BLOCK_ROWS):
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows(map(csv_cells, rows))
+            yield text.getvalue().encode()
+
+
+def _gathered(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """``pieces`` joined to blocks that are worth sending."""
+    block, size = [], 0
+    with closing(pieces):
+        for piece in pieces:
+            block.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                yield b"".join(block)
+                block, size = [], 0
+    if block:
+        yield b"".join(block)
+
+
+def _select(
+    organization_id: str, period: Period, filters: Filters, after: Cursor | None
+) -> _Selection:
+    conditions = {"organization_id = %s": _uuid(organization_id)}
+    if filters.model is not None:
+        conditions["model_identifier = %s"] = filters.model
+    if filters.api_key_id is not None:
+        conditions["api_key_id = %s"] = _uuid(filters.api_key_id)
+    conditions["occurred_at < %s"] = _moment(period.end)
+    parameters = list(conditions.values())
+    # One lower bound only: given two, an index scan may begin at the one that is farther back.
+    if after is not None and after.occurred_at >= period.start:
+        lower = "(occurred_at, request_id) > (%s, %s)"
+        parameters += [_moment(after.occurred_at), after.request_id]
+    else:
+        lower = "occurred_at >= %s"
+        parameters.append(_moment(period.start))
+    return _Selection(" AND ".join([*conditions, lower]), parameters)
+
+
+def _is_postgresql() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def _uuid(text: str) -> Any:
+    return _UUID.get_db_prep_value(text, connection)
+
+
+def _moment(moment: Any) -> Any:
+    return connection.ops.adapt_datetimefield_value(moment)

@@ -1,0 +1,187 @@
+"""The export row, defined once: CSV header, JSON ``columns``, rendering, documentation's table.
+
+Inference contract, "Usage export row". PostgreSQL renders cells itself, so that a CSV needs no
+Python for a row; SQLite hands over what it stores and ``cells`` renders that. Both give the same
+text. Prices are stored as whole units of 10^-8 (``PriceField``), so tokens x units is the cost in
+whole units of 10^-14: every cost here is an integer with a point put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any
+
+from svc_project.lib.money import (
+    COST_DECIMALS,
+    PRICE_DECIMALS,
+    price_of_units,
+    price_text,
+)
+
+Cell = str | int | bool | None
+ExportRow = dict[str, Cell]
+"""One row by column name, in the order of ``EXPORT_COLUMNS``, ready for JSON."""
+
+
+class Kind(Enum):
+    """How a column is rendered."""
+
+    MOMENT = auto()
+    UUID = auto()
+    TEXT = auto()
+    INTEGER = auto()
+    BOOLEAN = auto()
+    PRICE = auto()
+    COST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the export; ``shape`` is the contract's word for what stands in it.
+
+    ``products`` belong to a cost: pairs of token and price columns whose products are added up.
+    Every other column is stored under its own name.
+    """
+
+    name: str
+    kind: Kind
+    shape: str
+    products: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The stored columns that it is made from."""
+        return tuple(name for pair in self.products for name in pair) or (self.name,)
+
+
+_INPUT = ("backend_reported_input_tokens", "input_price_per_mtok")
+_OUTPUT = ("backend_reported_output_tokens", "output_price_per_mtok")
+_NULLABLE = "present, may be null"
+
+EXPORT_COLUMNS: tuple[Column, ...] = (
+    Column("occurred_at", Kind.MOMENT, "ISO 8601 UTC timestamp with milliseconds"),
+    Column("request_id", Kind.TEXT, "string"),
+    Column("organization_id", Kind.UUID, "string"),
+    Column("api_key_id", Kind.UUID, "string"),
+    Column("model_identifier", Kind.TEXT, "string"),
+    Column("model_id", Kind.UUID, "string"),
+    Column("model_version_id", Kind.UUID, "string"),
+    Column("outcome", Kind.TEXT, "string"),
+    Column("streamed", Kind.BOOLEAN, "boolean"),
+    Column("shape", Kind.TEXT, "string"),
+    Column("http_status", Kind.INTEGER, "integer"),
+    Column("error_code", Kind.TEXT, "string or null"),
+    Column("backend_reported_input_tokens", Kind.INTEGER, "integer"),
+    Column("backend_reported_output_tokens", Kind.INTEGER, "integer"),
+    Column("backend_reported_reasoning_tokens", Kind.INTEGER, "integer"),
+    Column("generated_output_tokens", Kind.INTEGER, "integer"),
+    Column("delivered_output_tokens", Kind.INTEGER, "integer"),
+    Column("svc_counted_input_tokens", Kind.INTEGER, "integer or null"),
+    Column("svc_counted_output_tokens", Kind.INTEGER, "integer or null"),
+    Column("reconciliation", Kind.TEXT, _NULLABLE),
+    Column("reconciliation_divergence", Kind.TEXT, _NULLABLE),
+    Column("system_fingerprint", Kind.TEXT, _NULLABLE),
+    Column("input_price_per_mtok", Kind.PRICE, "decimal string"),
+    Column("output_price_per_mtok", Kind.PRICE, "decimal string"),
+    Column("price_currency", Kind.TEXT, "string"),
+    Column("input_cost", Kind.COST, "decimal string, 14 decimal places", (_INPUT,)),
+    Column("output_cost", Kind.COST, "decimal string, 14 decimal places", (_OUTPUT,)),
+    Column("total_cost", Kind.COST, "decimal string, 14 decimal places", (_INPUT, _OUTPUT)),
+    Column("cost_provisional", Kind.BOOLEAN, "boolean"),
+    Column("time_to_first_token_ms", Kind.INTEGER, "integer"),
+    Column("total_duration_ms", Kind.INTEGER, "integer"),
+)
+COLUMN_NAMES = tuple(column.name for column in EXPORT_COLUMNS)
+
+STORED = tuple(dict.fromkeys(name for column in EXPORT_COLUMNS for name in column.sources))
+"""The stored columns that ``cells`` takes, in its order."""
+
+_PRICE_UNIT = f"{10**-PRICE_DECIMALS:.{PRICE_DECIMALS}f}"
+_COST_UNIT = f"0.{'1':0>{COST_DECIMALS}}"
+_WHOLE_CENTS = 10 ** (PRICE_DECIMALS - 2)
+
+
+def postgresql_cell(column: Column) -> str:
+    """The SQL for a cell as JSON has it: text, a whole number, a boolean or null."""
+    match column.kind:
+        case Kind.MOMENT:
+            return (
+                f"to_char({column.name} AT TIME ZONE 'UTC', "
+                """'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+            )
+        case Kind.UUID:
+            return f"{column.name}::text"
+        case Kind.PRICE:
+            # No zeros beyond the second decimal (lib.money.price_text).
+            units = f"{column.name} * {_PRICE_UNIT}"
+            return (
+                f"(CASE WHEN mod({column.name}, {_WHOLE_CENTS}) = 0 "
+                f"THEN round({units}, 2) ELSE trim_scale({units}) END)::text"
+            )
+        case Kind.COST:
+            # The scale of a numeric product is the sum of its factors': 14, and never an exponent.
+            total = " + ".join(f"{tokens} * {price}::numeric" for tokens, price in column.products)
+            return f"(({total}) * {_COST_UNIT})::text"
+        case _:
+            return column.name
+
+
+def postgresql_csv_cell(column: Column) -> str:
+    """The SQL for a cell as CSV has it: COPY quotes it where needed and leaves null empty."""
+    cell = postgresql_cell(column)
+    return f"{cell}::text" if column.kind is Kind.BOOLEAN else cell
+
+
+def cells(stored: Sequence[Any]) -> list[Cell]:
+    """The cells of a row as JSON has them, from the values of ``STORED`` as SQLite gives them."""
+    return [render(stored) for render in _RENDERERS]
+
+
+def csv_cells(stored: Sequence[Any]) -> list[Cell]:
+    """The cells of a row as CSV has them: ``true``, ``false``; ``csv.writer`` leaves None empty."""
+    return [_csv_boolean(cell) if isinstance(cell, bool) else cell for cell in cells(stored)]
+
+
+def _csv_boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _moment(stored: datetime) -> str:
+    return f"{stored.isoformat(timespec='milliseconds')}Z"
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _price(units: int) -> str:
+    return price_text(price_of_units(units))
+
+
+def _cost(units: int) -> str:
+    whole, fraction = divmod(units, 10**COST_DECIMALS)
+    return f"{whole}.{fraction:0{COST_DECIMALS}d}"
+
+
+_RENDER: dict[Kind, Callable[[Any], Cell]] = {
+    Kind.MOMENT: _moment,
+    Kind.UUID: _uuid,
+    Kind.TEXT: lambda stored: stored,
+    Kind.INTEGER: lambda stored: stored,
+    Kind.BOOLEAN: bool,
+    Kind.PRICE: _price,
+}
+
+
+def _renderer(column: Column) -> Callable[[Sequence[Any]], Cell]:
+    if column.kind is Kind.COST:
+        pairs = [(STORED.index(tokens), STORED.index(price)) for tokens, price in column.products]
+        return lambda stored: _cost(sum(stored[tokens] * stored[price] for tokens, price in pairs))
+    index, render = STORED.index(column.name), _RENDER[column.kind]
+    return lambda stored: render(stored[index])
+
+
+_RENDERERS = [_renderer(column) for column in EXPORT_COLUMNS]

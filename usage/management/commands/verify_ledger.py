@@ -1,0 +1,35 @@
+"""``verify_ledger [--since T]``: prove that rows, roll-ups and costs agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from svc_project.lib.money import cost_text
+from usage.management.arguments import add_since
+from usage.verification import verify
+
+
+class Command(BaseCommand):
+    help = (
+        "Recompute every roll-up and every cost from the rows, check the rows themselves, and "
+        "print each difference. Exits 1 when there is one. Changes nothing."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_since(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verdict = verify(self.stdout.write, options["since"])
+        costs = ", ".join(
+            f"{cost_text(cost)} {currency}" for currency, cost in sorted(verdict.costs.items())
+        )
+        self.stdout.write(
+            f"rows: {verdict.rows}, roll-ups: {verdict.rollups}, cost: {costs or 'nothing'}"
+        )
+        if verdict.differences:
+            raise CommandError(
+                f"Differences: {verdict.differences}. Roll-ups are made again from the rows with "
+                "rebuild_rollups; what is wrong in a row itself is for a person to look at."
+            )

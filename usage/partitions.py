@@ -1,0 +1,67 @@
+"""The ledger's partitions on PostgreSQL: one a month, by the time inside the request ids.
+
+A request id is a UUIDv7 in hex, so its order is the order of admission, and a month is a range of
+ids. That keeps ``request_id`` in the primary key of every partition, lets old months be dropped at
+once, and needs no column that callers or the export would see. A row whose id is older than the
+first partition, or foreign, lands in the default partition and is found like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from django.db import connection, transaction
+
+TABLE = "usage_usagerow"
+DEFAULT_PARTITION = f"{TABLE}_default"
+MONTHS_AHEAD = 3
+
+
+def ensure(moment: datetime) -> list[str]:
+    """Make the partitions of ``moment``'s month and the next ones; returns those it made.
+
+    Does nothing on SQLite. A month of which the default partition already has rows is left to it.
+    """
+    if connection.vendor != "postgresql":
+        return []
+    return [name for first in _months(moment) if (name := _make(first)) is not None]
+
+
+def lower_bound(first: datetime) -> str:
+    """The smallest request id that can be made at ``first`` or later."""
+    return f"req_{int(first.timestamp() * 1000):012x}"
+
+
+def next_month(first: datetime) -> datetime:
+    """The first moment of the month after the one that begins with ``first``."""
+    return first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
+
+
+def _months(moment: datetime) -> Iterator[datetime]:
+    first = moment.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for _ in range(MONTHS_AHEAD + 1):
+        yield first
+        first = next_month(first)
+
+
+def _make(first: datetime) -> str | None:
+    name = f"{TABLE}_{first:%Y_%m}"
+    bounds = (lower_bound(first), lower_bound(next_month(first)))
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Workers that start together must not make the same partition twice.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [name])
+        if cursor.fetchone()[0]:
+            return None
+        cursor.execute(
+            f'SELECT EXISTS (SELECT FROM "{DEFAULT_PARTITION}" '  # noqa: S608  # names are ours
+            "WHERE request_id >= %s AND request_id < %s)",
+            bounds,
+        )
+        if cursor.fetchone()[0]:
+            return None
+        cursor.execute(
+            f'CREATE TABLE "{name}" PARTITION OF "{TABLE}" FOR VALUES FROM (%s) TO (%s)', bounds
+        )
+    return name
