@@ -86,9 +86,9 @@ async def test_two_hundred_at_once_are_two_hundred_rows_in_few_commits(
     batches: list[int] = []
     insert = rows.insert
 
-    def counted(receipts: Sequence[Receipt], occurred_at: datetime) -> None:
+    def counted(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
         batches.append(len(receipts))
-        insert(receipts, occurred_at)
+        return insert(receipts, occurred_at)
 
     monkeypatch.setattr(rows, "insert", counted)
     async with running_ledger() as ledger:
