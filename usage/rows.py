@@ -7,14 +7,15 @@ new, and in the order of their keys, so that two writers cannot wait for each ot
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import msgspec
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
+from svc_project.lib.clock import hour_of
 from svc_project.lib.money import price_units
 from usage.models import UsageRollup, UsageRow
 from usage.receipts import Receipt
@@ -22,7 +23,12 @@ from usage.receipts import Receipt
 _ROWS = UsageRow._meta.db_table
 _ROLLUPS = UsageRollup._meta.db_table
 _COLUMNS = [field.attname for field in UsageRow._meta.local_fields]
+_RECEIPT_COLUMNS = [name for name in _COLUMNS if name != "occurred_at"]
 _UUID_COLUMNS = ("organization_id", "api_key_id", "model_id", "model_version_id")
+_UUID_PLACES = [_RECEIPT_COLUMNS.index(name) for name in _UUID_COLUMNS]
+_PRICE_COLUMNS = ("input_price_per_mtok", "output_price_per_mtok")
+_PRICE_PLACES = [_RECEIPT_COLUMNS.index(name) for name in _PRICE_COLUMNS]
+_receipt_values = attrgetter(*_RECEIPT_COLUMNS)
 
 ROLLUP_KEY = (
     "organization_id",
@@ -73,50 +79,54 @@ def _values(receipt: Receipt) -> dict[str, Any]:
 
 
 def _insert_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
-    moment = connection.ops.adapt_datetimefield_value(occurred_at)
+    try:
+        _write_sqlite(receipts, occurred_at)
+    except IntegrityError:
+        # Rows that are there already break the primary key; anything else must be told.
+        missing = _missing(receipts)
+        if len(missing) == len(receipts):
+            raise
+        _write_sqlite(missing, occurred_at)
+        return len(missing)
+    return len(receipts)
+
+
+def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> None:
+    """Write receipts that are not there yet.
+
+    One JSON parameter and one statement for each table: the interpreter's lock is given up twice
+    for a batch, not for every row, and the event loop runs while SQLite works.
+    """
+    adapt = connection.ops.adapt_datetimefield_value
+    batch = msgspec.json.encode([_sqlite_row(receipt) for receipt in receipts]).decode()
     with transaction.atomic(), connection.cursor() as cursor:
-        # The transaction is the only writer (BEGIN IMMEDIATE): what is looked up stays true.
-        there = set(
-            UsageRow.objects.filter(
-                request_id__in=[receipt.request_id for receipt in receipts]
-            ).values_list("request_id", flat=True)
-        )
-        rows = []
-        for receipt in receipts:
-            if receipt.request_id in there:
-                continue
-            there.add(receipt.request_id)
-            values = _values(receipt)
-            values["occurred_at"] = moment
-            for name in _UUID_COLUMNS:
-                # Django keeps a UUID as 32 hex digits on SQLite.
-                values[name] = values[name].replace("-", "")
-            rows.append(values)
-        cursor.executemany(
-            f'INSERT INTO "{_ROWS}" ({_listed(_COLUMNS)}) '  # noqa: S608  # names are ours
-            f"VALUES ({', '.join(['%s'] * len(_COLUMNS))})",
-            [[row[name] for name in _COLUMNS] for row in rows],
-        )
-        _add_sqlite(cursor, rows, occurred_at)
-    return len(rows)
+        cursor.execute(_SQLITE_ROWS, [adapt(occurred_at), batch])
+        cursor.execute(_SQLITE_ROLLUPS, [adapt(hour_of(occurred_at)), batch])
 
 
-def _add_sqlite(cursor: Any, rows: Sequence[dict[str, Any]], occurred_at: datetime) -> None:
-    hour = connection.ops.adapt_datetimefield_value(
-        occurred_at.replace(minute=0, second=0, microsecond=0)
-    )
-    sums: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(ROLLUP_SUMS))
-    for row in rows:
-        key = tuple(hour if name == "hour" else row[name] for name in ROLLUP_KEY)
-        counted = row["svc_counted_input_tokens"] is not None
-        for index, figure in enumerate((1, *(row[name] or 0 for name in SUMMED), int(counted))):
-            sums[key][index] += figure
-    names = (*ROLLUP_KEY, *ROLLUP_SUMS)
-    cursor.executemany(
-        f'INSERT INTO "{_ROLLUPS}" ({_listed(names)}) '  # noqa: S608  # names are ours
-        f"VALUES ({', '.join(['%s'] * len(names))}) {_ROLLUP_CONFLICT}",
-        [[*key, *figures] for key, figures in sums.items()],
-    )
+def _missing(receipts: Sequence[Receipt]) -> list[Receipt]:
+    """Those of ``receipts`` that have no row, each once."""
+    by_id = {receipt.request_id: receipt for receipt in receipts}
+    there = UsageRow.objects.filter(request_id__in=by_id).values_list("request_id", flat=True)
+    for request_id in there:
+        del by_id[request_id]
+    return list(by_id.values())
+
+
+def _sqlite_row(receipt: Receipt) -> list[Any]:
+    """The values of ``_RECEIPT_COLUMNS`` as Django keeps them on SQLite: a UUID as 32 hex digits."""
+    values = list(_receipt_values(receipt))
+    for index in _UUID_PLACES:
+        values[index] = values[index].replace("-", "")
+    for index in _PRICE_PLACES:
+        values[index] = price_units(values[index])
+    return values
+
+
+def _sqlite_column(name: str) -> str:
+    if name == "occurred_at":
+        return "%s"
+    return f"json_extract(value, '$[{_RECEIPT_COLUMNS.index(name)}]')"
 
 
 def rollup_select(source: str, hour: str = "date_trunc('hour', occurred_at, 'UTC')") -> str:
@@ -131,6 +141,22 @@ def rollup_select(source: str, hour: str = "date_trunc('hour', occurred_at, 'UTC
         f'SELECT {keys}, count(*), {figures}, count("svc_counted_input_tokens") '  # noqa: S608
         f"FROM {source} GROUP BY {numbers} ORDER BY {numbers}"
     )
+
+
+_SQLITE_ROWS = (
+    f'INSERT INTO "{_ROWS}" ({_listed(_COLUMNS)}) '  # noqa: S608  # names are ours
+    f"SELECT {', '.join(map(_sqlite_column, _COLUMNS))} FROM json_each(%s)"
+)
+_SUMMED_UP = (*(name for name in ROLLUP_KEY if name != "hour"), *SUMMED)
+_SQLITE_RECEIPTS = (
+    "(SELECT "  # noqa: S608  # names are ours
+    + ", ".join(f'{_sqlite_column(name)} AS "{name}"' for name in _SUMMED_UP)
+    + " FROM json_each(%s)) AS receipt"
+)
+_SQLITE_ROLLUPS = (
+    f'INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
+    f"{rollup_select(_SQLITE_RECEIPTS, hour='%s')} {_ROLLUP_CONFLICT}"
+)
 
 
 def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
