@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,6 +35,7 @@ _DIMENSIONS = {
     GroupBy.TIME: ("bucket_start",),
 }
 _ALL_DIMENSIONS = [name for names in _DIMENSIONS.values() for name in names]
+_ROLLUP_FIGURES = {name: name for name in ROLLUP_SUMS}
 _ROW_FIGURES = {
     "requests": "1",
     **{name: f"coalesce({name}, 0)" for name in SUMMED},
@@ -121,13 +122,12 @@ def _sources(organization_id: str, query: UsageQuery) -> Iterator[tuple[str, lis
     parts = cut(query.period)
     if parts.whole is not None:
         yield (
-            _select(UsageRollup, "hour", ", ".join(ROLLUP_SUMS), [parts.whole], query),
+            _select(UsageRollup, "hour", _ROLLUP_FIGURES, [parts.whole], query),
             _parameters(organization_id, [parts.whole], query.filters),
         )
     if parts.edges:
-        figures = ", ".join(f"{sql} AS {name}" for name, sql in _ROW_FIGURES.items())
         yield (
-            _select(UsageRow, "occurred_at", figures, parts.edges, query),
+            _select(UsageRow, "occurred_at", _ROW_FIGURES, parts.edges, query),
             _parameters(organization_id, parts.edges, query.filters),
         )
 
@@ -145,20 +145,33 @@ def _place(dimensions: Sequence[Any], bucket: Bucket) -> tuple[GroupBy, Key]:
 def _select(
     model: type[models.Model],
     moment: str,
-    figures: str,
+    figures: Mapping[str, str],
     periods: Sequence[Period],
     query: UsageQuery,
 ) -> str:
+    """The figures, with what they are grouped by.
+
+    Unless the breakdown by hour keeps most roll-ups apart anyhow, they are added up here for all
+    breakdowns together: the sets then have little left to add, and PostgreSQL can go parallel.
+    """
     within = " OR ".join([f"({moment} >= %s AND {moment} < %s)"] * len(periods))
     conditions = ["organization_id = %s", f"({within})"]
     if query.filters.model is not None:
         conditions.append("model_identifier = %s")
     if query.filters.api_key_id is not None:
         conditions.append("api_key_id = %s")
+    columns = [name for group in query.group_by for name in _DIMENSIONS[group]] + list(_STAMP)
+    keys = [
+        f"{_bucket_start(moment, query.bucket)} AS {name}" if name == "bucket_start" else name
+        for name in columns
+    ]
+    condensed = GroupBy.TIME not in query.group_by or query.bucket is not Bucket.HOUR
+    summed = [f"{f'sum({sql})' if condensed else sql} AS {name}" for name, sql in figures.items()]
+    numbers = ", ".join(str(number) for number in range(1, len(keys) + 1))
     return (
-        f"SELECT model_identifier, model_id, api_key_id, "  # noqa: S608  # names are ours
-        f"{_bucket_start(moment, query.bucket)} AS bucket_start, {', '.join(_STAMP)}, {figures} "
+        f"SELECT {', '.join([*keys, *summed])} "  # noqa: S608  # names are ours
         f"FROM {model._meta.db_table} WHERE {' AND '.join(conditions)}"
+        + (f" GROUP BY {numbers}" if condensed else "")
     )
 
 
