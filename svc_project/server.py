@@ -10,8 +10,11 @@ from types import FrameType
 
 import uvicorn
 from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from svc_project.lib.drain import drain
+from svc_project.lib.errors import BadRequest, error_body
+from svc_project.lib.ids import request_id
 
 _ABORT_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
@@ -59,6 +62,23 @@ class DrainingServer(uvicorn.Server):
         self.should_exit = True
 
 
+class ContractHttpProtocol(HttpToolsProtocol):
+    """Answers what is no HTTP request with the contract's error, before any application runs."""
+
+    def send_400_response(self, msg: str) -> None:
+        error = BadRequest("What arrived is not a valid HTTP/1.1 request. Send it again.")
+        body = error_body(error)
+        head = (
+            "HTTP/1.1 400 Bad Request\r\n"
+            f"x-request-id: {request_id()}\r\n"
+            "content-type: application/json\r\n"
+            f"content-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
 async def _until_idle(seconds: float) -> None:
     deadline = asyncio.get_running_loop().time() + seconds
     while drain.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # a look is simpler than an event, and rare
@@ -85,7 +105,7 @@ def run(sockets: list[socket.socket]) -> None:
     config = uvicorn.Config(
         "svc_project.asgi:application",
         loop="uvloop",
-        http="httptools",
+        http=ContractHttpProtocol,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -158,3 +160,15 @@ def test_a_host_that_is_not_allowed_is_refused_in_json(gateway: Gateway) -> None
         )
         assert answer.status_code == 400
         assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_what_is_no_http_request_gets_the_contracts_error(gateway: Gateway) -> None:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as client:
+        client.sendall(b"NONSENSE\x00 / HTTP/9\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"x-request-id: req_" in head
+    error = json.loads(body)["error"]
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", None, None)
