@@ -30,16 +30,7 @@ _PRICE_COLUMNS = ("input_price_per_mtok", "output_price_per_mtok")
 _PRICE_PLACES = [_RECEIPT_COLUMNS.index(name) for name in _PRICE_COLUMNS]
 _receipt_values = attrgetter(*_RECEIPT_COLUMNS)
 
-ROLLUP_KEY = (
-    "organization_id",
-    "hour",
-    "api_key_id",
-    "model_id",
-    "model_identifier",
-    "price_currency",
-    "input_price_per_mtok",
-    "output_price_per_mtok",
-)
+ROLLUP_KEY = tuple(field.attname for field in UsageRollup._meta.pk_fields)
 SUMMED = (
     "backend_reported_input_tokens",
     "backend_reported_output_tokens",
