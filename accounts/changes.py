@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable
 
 from django.conf import settings
-from django.db import Error, close_old_connections, connections
+from django.db import Error, connections
 from django.db.models import F
 
 from accounts.models import ChangeStamp
+from svc_project.lib.connections import keep_usable
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class ChangeWatcher:
         try:
             while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
                 try:
-                    close_old_connections()
+                    keep_usable()
                     self.poll()
                     failing = False
                 except Error as error:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
-from django.db import Error, close_old_connections
+from django.db import Error
 
 from accounts.threads import DatabaseThread
+from svc_project.lib.connections import keep_usable
 from svc_project.lib.errors import ServerOverloaded
 
 UNKNOWN_PER_SECOND = 100
@@ -142,7 +143,7 @@ class Lookups(Generic[Answer]):
         while batch := self._next_batch():
             self._began = time.monotonic()
             try:
-                close_old_connections()
+                keep_usable()
                 self._answer(batch)
             except Exception as error:  # every waiting caller gets it, and the thread lives on
                 self._failed = time.monotonic()

@@ -17,10 +17,11 @@ from datetime import timedelta
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
-from django.db import Error, close_old_connections
+from django.db import Error
 
 from inference.capture_rows import DiagnosticCapture
 from svc_project.lib.clock import now
+from svc_project.lib.connections import keep_usable
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def _store(request_id: str, organization_id: str, request: bytes, answer: bytes)
     content = CapturedContent(request.decode(errors="replace"), answer.decode(errors="replace"))
     moment = now()
     try:
-        close_old_connections()
+        keep_usable()
         DiagnosticCapture.objects.create(
             request_id=request_id,
             organization_id=organization_id,

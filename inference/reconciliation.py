@@ -18,11 +18,12 @@ from zlib import crc32
 
 import msgspec
 from django.conf import settings
-from django.db import Error, close_old_connections
+from django.db import Error
 
 from inference import admission, tokenizers
 from inference.metering import Meter
 from inference.wire import ChatRequest
+from svc_project.lib.connections import keep_usable
 from usage.counts import IndependentCount, fill_in
 from usage.models import Reconciliation
 
@@ -93,7 +94,7 @@ class Reconciler:
     ) -> None:
         try:
             counted = _independent_count(count(tokenizer, request, output), reported)
-            close_old_connections()
+            keep_usable()
             if not fill_in(request_id, counted):
                 log.info("%s: counted, but its row is not in the database yet", request_id)
         except Error as error:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from asgiref.sync import sync_to_async
-from django.db import Error, close_old_connections
+from django.db import Error, connections
 
 from accounts.changes import watcher
 from accounts.keyring import keyring
@@ -62,7 +62,7 @@ class Runtime:
     async def _start(self) -> None:
         await ledger.start()
         try:
-            await sync_to_async(catalog.load, thread_sensitive=False)()
+            await sync_to_async(_load_catalog, thread_sensitive=False)()
         except Error as error:
             # Serving begins all the same: the watcher loads it when the database answers.
             log.error("the catalog cannot be read: %s", type(error).__name__)
@@ -78,12 +78,21 @@ class Runtime:
             await asyncio.sleep(UPKEEP_SECONDS)
 
 
+def _load_catalog() -> None:
+    try:
+        catalog.load()
+    finally:
+        connections.close_all()
+
+
 def _upkeep() -> None:
     """What time makes due: captures and counts past their retention, the ledger's next months."""
-    close_old_connections()
-    captures.prune()
-    partitions.ensure(now())
-    throttles.keep_up(now())
+    try:
+        captures.prune()
+        partitions.ensure(now())
+        throttles.keep_up(now())
+    finally:
+        connections.close_all()
 
 
 runtime = Runtime()

@@ -125,17 +125,13 @@ def _database(url: str) -> dict[str, Any]:
     if engine.endswith("sqlite3"):
         # WAL lets readers pass the ledger's writer; FULL makes a commit survive a power cut;
         # IMMEDIATE takes the write lock at BEGIN, where waiting for it is possible.
-        # A connection kept open saves the ledger a checkpoint of the log with every batch.
         config["OPTIONS"] = {
             "timeout": 20,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        config["CONN_MAX_AGE"] = 60
         config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
     elif engine.endswith("postgresql"):
-        config["CONN_MAX_AGE"] = 60
-        config["CONN_HEALTH_CHECKS"] = True
         config.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
     else:
         raise ImproperlyConfigured("DATABASE_URL must be a postgres:// or a sqlite:/// address.")

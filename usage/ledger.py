@@ -23,9 +23,10 @@ from pathlib import Path
 
 import msgspec
 from django.conf import settings
-from django.db import DataError, Error, IntegrityError, close_old_connections, connections
+from django.db import DataError, Error, IntegrityError, connections
 
 from svc_project.lib.clock import now
+from svc_project.lib.connections import keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
 from usage.journal import Journal, Segment, orphans, read_segment
@@ -257,7 +258,7 @@ class Ledger:
         request_ids = [receipt.request_id for receipt in batch]
         failure: Error | None = None
         try:
-            close_old_connections()
+            keep_usable()
             _insert_all(batch)
         except Error as error:
             failure = error
@@ -272,7 +273,7 @@ class Ledger:
         shipped: list[str] = []
         complete = False
         try:
-            close_old_connections()
+            keep_usable()
             for path in paths:
                 settled = list(read_segment(path.read_bytes()).settled.values())
                 _insert_all(settled)
@@ -332,7 +333,7 @@ def adopt(directory: Path) -> int:
         found = orphan.read()
         receipts = [*found.settled.values(), *found.running.values()]
         try:
-            close_old_connections()
+            keep_usable()
             new = _insert_all(receipts)
         except Error:
             orphan.let_go()

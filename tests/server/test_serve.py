@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from accounts.models import Scope
 from tests.conftest import Served
 from tests.live import ROOT, Command, Gateway, events, eventually, free_port
 
@@ -160,6 +161,24 @@ def test_a_host_that_is_not_allowed_is_refused_in_json(gateway: Gateway) -> None
         )
         assert answer.status_code == 400
         assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_requests_leave_no_connection_or_file_open(gateway: Gateway) -> None:
+    read = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+
+    def ask_each_view() -> None:
+        for path in ("/v1/models", "/v1/usage", "/v1/usage/export", "/admin/login/"):
+            assert httpx2.get(gateway.url + path, headers=read).status_code == 200
+
+    def open_files() -> int:
+        return len(os.listdir(f"/proc/{gateway.command.process.pid}/fd"))
+
+    ask_each_view()
+    before = open_files()
+    for _ in range(15):
+        ask_each_view()
+
+    eventually(lambda: open_files() <= before + 5)
 
 
 def test_what_is_no_http_request_gets_the_contracts_error(gateway: Gateway) -> None:
