@@ -33,6 +33,9 @@ _FIELDS = UsageRow._meta.local_fields
 _NAMES = ", ".join(field.attname for field in _FIELDS)
 
 
+Write = Callable[[list[Receipt]], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """The 93 days that end with today (UTC)."""
@@ -121,6 +124,11 @@ def _made() -> str:
     )
 
 
+def rollups(organization_id: str) -> int:
+    """How many roll-ups a summary of everything adds up."""
+    return UsageRollup.objects.filter(organization_id=organization_id).count()
+
+
 def position(organization_id: str, rows_before_the_end: int) -> Cursor:
     """The position so many rows before the end of the organization's rows."""
     row = UsageRow.objects.filter(organization_id=organization_id).order_by(
@@ -129,25 +137,24 @@ def position(organization_id: str, rows_before_the_end: int) -> Cursor:
     return Cursor(row.occurred_at.astimezone(UTC), row.request_id)
 
 
-def insert_milliseconds(
-    organization_id: str, batch: int, rounds: int, write: Callable[[list[Receipt]], None]
-) -> float:
-    """The median time that ``write`` takes for a batch, committed."""
-    taken = []
+def commit_milliseconds(organization_id: str, batch: int, rounds: int) -> tuple[float, float]:
+    """The median times in which a batch is committed without and with its roll-ups, in turns."""
+    taken: dict[Write, list[float]] = {_without_rollups: [], _with_rollups: []}
     for _ in range(rounds):
-        receipts = [_receipt(organization_id, number) for number in range(batch)]
-        began = time.perf_counter()
-        write(receipts)
-        taken.append((time.perf_counter() - began) * 1000)
-    return median(taken)
+        for write, times in taken.items():
+            receipts = [_receipt(organization_id, number) for number in range(batch)]
+            began = time.perf_counter()
+            write(receipts)
+            times.append((time.perf_counter() - began) * 1000)
+    return median(taken[_without_rollups]), median(taken[_with_rollups])
 
 
-def with_rollups(receipts: list[Receipt]) -> None:
+def _with_rollups(receipts: list[Receipt]) -> None:
     """As the gateway writes."""
     rows.insert(receipts, now())
 
 
-def without_rollups(receipts: list[Receipt]) -> None:
+def _without_rollups(receipts: list[Receipt]) -> None:
     """The same statement without its second half."""
     types = ", ".join(f"{field.attname} {field.db_type(connection)}" for field in _FIELDS)
     moment = now()
@@ -167,15 +174,6 @@ def without_rollups(receipts: list[Receipt]) -> None:
             " ON CONFLICT (request_id, organization_id) DO NOTHING",
             [msgspec.json.encode(values).decode()],
         )
-
-
-def add_filter_indexes() -> None:
-    """The indexes that the filters could have, to see what they would cost."""
-    with connection.cursor() as cursor:
-        for name in ("api_key_id", "model_identifier"):
-            cursor.execute(
-                f"CREATE INDEX ON {_ROWS} (organization_id, {name}, occurred_at, request_id)"
-            )
 
 
 def _receipt(organization_id: str, number: int) -> Receipt:

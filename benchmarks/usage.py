@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -158,26 +159,14 @@ def _csv(reader: Reader, count: int, rounds: int) -> Iterator[Row]:
     yield "CSV, growth of the gateway's memory", f"{most - before:.0f} MB", "50 MB"
 
 
-def _inserts(reader: Reader, rounds: int) -> Iterator[Row]:
+def _commits(reader: Reader, rounds: int) -> Iterator[Row]:
     from benchmarks import ledger
 
-    def taken(batch: int, write: Callable[[list[Any]], None]) -> float:
-        return ledger.insert_milliseconds(reader.organization_id, batch, rounds, write)
-
-    ways = ((1, "a batch of 1 row"), (32, "a batch of 32 rows"))
-    for batch, name in ways:
-        bare, rolled = taken(batch, ledger.without_rollups), taken(batch, ledger.with_rollups)
-        yield f"commit of {name} without roll-ups", f"{bare:.2f} ms", ""
+    for batch in (1, 32):
+        bare, rolled = ledger.commit_milliseconds(reader.organization_id, batch, rounds)
+        yield f"commit of {batch} rows without roll-ups", f"{bare:.2f} ms", ""
         added = (rolled - bare) * 1000 / batch
-        yield (
-            f"commit of {name} with roll-ups",
-            f"{rolled:.2f} ms ({added:+.0f} us a row)",
-            "",
-        )
-    ledger.add_filter_indexes()
-    for batch, name in ways:
-        more = taken(batch, ledger.with_rollups)
-        yield f"commit of {name}, with two indexes for the filters", f"{more:.2f} ms", ""
+        yield f"commit of {batch} rows with roll-ups", f"{rolled:.2f} ms", f"{added:+.0f} us a row"
 
 
 def main() -> None:
@@ -187,15 +176,23 @@ def main() -> None:
     arguments = parser.parse_args()
     count = 100_000 if arguments.quick else arguments.rows
     rounds = 5 if arguments.quick else 20
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, one worker.\n", flush=True)
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, one worker, "
+        f"PostgreSQL on the same machine, {datetime.now(UTC):%Y-%m-%d}."
+    )
+    print(f"Load average at the start: {os.getloadavg()[0]:.1f}.\n", flush=True)
     with _gateway(count) as reader:
+        from benchmarks import ledger
+
+        print(f"{ledger.rollups(reader.organization_id):,} roll-ups.\n", flush=True)
         # Last what changes the ledger.
         found = [
             *_summaries(reader, rounds),
             *_csv(reader, count, 3),
             *_pages(reader, min(rounds, 10)),
-            *_inserts(reader, rounds * 10),
+            *_commits(reader, rounds * 20),
         ]
+    print(f"Load average at the end: {os.getloadavg()[0]:.1f}.\n")
     print(table(f"{count:,} rows over 93 days", ["", "median", "wanted"], found))
 
 

@@ -278,3 +278,15 @@ def test_a_reader_who_keeps_the_cursor_misses_nothing_while_traffic_runs(
 
     assert taken == [row.request_id for row in gateway.rows()]
     assert len(taken) == 80
+
+
+@pytest.mark.postgresql
+def test_busy_readers_leave_no_database_connections_behind(reader: Reader) -> None:
+    with ThreadPoolExecutor(8) as readers:
+        statuses = set(readers.map(lambda _: reader.get(limit=1).status_code, range(200)))
+
+    assert statuses == {200}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        # This one, the ledger's, the watcher's and those that look up keys.
+        assert cursor.fetchone()[0] < 12
