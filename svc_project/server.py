@@ -66,7 +66,7 @@ class ContractHttpProtocol(HttpToolsProtocol):
     """Answers what is no HTTP request with the contract's error, before any application runs."""
 
     def send_400_response(self, msg: str) -> None:
-        error = BadRequest("What arrived is not a valid HTTP/1.1 request. Send it again.")
+        error = BadRequest("What arrived is not a valid HTTP request. Send it again.")
         body = error_body(error)
         head = (
             "HTTP/1.1 400 Bad Request\r\n"

@@ -86,7 +86,6 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "svc_project.middleware.ConnectionMiddleware",
     "svc_project.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -25,7 +25,6 @@ import msgspec
 from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connections
 
-from svc_project.lib.clock import now
 from svc_project.lib.connections import keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
@@ -307,11 +306,11 @@ def _insert_all(receipts: Sequence[Receipt]) -> int:
     for first in range(0, len(receipts), _LARGEST_BATCH):
         batch = receipts[first : first + _LARGEST_BATCH]
         try:
-            new += rows.insert(batch, now())
+            new += rows.insert(batch)
         except (IntegrityError, DataError):
             for receipt in batch:
                 try:
-                    new += rows.insert([receipt], now())
+                    new += rows.insert([receipt])
                 except (IntegrityError, DataError) as error:
                     log.critical(
                         "ledger: row %s is refused by the database: %s",

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from django.db import IntegrityError, connection, transaction
 
-from svc_project.lib.clock import hour_of
+from svc_project.lib.clock import hour_of, now
 from svc_project.lib.money import price_units
 from usage.models import UsageRollup, UsageRow
 from usage.receipts import Receipt
@@ -51,8 +51,11 @@ _ADD = ", ".join(f'"{name}" = "{_ROLLUPS}"."{name}" + excluded."{name}"' for nam
 _ROLLUP_CONFLICT = f"ON CONFLICT ({_listed(ROLLUP_KEY)}) DO UPDATE SET {_ADD}"
 
 
-def insert(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
+def insert(receipts: Sequence[Receipt], occurred_at: datetime | None = None) -> int:
     """Write ``receipts`` in one transaction, durable when this returns; returns how many are new.
+
+    ``occurred_at`` is the moment of writing by default: taken when the database is reached and, on
+    SQLite, the write lock is held, so that rows are committed close to the order of their times.
 
     Raises ``django.db.Error``: ``IntegrityError`` or ``DataError`` when a receipt breaks a
     constraint (then none is written), anything else when the database did not do its part.
@@ -69,7 +72,7 @@ def _values(receipt: Receipt) -> dict[str, Any]:
     return values
 
 
-def _insert_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
+def _insert_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
     try:
         _write_sqlite(receipts, occurred_at)
     except IntegrityError:
@@ -82,7 +85,7 @@ def _insert_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
     return len(receipts)
 
 
-def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> None:
+def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> None:
     """Write receipts that are not there yet.
 
     One JSON parameter and one statement for each table: the interpreter's lock is given up twice
@@ -91,8 +94,9 @@ def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime) -> None:
     adapt = connection.ops.adapt_datetimefield_value
     batch = msgspec.json.encode([_sqlite_row(receipt) for receipt in receipts]).decode()
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_SQLITE_ROWS, [adapt(occurred_at), batch])
-        cursor.execute(_SQLITE_ROLLUPS, [adapt(hour_of(occurred_at)), batch])
+        moment = occurred_at or now()
+        cursor.execute(_SQLITE_ROWS, [adapt(moment), batch])
+        cursor.execute(_SQLITE_ROLLUPS, [adapt(hour_of(moment)), batch])
 
 
 def _missing(receipts: Sequence[Receipt]) -> list[Receipt]:
@@ -150,11 +154,13 @@ _SQLITE_ROLLUPS = (
 )
 
 
-def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
+def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
     types = ", ".join(
         f'"{field.attname}" {field.db_type(connection)}' for field in UsageRow._meta.local_fields
     )
-    rows = [{**_values(receipt), "occurred_at": occurred_at} for receipt in receipts]
+    connection.ensure_connection()
+    moment = occurred_at or now()
+    rows = [{**_values(receipt), "occurred_at": moment} for receipt in receipts]
     columns = _listed(_COLUMNS)
     with connection.cursor() as cursor:
         cursor.execute(

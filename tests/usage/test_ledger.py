@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -86,9 +85,9 @@ async def test_two_hundred_at_once_are_two_hundred_rows_in_few_commits(
     batches: list[int] = []
     insert = rows.insert
 
-    def counted(receipts: Sequence[Receipt], occurred_at: datetime) -> int:
+    def counted(receipts: Sequence[Receipt]) -> int:
         batches.append(len(receipts))
-        return insert(receipts, occurred_at)
+        return insert(receipts)
 
     monkeypatch.setattr(rows, "insert", counted)
     async with running_ledger() as ledger:
