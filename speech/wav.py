@@ -246,7 +246,7 @@ def _decode(data: memoryview, form: _Format) -> Samples:
 
 def _one_channel(channels: Samples) -> Samples:
     """The mean of the channels; where they cancel out (one is wired in antiphase), the louder."""
-    # Halved and scaled before anything is added or squared: a float file may hold 3e38.
+    # Scaled and halved before anything is added or squared: a float file may hold 3e38.
     peak = float(np.abs(channels).max())
     scaled = channels / np.float32(peak) if peak > 1 else channels
     mean = (scaled * np.float32(1 / scaled.shape[1])).sum(axis=1, dtype=np.float32)

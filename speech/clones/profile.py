@@ -100,7 +100,7 @@ Speak = Callable[[str, CloneProfile], bytes]
 def calibrate(speaker: Speaker, speak: Speak) -> CloneProfile:
     """The profile with which ``speak`` comes nearest to ``speaker``.
 
-    ``speak`` is called six times with ``CALIBRATION_TEXT``; what it raises comes through. It
+    ``speak`` is called up to six times with ``CALIBRATION_TEXT``; what it raises comes through. It
     blocks: run it in a thread. A speaker without a pitch (a recording of noise) keeps the base
     voice's pitch and formants and takes on the spectrum only.
     """

@@ -20,7 +20,8 @@ def voice(seconds: float = 5.0, rate: int = 16_000, f0: float = 120.0) -> Wave:
     harmonics = range(1, min(30, int(0.45 * rate / f0)))
     buzz = sum((np.sin(2 * np.pi * f0 * k * t + k * k) / k for k in harmonics), np.zeros(len(t)))
     buzz *= 0.6 + 0.4 * np.sin(2 * np.pi * 3 * t)
-    return buzz / np.abs(buzz).max() * 0.5
+    scaled: Wave = buzz / np.abs(buzz).max() * 0.5
+    return scaled
 
 
 def encoded(wave: Wave, bits: int = 16, floating: bool = False) -> bytes:
@@ -30,10 +31,12 @@ def encoded(wave: Wave, bits: int = 16, floating: bool = False) -> bytes:
         return flat.astype(f"<f{bits // 8}").tobytes()
     whole = np.clip(np.round(flat * (2 ** (bits - 1) - 1)), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if bits == 8:
-        return (whole + 128).astype(np.uint8).tobytes()
+        return bytes((whole + 128).astype(np.uint8).data)
     if bits == 24:
-        return whole.astype("<i4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
-    return whole.astype(f"<i{bits // 8}").tobytes()
+        return bytes(
+            np.ascontiguousarray(whole.astype("<i4").view(np.uint8).reshape(-1, 4)[:, :3]).data
+        )
+    return bytes(whole.astype(f"<i{bits // 8}").data)
 
 
 def chunk(name: bytes, content: bytes, size: int | None = None) -> bytes:
