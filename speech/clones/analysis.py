@@ -210,4 +210,5 @@ def _ltas(power: Signal, rate: int) -> Signal:
             inside = (high > _FREQUENCIES) & (low <= _FREQUENCIES)
             levels[index] = 10 * np.log10(power[inside].mean() + 1e-12)
     levels[levels < np.nanmax(levels) - _EMPTY_BAND_DB] = np.nan
-    return levels - np.nanmean(levels)
+    relative: Signal = levels - np.nanmean(levels)
+    return relative
