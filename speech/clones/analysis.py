@@ -122,11 +122,13 @@ def ltas_difference(one: Speaker, other: Speaker) -> Signal:
 def _prepare(samples: npt.NDArray[np.float32], rate: int) -> Signal:
     """At ``RATE``, without what lies below the voice, with a peak of 1."""
     resampled = soxr.resample(samples.astype(np.float32), rate, RATE, quality="HQ")
-    spectrum = np.fft.rfft(resampled.astype(np.float64))
-    frequencies = np.fft.rfftfreq(len(resampled), 1 / RATE)
+    # A length with small factors: others make the transform ten times slower.
+    length = -(-len(resampled) // 4096) * 4096
+    spectrum = np.fft.rfft(resampled.astype(np.float64), length)
+    frequencies = np.fft.rfftfreq(length, 1 / RATE)
     # From nothing at 62 Hz to all at 82 Hz: mains hum and rumble out, the lowest voices in.
     spectrum *= np.clip((frequencies - 62.0) / 20.0, 0.0, 1.0)
-    signal = np.fft.irfft(spectrum, len(resampled))
+    signal = np.fft.irfft(spectrum, length)[: len(resampled)]
     peak = float(np.abs(signal).max(initial=0.0))
     return signal / peak if peak > 1e-6 else np.zeros_like(signal)
 

@@ -62,9 +62,10 @@ class EspeakVoice:
 
 def equalised(audio: Audio, profile: CloneProfile) -> Audio:
     """``audio`` with the profile's gains at its frequencies, the peak at most 0.9."""
-    spectrum = np.fft.rfft(audio)
-    frequencies = np.fft.rfftfreq(len(audio), 1 / RATE)
+    length = -(-len(audio) // 4096) * 4096
+    spectrum = np.fft.rfft(audio, length)
+    frequencies = np.fft.rfftfreq(length, 1 / RATE)
     gains = np.interp(frequencies, profile.eq_hz, profile.eq_db)
-    shaped = np.fft.irfft(spectrum * 10 ** (gains / 20), len(audio))
+    shaped = np.fft.irfft(spectrum * 10 ** (gains / 20), length)[: len(audio)]
     peak = float(np.abs(shaped).max())
     return (shaped * min(1.0, 0.9 / peak)).astype(np.float32)

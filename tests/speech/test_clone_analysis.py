@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -69,7 +72,7 @@ def noise(audio: Audio, decibels: float) -> npt.NDArray[np.float64]:
     return level * np.random.default_rng(7).standard_normal(len(audio))
 
 
-POOR = {
+POOR: dict[str, Callable[[Audio], tuple[npt.NDArray[Any], int]]] = {
     "far too quiet": lambda audio: (audio * 0.03, RATE),
     "over the telephone": lambda audio: (soxr.resample(audio, RATE, 8_000), 8_000),
     "with hum of 50 Hz": lambda audio: (audio + hum(audio, 50), RATE),
