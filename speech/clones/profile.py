@@ -17,6 +17,7 @@ from speech.clones.analysis import (
     BAND_CENTRES,
     MAX_WARP,
     MIN_WARP,
+    Signal,
     Speaker,
     analyse,
     ltas_difference,
@@ -36,7 +37,8 @@ CALIBRATION_TEXT = (
 )
 
 _MIN_PITCH, _MAX_PITCH = 40.0, 420.0
-_ROUNDS = 2
+_TUNED_ROUNDS, _EQUALISED_ROUNDS = 3, 3
+_TEXT_DB = 2.0
 _MAX_SPREAD_RATIO = 2.5
 
 
@@ -100,56 +102,74 @@ Speak = Callable[[str, CloneProfile], bytes]
 def calibrate(speaker: Speaker, speak: Speak) -> CloneProfile:
     """The profile with which ``speak`` comes nearest to ``speaker``.
 
-    ``speak`` is called up to six times with ``CALIBRATION_TEXT``; what it raises comes through. It
-    blocks: run it in a thread. A speaker without a pitch (a recording of noise) keeps the base
+    ``speak`` is called up to seven times with ``CALIBRATION_TEXT``; what it raises comes through.
+    It blocks: run it in a thread. A speaker without a pitch (a recording of noise) keeps the base
     voice's pitch and formants and takes on the spectrum only.
     """
-    profile, plain = _tuned(speaker, speak)
-    tried = [(plain, profile)]
+    profile, heard = _tuned(speaker, speak)
+    tried = [(heard, profile)]
     gains = np.zeros(len(BAND_CENTRES))
-    for _ in range(_ROUNDS):
-        # A band that the speaker does not have is left as the base voice has it.
-        missing = np.nan_to_num(ltas_difference(speaker, tried[-1][0]))
-        gains = np.clip(gains + missing, -MAX_GAIN_DB, MAX_GAIN_DB)
-        equalised = replace(profile, eq_db=tuple(round(float(gain), 2) for gain in gains))
-        tried.append((_listen(speak, equalised), equalised))
-    return min(tried, key=lambda pair: ltas_distance(speaker, pair[0]))[1]
+    for _ in range(_EQUALISED_ROUNDS):
+        gains = np.clip(gains + _missing(speaker, heard), -MAX_GAIN_DB, MAX_GAIN_DB)
+        # Another timbre shifts the measured pitch a little, so that is corrected along with it.
+        profile = replace(
+            _repitched(profile, speaker, heard),
+            eq_db=tuple(round(float(gain), 2) for gain in gains),
+        )
+        heard = _listen(speak, profile)
+        tried.append((heard, profile))
+    return min(tried, key=lambda pair: _unlikeness(speaker, pair[0]))[1]
 
 
 def _tuned(speaker: Speaker, speak: Speak) -> tuple[CloneProfile, Speaker]:
     """The profile with the speaker's pitch and formants, and how it sounds before equalising."""
-    base = heard = _listen(speak, NEUTRAL)
-    if speaker.f0 is None or base.f0 is None:
-        return NEUTRAL, base
-    profile = _pitched(
-        replace(
-            NEUTRAL,
-            f0=round(speaker.f0, 2),
-            spread=round(speaker.spread, 3),
-            warp=round(warp_between(speaker, base), 4),
-        ),
-        NEUTRAL_PITCH * speaker.f0 / base.f0,
-        base.spread,
+    heard = _listen(speak, NEUTRAL)
+    if speaker.f0 is None or heard.f0 is None:
+        return NEUTRAL, heard
+    # Intonation peaks 44 % above the pitch in the base voice; that is scaled to the spread.
+    rise = 0.44 * min(speaker.spread / max(heard.spread, 0.1), _MAX_SPREAD_RATIO)
+    profile = replace(
+        NEUTRAL,
+        f0=round(speaker.f0, 2),
+        spread=round(speaker.spread, 3),
+        pitch_range=round(NEUTRAL_PITCH * (1 + rise), 1),
     )
-    for attempt in range(_ROUNDS + 1):
-        heard = _listen(speak, profile)
-        if heard.f0 is None or attempt == _ROUNDS:
-            break
-        # The residual is a noisy figure, so it is trusted by half.
-        warp = profile.warp * warp_between(speaker, heard) ** 0.5
+    trust = 1.0
+    for _ in range(_TUNED_ROUNDS):
+        warp = profile.warp * warp_between(speaker, heard) ** trust
+        profile = _repitched(profile, speaker, heard)
         profile = replace(profile, warp=round(min(max(warp, MIN_WARP), MAX_WARP), 4))
-        profile = _pitched(profile, profile.pitch * speaker.f0 / heard.f0, base.spread)
+        heard = _listen(speak, profile)
+        # What is left over is a noisy figure.
+        trust = 0.5
     return profile, heard
 
 
-def _pitched(profile: CloneProfile, pitch: float, base_spread: float) -> CloneProfile:
-    """``profile`` with this pitch, and a range that gives the speaker's spread.
+def _repitched(profile: CloneProfile, speaker: Speaker, heard: Speaker) -> CloneProfile:
+    """``profile`` with its melody shifted by what ``heard``'s pitch is off."""
+    if speaker.f0 is None or heard.f0 is None:
+        return profile
+    pitch = min(max(profile.pitch * speaker.f0 / heard.f0, _MIN_PITCH), _MAX_PITCH)
+    rise = profile.pitch_range / profile.pitch
+    return replace(profile, pitch=round(pitch, 1), pitch_range=round(pitch * rise, 1))
 
-    Intonation peaks 44 % above the pitch in the base voice; the excess is scaled.
+
+def _missing(speaker: Speaker, heard: Speaker) -> Signal:
+    """What ``heard`` lacks in each band in dB; small differences count for less.
+
+    Two texts of one speaker differ by about 2 dB in a band: that is not the voice. A band that
+    the speaker's recording does not have is left alone.
     """
-    pitch = min(max(pitch, _MIN_PITCH), _MAX_PITCH)
-    excess = 0.44 * min(profile.spread / max(base_spread, 0.1), _MAX_SPREAD_RATIO)
-    return replace(profile, pitch=round(pitch, 1), pitch_range=round(pitch * (1 + excess), 1))
+    difference = np.nan_to_num(ltas_difference(speaker, heard))
+    return difference * difference**2 / (difference**2 + _TEXT_DB**2)
+
+
+def _unlikeness(speaker: Speaker, heard: Speaker) -> float:
+    """How far ``heard`` is from ``speaker``: 1 for each dB of spectrum and each % of pitch."""
+    off = 0.0
+    if speaker.f0 is not None and heard.f0 is not None:
+        off = 100 * abs(heard.f0 / speaker.f0 - 1)
+    return ltas_distance(speaker, heard) + off
 
 
 def _listen(speak: Speak, profile: CloneProfile) -> Speaker:
