@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 TAPS = 512
 _STRONGEST_DB = 18.0
-# Speech in the long term: level up to a corner, then falling by 9 dB an octave.
+# Speech in the long term: level up to a corner, then falling by 6 dB an octave.
 _SPEECH_CORNER_HERTZ = 500.0
-_SPEECH_SLOPE = 1.5
+_SPEECH_SLOPE = 1.0
 _KNEE = 0.8
 _CEILING = 0.98
 

@@ -46,7 +46,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.fixture
 async def engine() -> AsyncIterator[Espeak]:
-    engine = Espeak(workers=1, most_waiting=3, wait_seconds=0.2, order_seconds=5.0)
+    engine = Espeak(workers=1, most_waiting=3, wait_seconds=1.5, order_seconds=5.0)
     await engine.start()
     yield engine
     await engine.close()
@@ -82,7 +82,8 @@ async def test_an_order_outlives_the_death_of_its_worker(engine: Espeak) -> None
     (pid,) = engine.worker_pids
     os.kill(pid, signal.SIGSTOP)
     waiting = asyncio.create_task(spoken(engine))
-    await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)  # the stopped worker has the order
     os.kill(pid, signal.SIGKILL)
 
     assert duration(await waiting) == pytest.approx(duration(whole), rel=0.1)
@@ -120,7 +121,7 @@ async def test_an_order_whose_workers_both_die_is_an_engine_error() -> None:
 
 
 async def test_a_worker_that_stalls_is_a_timeout_and_is_replaced() -> None:
-    engine = Espeak(workers=1, order_seconds=0.5)
+    engine = Espeak(workers=1, order_seconds=3.0)
     await engine.start()
     try:
         (pid,) = engine.worker_pids
@@ -128,21 +129,11 @@ async def test_a_worker_that_stalls_is_a_timeout_and_is_replaced() -> None:
         with pytest.raises(EngineTimeout):
             await spoken(engine)
         assert not is_running(pid)
-        engine_again = await _patiently(engine)
+        afterwards = await spoken(engine)
     finally:
         await engine.close()
 
-    assert duration(engine_again) > 1.0
-
-
-async def _patiently(engine: Espeak) -> bytes:
-    """On a machine so busy that even a new worker is late, ask again."""
-    for _ in range(10):
-        try:
-            return await spoken(engine)
-        except EngineTimeout:
-            continue
-    raise AssertionError("the engine did not recover")
+    assert duration(afterwards) > 1.0
 
 
 async def test_more_orders_than_places_are_refused_at_once_and_the_waiting_after_their_time(
@@ -151,7 +142,7 @@ async def test_more_orders_than_places_are_refused_at_once_and_the_waiting_after
     (pid,) = engine.worker_pids
     os.kill(pid, signal.SIGSTOP)
     orders = [asyncio.create_task(spoken(engine)) for _ in range(6)]
-    await until(lambda: sum(order.done() for order in orders) == 2, 0.15)
+    await until(lambda: sum(order.done() for order in orders) == 2)
     await until(lambda: sum(order.done() for order in orders) == 5)
     os.kill(pid, signal.SIGCONT)
     results = await asyncio.gather(*orders, return_exceptions=True)
