@@ -135,15 +135,21 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
         if process.stdin is not None:
             process.stdin.close()
         if process.stdout is not None:
+            # One that dies by itself is left to: asyncio's kill would reap it before its watcher.
+            if not process.stdout.at_eof():
+                _kill(process)
             # asyncio takes a process as ended only when its output was read to the end.
             with contextlib.suppress(ConnectionError):
                 await process.stdout.read()
-        await process.wait()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            _kill(process)
+            await process.wait()
 
     async def stop(self) -> None:
         """End the process by ending its input, and kill it if it does not care."""
@@ -258,6 +264,11 @@ class WorkerPool:
         await asyncio.gather(*(worker.stop() for worker in self._workers))
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
 
 
 def _lay_over(original: Path, copy: Path) -> None:

@@ -26,6 +26,9 @@ _ALLOWED = (
 _FORBIDDEN = re.compile(f"[^{_ALLOWED}]")
 _REPEATED = re.compile(r"(.)\1{4,}")
 _UNBROKEN = re.compile(rf"\S{{{LONGEST_RUN}}}(?=\S)")
+_MARK = "[\u0901-\u0903\u093c\u093e-\u094d\u200c\u200d]"
+# A sign that belongs to no Devanagari letter crashes the Hindi rules: "'-\u094d.\u094d" does.
+_STRAY_MARKS = re.compile(rf"(?<![\u0901-\u0963\u200c\u200d]){_MARK}+|(?<={_MARK}{{3}}){_MARK}+")
 _SPACES = re.compile(r"\s+")
 _CLAUSE_END = re.compile(r"[.,;:!?\u0964\u0965]['\")\]]* ")
 _WORD = re.compile(r"[A-Za-z0-9\u0901-\u0903\u0905-\u0939\u093c-\u094d\u0958-\u0960\u0966-\u096f]+")
@@ -57,8 +60,10 @@ def sanitized(text: str) -> str:
     """The text with everything else than known characters spelt plainly or left out."""
     text = unicodedata.normalize("NFC", text).translate(_SPELT)
     text = _FORBIDDEN.sub(_nearest, text)
+    text = _STRAY_MARKS.sub("", text)
     text = _REPEATED.sub(r"\1\1\1\1", text)
     text = _UNBROKEN.sub(lambda run: run[0] + " ", text)
+    text = _STRAY_MARKS.sub("", text)
     return _SPACES.sub(" ", text).strip()
 
 

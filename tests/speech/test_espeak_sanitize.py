@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,8 @@ ALPHABETS = (
         ("snow☃man 中 word", "snow man word"),
         ("yeeeeeeees!!!!!!", "yeeees!!!!"),
         ("₹5 and €6", "₹5 and €6"),
+        ("'-\u094d.\u094d S\u093c 9\u200d", "'-. S 9"),
+        ("\u0915\u093c\u093e\u0902\u094d\u200d\u094d", "\u0915\u093c\u093e\u0902"),
         ("ज़िन्दगी ॵ", "ज\u093cिन्दगी"),
     ],
 )
@@ -73,13 +76,26 @@ def test_a_text_that_crashed_is_retried_as_words_alone() -> None:
     assert plain_words("U.S.A. [[x]] नमस्ते! " + "w" * 30) == "U S A x नमस्ते " + "w" * 20
 
 
+@given(st.text(alphabet="a.-' 9\u0915\u093c\u093e\u094d\u0902\u200d", max_size=300))
+def test_a_sign_always_follows_a_letter_of_its_script(text: str) -> None:
+    clean = sanitized(text)
+
+    assert (
+        re.search(
+            "(?<![\u0915\u093c\u093e\u094d\u0902\u200d])[\u093c\u093e\u094d\u0902\u200d]", clean
+        )
+        is None
+    )
+    assert sanitized(clean) == clean
+
+
 async def test_no_random_text_kills_a_worker(tmp_path: Path) -> None:
     dice = random.Random(20_261_120)
     worker = Worker(tmp_path / "w")
     await worker.start()
     pid = worker.pid
     try:
-        for number in range(600):
+        for number in range(300):
             alphabet = dice.choice(ALPHABETS)
             text = "".join(dice.choices(alphabet, k=dice.choice((3, 20, 200))))
             for portion in portions(sanitized(text)):
