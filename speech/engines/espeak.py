@@ -34,7 +34,7 @@ class Espeak(Engine):
     """espeak-ng in ``workers`` processes.
 
     ``most_waiting`` utterances may wait up to ``wait_seconds`` for a worker, then ``EngineFull``.
-    A worker has ``order_seconds`` for about 20 seconds of sound, which take it some 10
+    A worker has ``order_seconds`` for about 10 seconds of sound, which take it some 10
     milliseconds, then ``EngineTimeout``.
     """
 

@@ -13,7 +13,7 @@ import unicodedata
 LONGEST_RUN = 40
 """Longest stretch without a space; a longer one is broken up."""
 
-LONGEST_PORTION = 250
+LONGEST_PORTION = 160
 """Most characters in one order to a worker."""
 
 _ALLOWED = (
