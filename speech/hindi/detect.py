@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import wordfreq
 
-from speech.hindi.lexicon import match, overrides, spelled
+from speech.hindi.lexicon import OVERRIDE_SCORE, build_index, match, overrides, spelled
 
 _LINK = re.compile(r"\S*(?:://|@|www\.)\S*")
 _WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]+(?![A-Za-z0-9'’])")  # noqa: RUF001
@@ -60,6 +60,12 @@ def transliterate(text: str) -> str:
     return "".join([*pieces, text[start:]])
 
 
+def prepare() -> None:
+    """Read both lexicons now (about a second), so that no request waits for them."""
+    build_index()
+    wordfreq.zipf_frequency("ready", "en")
+
+
 def word_in_hindi(word: str) -> str:
     """Devanagari for one Latin word that is known to be Hindi; the word itself when it has no sound
     in Devanagari."""
@@ -97,4 +103,5 @@ def _reading(word: str) -> _Reading:
     found = match(word)
     if found is None:
         return _Reading(None, min(english, 1.0), english)
-    return _Reading(found.word, found.score, english, word in overrides())
+    score = min(found.score, OVERRIDE_SCORE)
+    return _Reading(found.word, score, english, word in overrides())

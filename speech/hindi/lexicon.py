@@ -64,7 +64,7 @@ def match(roman: str) -> Match | None:
         return Match(known, OVERRIDE_SCORE)
     typed = fold(roman)
     best: Match | None = None
-    for spelling, word, zipf in _index().get(typed.translate(_KEY), ()):
+    for spelling, word, zipf in build_index().get(typed.translate(_KEY), ()):
         distance = _distance(typed, spelling)
         score = zipf - _WEIGHT * distance
         if distance <= _FARTHEST and (best is None or score > best.score):
@@ -94,7 +94,8 @@ def fold(roman: str) -> str:
 
 
 @cache
-def _index() -> dict[str, list[tuple[str, str, float]]]:
+def build_index() -> dict[str, list[tuple[str, str, float]]]:
+    """Phonetic key to (folded spelling, Devanagari word, Zipf frequency); built once."""
     index: dict[str, list[tuple[str, str, float]]] = {}
     for listed, frequency in wordfreq.get_frequency_dict("hi").items():
         word = unicodedata.normalize("NFC", listed)

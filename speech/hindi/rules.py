@@ -26,6 +26,7 @@ _SIGNS = frozenset("ािीुूृेैॉोौॅ")
 _VIRAMA, _NUKTA_SIGN = "्", "़"
 _GYA = "\ue000"
 _CONSONANTS[_GYA] = "gy"
+_VISARGA = "\u0903"
 _NASALS = frozenset("ंँ")
 
 _SPELL_CONSONANTS = [
@@ -90,7 +91,7 @@ def _units(word: str) -> list[tuple[str, str]] | None:
             units.append((_CONSONANTS[letter], "."))
         elif letter == _NUKTA_SIGN and units and word[at - 1] in _NUKTA:
             units[-1] = ("R" if word[at - 1] in "डढ" else _NUKTA[word[at - 1]], ".")
-        elif letter in _NASALS or letter == "ः":
+        elif letter in _NASALS or letter == _VISARGA:
             units.append(("N" if letter in _NASALS else "h", ""))
         elif letter == _VIRAMA and units:
             units[-1] = (units[-1][0], "")
@@ -162,7 +163,11 @@ def spell(roman: str) -> str | None:
 
 
 def _starts_consonant(pieces: list[str], at: int) -> bool:
-    return at < len(pieces) and pieces[at] in _TO_CONSONANT and pieces[at] not in {"y", "h", "r", "n", "m", "v", "w"}
+    return (
+        at < len(pieces)
+        and pieces[at] in _TO_CONSONANT
+        and pieces[at] not in {"y", "h", "r", "n", "m", "v", "w"}
+    )
 
 
 def with_ending(roman: str) -> list[tuple[str, str]]:

@@ -89,9 +89,9 @@ _EXPANDED_TITLES = {language: _titles(language) for language in Language}
 
 
 def _without_emoji(text: str) -> str:
-    """Emoji and other pictures are not read out; a blank keeps the words beside them apart."""
+    """Emoji and other pictures are not read out; one blank keeps the words beside them apart."""
     kept = "".join(" " if _is_picture(character) else character for character in text)
-    return re.sub(r" {2,}", " ", kept) if kept != text else text
+    return re.sub(" {2,}", " ", kept)
 
 
 def _is_picture(character: str) -> bool:

@@ -31,6 +31,7 @@ _LIST_NUMBER = re.compile(r"\s*\d{1,3}\.(?=\s)")
 _DEVANAGARI = re.compile(r"[\u0900-\u097F]")
 _WORD_END = re.compile(r"\S(?=\s)")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
+_OPENING_QUOTE = re.compile(r"\s[\"'“‘«]\Z")  # noqa: RUF001 quotes of all kinds
 _NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
 _MAY_END = re.compile(r"[^\w\s,]")
 _CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
@@ -142,7 +143,8 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
     end = 0
     for segment in sentencex.segment(language, shielded):
         end += len(segment)
-        ends.append(end)
+        opening = _OPENING_QUOTE.search(segment)
+        ends.append(end - 1 if opening else end)
     return ends[:-1]
 
 

@@ -104,7 +104,7 @@ _TAG = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _LONGEST_TAG = 64
-_OPEN_TAG = re.compile(r"[\[<][^\[\]<>]{0,%d}\Z" % (_LONGEST_TAG - 2))
+_OPEN_TAG = re.compile(rf"[\[<][^\[\]<>]{{0,{_LONGEST_TAG - 2}}}\Z")
 
 
 def parse(text: str) -> list[Part]:
@@ -113,8 +113,7 @@ def parse(text: str) -> list[Part]:
     Raises ``PauseTooLong``, ``TooManyPauses``, and ``NothingToSpeak`` when no letter or digit is
     left beside the tags.
     """
-    reader = TagReader()
-    parts = [*reader.feed(text), *reader.finish()]
+    parts = TagReader()._read(text)
     require_words(parts)
     return parts
 

@@ -43,9 +43,7 @@ _CENT = _unit("cent", "cents", "सेंट")
 _DOLLAR = Currency(_unit("dollar", "dollars", "डॉलर"), _CENT)
 _EURO = Currency(_unit("euro", "euros", "यूरो"), _CENT)
 _POUND = Currency(_unit("pound", "pounds", "पाउंड"), _unit("penny", "pence", "पेंस"))
-_RUPEE = Currency(
-    _unit("rupee", "rupees", "रुपया", "रुपये"), _unit("paisa", "paise", "पैसा", "पैसे")
-)
+_RUPEE = Currency(_unit("rupee", "rupees", "रुपया", "रुपये"), _unit("paisa", "paise", "पैसा", "पैसे"))
 _YEN = Currency(_unit("yen", "yen", "येन"), None)
 
 CURRENCIES: Mapping[str, Currency] = {
@@ -131,7 +129,7 @@ TITLES: list[tuple[str, Mapping[Language, str]]] = [
 ]
 
 SIGNS: list[tuple[re.Pattern[str], Mapping[Language, str]]] = [
-    (re.compile(r"\s*&\s*"), _words("and", "और")),
+    (re.compile("&"), _words("and", "और")),
     (re.compile(r"(?<=\d)\s*×\s*(?=\d)"), _words("times", "गुणा")),  # noqa: RUF001 the sign is meant
     (re.compile(r"(?<=\d)\s*\+\s*(?=\d)"), _words("plus", "जोड़")),
     (re.compile(r"(?<=\w)\s*=\s*(?=\w)"), _words("equals", "बराबर")),
