@@ -16,13 +16,16 @@ import wordfreq
 from speech.hindi.lexicon import OVERRIDE_SCORE, build_index, match, overrides, spelled
 
 _LINK = re.compile(r"\S*(?:://|@|www\.)\S*")
-_WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]+(?![A-Za-z0-9'’])")  # noqa: RUF001
+_WORD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]['’])[A-Za-z]{1,40}(?![A-Za-z0-9'’])")  # noqa: RUF001
 _NEIGHBOURS = 2.0
 """How far a word's neighbours move its Hindi score, in Zipf units. Towards Hindi this holds for
 exceptions and for words that are rare in English; a common English word is a loan and stays Latin."""
 _RARE = 3.6
+"""Zipf frequency below which an English word does not come up in a Hindi text by itself."""
 _SPREAD = 3.0
+"""One word's largest say in what its neighbours are."""
 _UNKNOWN = 2.2
+"""Zipf frequency below which English does not know a word: misspellings reach 2."""
 _SURELY_HINDI = 1.0
 """Mean lead of Hindi over English in a text from which unknown words are taken for Hindi too."""
 

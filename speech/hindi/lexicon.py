@@ -23,8 +23,11 @@ OVERRIDE_SCORE = 5.5
 """Zipf score of a word of the exceptions' table: as frequent as the commonest English words."""
 
 _WEIGHT = 0.7
+"""Zipf units that one unit of distance costs."""
 _FARTHEST = 1.6
+"""A word farther away than this is a look-alike, not a spelling."""
 _SILENT_H = 0.5
+"""Zipf units that a word loses whose final h people may leave out: tara is a star before a manner."""
 _FOLDS = [
     (r"chh|cch|ch", "C"), (r"ksh|x", "kS"), (r"sh", "S"), (r"kh", "K"), (r"gh", "G"),
     (r"jh", "J"), (r"th", "T"), (r"dh", "D"), (r"ph|f", "F"), (r"bh", "B"), (r"w", "v"),

@@ -59,7 +59,17 @@ def test_an_english_sentence_is_left_alone(sentence: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "123 !", "मैं ठीक हूँ।", "NASA", "https://main.example/kya", "kya@example.org", "b2b 4k"],
+    [
+        "",
+        "123 !",
+        "मैं ठीक हूँ।",
+        "NASA",
+        "https://main.example/kya",
+        "kya@example.org",
+        "b2b 4k",
+        "It's he'd don't",
+        "main" * 20,
+    ],
 )
 def test_what_is_no_romanized_word_is_left_alone(text: str) -> None:
     assert transliterate(text) == text
