@@ -32,6 +32,7 @@ _DEVANAGARI = re.compile(r"[\u0900-\u097F]")
 _WORD_END = re.compile(r"\S(?=\s)")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 _OPENING_QUOTE = re.compile(r"\s[\"'“‘«]\Z")  # noqa: RUF001 quotes of all kinds
+_CLOSING = re.compile(r"[)\]}”’»]+\s*")  # noqa: RUF001 quotes of all kinds
 _NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
 _MAY_END = re.compile(r"[^\w\s,]")
 _CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
@@ -143,8 +144,9 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
     end = 0
     for segment in sentencex.segment(language, shielded):
         end += len(segment)
+        closing = _CLOSING.match(text, end)
         opening = _OPENING_QUOTE.search(segment)
-        ends.append(end - 1 if opening else end)
+        ends.append(closing.end() if closing else end - 1 if opening else end)
     return ends[:-1]
 
 

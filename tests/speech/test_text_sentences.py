@@ -23,6 +23,7 @@ CASES = [
     "It costs Rs. 500 today.| See Fig. 3 there.",
     "We came on Dec. 25 last year.| It snowed.",
     "He asked e.g. for tea.| I made some.",
+    "We lost.| (It was bad.| Really bad.)| Then home.",
     "No. 5 is here.| No.| That is all.",
     "1. First item.| Second thing.\n|2. Next one.\n",
     "A title\n|And the text.",
