@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -89,14 +90,15 @@ def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> 
     """Write receipts that are not there yet.
 
     One JSON parameter and one statement for each table: the interpreter's lock is given up twice
-    for a batch, not for every row, and the event loop runs while SQLite works.
+    for a batch, not for every row, and the event loop runs while SQLite works. The statements go
+    to the driver as they are, because Django would search them for placeholders every time.
     """
     adapt = connection.ops.adapt_datetimefield_value
     batch = msgspec.json.encode([_sqlite_row(receipt) for receipt in receipts]).decode()
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), connection.wrap_database_errors:
         moment = occurred_at or now()
-        cursor.execute(_SQLITE_ROWS, [adapt(moment), batch])
-        cursor.execute(_SQLITE_ROLLUPS, [adapt(hour_of(moment)), batch])
+        connection.connection.execute(_SQLITE_ROWS, (adapt(moment), batch))
+        connection.connection.execute(_SQLITE_ROLLUPS, (adapt(hour_of(moment)), batch))
 
 
 def _missing(receipts: Sequence[Receipt]) -> list[Receipt]:
@@ -120,7 +122,7 @@ def _sqlite_row(receipt: Receipt) -> list[Any]:
 
 def _sqlite_column(name: str) -> str:
     if name == "occurred_at":
-        return "%s"
+        return "?"
     return f"json_extract(value, '$[{_RECEIPT_COLUMNS.index(name)}]')"
 
 
@@ -140,37 +142,42 @@ def rollup_select(source: str, hour: str = "date_trunc('hour', occurred_at, 'UTC
 
 _SQLITE_ROWS = (
     f'INSERT INTO "{_ROWS}" ({_listed(_COLUMNS)}) '  # noqa: S608  # names are ours
-    f"SELECT {', '.join(map(_sqlite_column, _COLUMNS))} FROM json_each(%s)"
+    f"SELECT {', '.join(map(_sqlite_column, _COLUMNS))} FROM json_each(?)"
 )
 _SUMMED_UP = (*(name for name in ROLLUP_KEY if name != "hour"), *SUMMED)
 _SQLITE_RECEIPTS = (
     "(SELECT "  # noqa: S608  # names are ours
     + ", ".join(f'{_sqlite_column(name)} AS "{name}"' for name in _SUMMED_UP)
-    + " FROM json_each(%s)) AS receipt"
+    + " FROM json_each(?)) AS receipt"
 )
 _SQLITE_ROLLUPS = (
     f'INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
-    f"{rollup_select(_SQLITE_RECEIPTS, hour='%s')} {_ROLLUP_CONFLICT}"
+    f"{rollup_select(_SQLITE_RECEIPTS, hour='?')} {_ROLLUP_CONFLICT}"
 )
 
 
-def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
+@cache
+def _postgresql_statement() -> str:
+    """Rows and their roll-ups from one JSON parameter; answers how many rows are new."""
     types = ", ".join(
         f'"{field.attname}" {field.db_type(connection)}' for field in UsageRow._meta.local_fields
     )
+    columns = _listed(_COLUMNS)
+    return (
+        f'WITH inserted AS (INSERT INTO "{_ROWS}" ({columns}) '  # noqa: S608  # names are ours
+        f"SELECT {columns} FROM jsonb_to_recordset(%s::jsonb) AS receipt({types}) "
+        'ON CONFLICT ("request_id", "organization_id") DO NOTHING RETURNING *), '
+        f'rolled AS (INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
+        f"{rollup_select('inserted')} {_ROLLUP_CONFLICT}) "
+        "SELECT count(*) FROM inserted"
+    )
+
+
+def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
     connection.ensure_connection()
     moment = occurred_at or now()
     rows = [{**_values(receipt), "occurred_at": moment} for receipt in receipts]
-    columns = _listed(_COLUMNS)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f'WITH inserted AS (INSERT INTO "{_ROWS}" ({columns}) '  # noqa: S608  # names are ours
-            f"SELECT {columns} FROM jsonb_to_recordset(%s::jsonb) AS receipt({types}) "
-            'ON CONFLICT ("request_id", "organization_id") DO NOTHING RETURNING *), '
-            f'rolled AS (INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
-            f"{rollup_select('inserted')} {_ROLLUP_CONFLICT}) "
-            "SELECT count(*) FROM inserted",
-            [msgspec.json.encode(rows).decode()],
-        )
+        cursor.execute(_postgresql_statement(), [msgspec.json.encode(rows).decode()])
         new: int = cursor.fetchone()[0]
     return new
