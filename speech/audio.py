@@ -1,0 +1,138 @@
+"""Speech audio inside svc: signed 16-bit little-endian PCM, one channel, 24 000 samples a second.
+
+Every engine delivers it, every encoder takes it, and ``pcm`` answers are it (open question of the
+speech contract, answered in docs/explain/speech-engine.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+SAMPLE_RATE: Final = 24_000
+"""Samples per second."""
+
+CHANNELS: Final = 1
+
+SAMPLE_WIDTH: Final = 2
+"""Bytes per sample."""
+
+FADE_SECONDS: Final = 0.004
+"""How long the edges of a part are faded where parts meet; too short to be heard as a fade."""
+
+Samples = NDArray[np.int16]
+
+
+def samples(pcm: bytes) -> Samples:
+    """The samples of whole PCM bytes; raises ``ValueError`` for half a sample."""
+    return np.frombuffer(pcm, dtype="<i2").astype(np.int16, copy=False)
+
+
+def pcm_bytes(signal: NDArray[Any]) -> bytes:
+    """PCM of integer samples as they are, or of floats in -1..1, clipped and never wrapped."""
+    if np.issubdtype(signal.dtype, np.floating):
+        signal = np.rint(np.clip(signal, -1.0, 1.0) * 32767)
+    return signal.astype("<i2").tobytes()
+
+
+def duration(pcm: bytes) -> float:
+    """Seconds of sound in ``pcm``."""
+    return len(pcm) / (SAMPLE_RATE * SAMPLE_WIDTH)
+
+
+def silence(seconds: float) -> bytes:
+    """Silence of the length nearest to ``seconds``; none for zero or less."""
+    return bytes(SAMPLE_WIDTH * max(0, round(seconds * SAMPLE_RATE)))
+
+
+def faded(part: Samples, *, start: int, end: int) -> Samples:
+    """A copy that rises from zero over ``start`` samples and falls to zero over ``end`` samples.
+
+    Raised-cosine ramps; those of a part shorter than both overlap.
+    """
+    shaped = part.astype(np.float32)
+    start, end = min(start, len(part)), min(end, len(part))
+    if start:
+        shaped[:start] *= _ramp(start)
+    if end:
+        shaped[-end:] *= _ramp(end)[::-1]
+    return np.rint(shaped).astype(np.int16)
+
+
+def _ramp(length: int) -> NDArray[np.float32]:
+    return (0.5 - 0.5 * np.cos(np.pi * np.arange(length) / length)).astype(np.float32)
+
+
+class Joiner:
+    """Joins streamed parts (sentences, silences) so that no edge clicks.
+
+    Feed the pieces of a part to ``piece`` as they come and call ``end_part`` after its last one.
+    The last few milliseconds of a part are held back until then, to be faded out.
+    """
+
+    def __init__(self) -> None:
+        self._fade = round(FADE_SECONDS * SAMPLE_RATE)
+        self._held = np.zeros(0, dtype=np.int16)
+        self._at_start = True
+
+    def piece(self, pcm: bytes) -> bytes:
+        """What can be sent after this piece; it may be empty."""
+        waiting = np.concatenate([self._held, samples(pcm)])
+        ready_count = len(waiting) - self._fade
+        if ready_count < (self._fade if self._at_start else 1):
+            self._held = waiting
+            return b""
+        ready, self._held = waiting[:ready_count], waiting[ready_count:]
+        if self._at_start:
+            ready = faded(ready, start=self._fade, end=0)
+            self._at_start = False
+        return pcm_bytes(ready)
+
+    def end_part(self) -> bytes:
+        """The rest of the part, falling to zero; the next piece begins a new part."""
+        rest = faded(self._held, start=self._fade if self._at_start else 0, end=self._fade)
+        self._held = np.zeros(0, dtype=np.int16)
+        self._at_start = True
+        return pcm_bytes(rest)
+
+
+def join(parts: Iterable[bytes], pause_seconds: float = 0.0) -> bytes:
+    """All parts after one another, ``pause_seconds`` of silence between them, without clicks."""
+    joiner = Joiner()
+    whole = [joiner.piece(part) + joiner.end_part() for part in parts]
+    return silence(pause_seconds).join(whole)
+
+
+class Resampler:
+    """Brings a stream of PCM from another rate to ``SAMPLE_RATE`` (soxr, high quality).
+
+    Pieces may have any length: half a sample at the end of one waits for the next.
+    """
+
+    def __init__(self, source_rate: int) -> None:
+        """``source_rate`` in samples per second; the source has one channel."""
+        self._stream = (
+            None
+            if source_rate == SAMPLE_RATE
+            else soxr.ResampleStream(source_rate, SAMPLE_RATE, CHANNELS, dtype="int16")
+        )
+        self._half = b""
+
+    def piece(self, pcm: bytes) -> bytes:
+        """What is ready after this piece; it may be empty, since the filter looks ahead."""
+        pcm = self._half + pcm
+        whole = len(pcm) - len(pcm) % SAMPLE_WIDTH
+        pcm, self._half = pcm[:whole], pcm[whole:]
+        if self._stream is None:
+            return pcm
+        return pcm_bytes(self._stream.resample_chunk(samples(pcm)))
+
+    def finish(self) -> bytes:
+        """The end of the sound; a lone half sample is dropped. Call it once, last."""
+        if self._stream is None:
+            return b""
+        return pcm_bytes(self._stream.resample_chunk(samples(b""), last=True))

@@ -1,0 +1,1 @@
+"""Romanized Hindi to Devanagari, offline. Entry point: ``speech.hindi.detect.transliterate``."""

@@ -1,0 +1,191 @@
+"""Sentences from a text that arrives in pieces, and clauses from a sentence that is too long.
+
+``sentencex`` knows abbreviations, decimals, initials, URLs and quotes of many scripts. Around it:
+a newline ends a sentence, more abbreviations are protected, and a sentence is given away only
+when it is surely complete. A decision rests on the text up to one complete further word, never on
+what comes later, so the result does not depend on how the text was cut into pieces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import sentencex
+
+from speech.text.tags import has_words
+
+_WINDOW = 300
+"""Characters before a boundary that are looked at, so that work stays linear in a hostile text."""
+
+_SHIELD = "\ue0f0"
+"""Stands for a dot that ends no sentence. Private use: sentencex takes U+2024 for a full stop."""
+
+_PROTECTED = re.compile(
+    r"(?:(?<![\u0900-\u097F])(?:डॉ|श्री|श्रीमती|प्रो|पं|रु|रू|सं|कु)"
+    r"|\b(?:Ft|Lt|Col|Capt|Sgt|Maj|Rs|Smt|Shri|Adv|approx|vs)"
+    r"|\b(?:Fig|No|Nos|Vol|pp|Ch)(?=\.\s?\d)"
+    r")\."
+)
+_LIST_NUMBER = re.compile(r"\s*\d{1,3}\.(?=\s)")
+_DEVANAGARI = re.compile(r"[\u0900-\u097F]")
+_WORD_END = re.compile(r"\S(?=\s)")
+_WORD_CHARACTER = re.compile(r"[^\W_]")
+_OPENING_QUOTE = re.compile(r"\s[\"'“‘«]\Z")  # noqa: RUF001 quotes of all kinds
+_CLOSING = re.compile(r"[)\]}”’»]+\s*")  # noqa: RUF001 quotes of all kinds
+_NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
+_MAY_END = re.compile(r"[^\w\s,]")
+_CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
+
+
+class SentenceSplitter:
+    """Gives sentences as soon as they are surely complete. No character is lost or changed."""
+
+    def __init__(self) -> None:
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._line = ""
+        self._seen = 0
+        self._words = (0, 0)
+        self._has_words = False
+        self._at_line_start = True
+
+    def feed(self, text: str) -> list[str]:
+        """Sentences that ``text`` completed: a complete further word follows them, or a newline.
+
+        Spaces after a sentence belong to it. A piece without a letter or digit is part of the
+        sentence before it where that has not been given yet, else of the one after it.
+        """
+        sentences: list[str] = []
+        start = 0
+        for newline in _NEWLINE.finditer(text):
+            sentences += self._extend(text[start : newline.end()])
+            sentences += self._end_line()
+            start = newline.end()
+        return sentences + self._extend(text[start:])
+
+    def flush(self) -> list[str]:
+        """All that is left. The last item is without words when only such a piece was left."""
+        sentences = self._take(_boundaries(self._line, self._at_line_start), 0)
+        if self._line:
+            sentences.append(self._line)
+        self._start_over()
+        return sentences
+
+    def _extend(self, text: str) -> list[str]:
+        self._line += text
+        self._has_words = self._has_words or has_words(text)
+        sentences: list[str] = []
+        while end := _WORD_END.search(self._line, self._seen):
+            self._seen = end.end()
+            sentences += self._word_completed(end.end())
+        self._seen = max(self._seen, len(self._line) - 1)
+        return sentences
+
+    def _word_completed(self, end: int) -> list[str]:
+        before, last = self._words
+        self._words = (last, end)
+        if not has_words(self._line[last:end]) or not _MAY_END.search(self._line, before, end):
+            return []
+        start = max(0, end - _WINDOW)
+        whole = start == 0 and self._at_line_start
+        return self._take(_boundaries(self._line[start : end + 1], whole), start)
+
+    def _end_line(self) -> list[str]:
+        if not self._has_words:
+            return []
+        sentences = self._take(_boundaries(self._line, self._at_line_start), 0)
+        sentences.append(self._line)
+        self._cut(len(self._line))
+        self._at_line_start = True
+        return sentences
+
+    def _take(self, boundaries: list[int], offset: int) -> list[str]:
+        last = _last_word_character(self._line) if boundaries else 0
+        sentences: list[str] = []
+        start = 0
+        word = _WORD_CHARACTER.search(self._line)
+        for end in (offset + boundary for boundary in boundaries):
+            if word and word.start() < end <= last:
+                sentences.append(self._line[start:end])
+                start = end
+                word = _WORD_CHARACTER.search(self._line, end)
+        if start:
+            self._cut(start)
+        return sentences
+
+    def _cut(self, length: int) -> None:
+        self._line = self._line[length:]
+        self._has_words = has_words(self._line)
+        self._seen = max(0, self._seen - length)
+        before, last = self._words
+        self._words = (max(0, before - length), max(0, last - length))
+        self._at_line_start = False
+
+
+def _last_word_character(text: str) -> int:
+    return next((at for at in range(len(text) - 1, -1, -1) if text[at].isalnum()), -1)
+
+
+def split(text: str) -> list[str]:
+    """All sentences of a whole text; joined they are ``text``."""
+    splitter = SentenceSplitter()
+    return [*splitter.feed(text), *splitter.flush()]
+
+
+def _boundaries(text: str, at_line_start: bool) -> list[int]:
+    """Where sentences of one line end, the end of the line left out."""
+    shielded = _PROTECTED.sub(lambda match: match[0][:-1] + _SHIELD, text)
+    if at_line_start and (number := _LIST_NUMBER.match(shielded)):
+        shielded = shielded[: number.end() - 1] + _SHIELD + shielded[number.end() :]
+    language = "hi" if _DEVANAGARI.search(text) else "en"
+    ends: list[int] = []
+    end = 0
+    for segment in sentencex.segment(language, shielded):
+        end += len(segment)
+        closing = _CLOSING.match(text, end)
+        opening = _OPENING_QUOTE.search(segment)
+        ends.append(closing.end() if closing else end - 1 if opening else end)
+    return ends[:-1]
+
+
+def clauses(sentence: str, longest: int) -> list[str]:
+    """Cut a sentence into pieces of at most ``longest`` code points; joined they are ``sentence``.
+
+    Cut after punctuation where that leaves at least a third of ``longest``, else at a space, else
+    anywhere but before a combining mark or a joiner. ``longest`` is at least 16.
+    """
+    if longest < 16:
+        raise ValueError("longest must be at least 16 code points.")
+    pieces: list[str] = []
+    start = 0
+    while len(sentence) - start > longest:
+        cut = _clause_cut(sentence, start, longest)
+        pieces.append(sentence[start:cut])
+        start = cut
+    if start < len(sentence):
+        pieces.append(sentence[start:])
+    return pieces
+
+
+def _clause_cut(sentence: str, start: int, longest: int) -> int:
+    limit = start + longest
+    least = start + longest // 3
+    punctuated = [match.end() for match in _CLAUSE_END.finditer(sentence, least, limit)]
+    if punctuated:
+        return min(punctuated[-1] + 1, limit)
+    for position in range(limit, least, -1):
+        if sentence[position - 1].isspace():
+            return position
+    for position in range(limit, least, -1):
+        if not _joins(sentence, position):
+            return position
+    return limit
+
+
+def _joins(sentence: str, position: int) -> bool:
+    """Whether the characters around ``position`` make one written syllable or symbol."""
+    before, after = sentence[position - 1], sentence[position]
+    joiners = "\u200c\u200d\u094d"
+    return unicodedata.category(after).startswith("M") or after in joiners or before in joiners

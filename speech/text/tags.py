@@ -1,0 +1,191 @@
+"""Inline audio tags: pauses, sounds and manners that are written into the text.
+
+Syntax and limits: docs/explain/speech-text.md, Inline audio tags. Case does not matter. Every
+bracket that is not a tag is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+LONGEST_PAUSE = 5.0
+"""Seconds of silence that one pause may ask for."""
+
+MOST_PAUSES = 20
+"""Pauses in one HTTP request or one WebSocket session."""
+
+
+class TagError(ValueError):
+    """The text's tags cannot be honoured. The message is meant for the caller."""
+
+
+class PauseTooLong(TagError):
+    def __init__(self, tag: str) -> None:
+        super().__init__(
+            f"The pause {tag} is too long. A pause may last at most {LONGEST_PAUSE:g} seconds."
+        )
+
+
+class TooManyPauses(TagError):
+    def __init__(self) -> None:
+        super().__init__(
+            f"The text has more than {MOST_PAUSES} pauses. Leave some out, or send several requests."
+        )
+
+
+class NothingToSpeak(TagError):
+    def __init__(self) -> None:
+        super().__init__("The text has no words to speak. Add at least one letter or digit.")
+
+
+class SoundName(StrEnum):
+    """Sounds and manners of speaking. An engine that has no such sound drops it."""
+
+    LAUGHS = "laughs"
+    CHUCKLES = "chuckles"
+    SIGHS = "sighs"
+    GASPS = "gasps"
+    COUGHS = "coughs"
+    SNIFFS = "sniffs"
+    GROANS = "groans"
+    YAWNS = "yawns"
+    CLEARS_THROAT = "clears throat"
+    WHISPERS = "whispers"
+    EXCITED = "excited"
+    SAD = "sad"
+    CALM = "calm"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words to speak, exactly as they were received."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Silence, in seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A sound or a manner, in its canonical name."""
+
+    name: SoundName
+
+
+Part = Text | Pause | Sound
+
+_PAUSES = {"pause": 0.5, "short pause": 0.25, "long pause": 1.0}
+
+
+def _sound_spellings() -> dict[str, SoundName]:
+    spellings = {name.value: name for name in SoundName}
+    for name in SoundName:
+        if name is SoundName.CLEARS_THROAT:
+            spellings["clear throat"] = name
+        elif name.value.endswith("s"):
+            spellings[name.value.removesuffix("s")] = name
+    return spellings
+
+
+_SOUNDS = _sound_spellings()
+_LENGTH = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_TAG = re.compile(
+    rf"\[pause:(?P<amount>{_LENGTH})(?P<unit>ms|s)\]"
+    r"|\[(?P<name>" + "|".join(map(re.escape, [*_PAUSES, *_SOUNDS])) + r")\]"
+    rf"|<break[ ]{{1,4}}time=[\"'](?P<break_amount>{_LENGTH})(?P<break_unit>ms|s)[\"'][ ]{{0,4}}/>",
+    re.IGNORECASE | re.ASCII,
+)
+_LONGEST_TAG = 64
+_OPEN_TAG = re.compile(rf"[\[<][^\[\]<>]{{0,{_LONGEST_TAG - 2}}}\Z")
+
+
+def parse(text: str) -> list[Part]:
+    """Cut ``text`` into its parts; neighbouring texts are one part.
+
+    Raises ``PauseTooLong``, ``TooManyPauses``, and ``NothingToSpeak`` when no letter or digit is
+    left beside the tags.
+    """
+    parts = TagReader()._read(text)
+    require_words(parts)
+    return parts
+
+
+def require_words(parts: Iterable[Part]) -> None:
+    """Raise ``NothingToSpeak`` unless some text among ``parts`` has a letter or digit."""
+    if not any(isinstance(part, Text) and has_words(part.text) for part in parts):
+        raise NothingToSpeak
+
+
+def has_words(text: str) -> bool:
+    """Whether there is a letter or digit of any script."""
+    return any(map(str.isalnum, text))
+
+
+def characters(parts: Sequence[Part]) -> int:
+    """Unicode code points of the text as received, tags left out. This is what is metered."""
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
+
+
+class TagReader:
+    """Reads tags from a text that arrives in pieces; a tag may be split anywhere.
+
+    The texts that it gives, joined, do not depend on where the pieces were cut.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._pauses = 0
+
+    def feed(self, text: str) -> list[Part]:
+        """Parts that are complete. What may be the beginning of a tag is held (64 characters at most).
+
+        Raises ``PauseTooLong`` and ``TooManyPauses``.
+        """
+        text = self._held + text
+        opened = _OPEN_TAG.search(text)
+        cut = opened.start() if opened else len(text)
+        self._held = text[cut:]
+        return self._read(text[:cut])
+
+    def finish(self) -> list[Part]:
+        """What was held, as the text that it turned out to be."""
+        held, self._held = self._held, ""
+        return self._read(held)
+
+    def _read(self, text: str) -> list[Part]:
+        parts: list[Part] = []
+        start = 0
+        for tag in _TAG.finditer(text):
+            if tag.start() > start:
+                parts.append(Text(text[start : tag.start()]))
+            parts.append(self._part(tag))
+            start = tag.end()
+        if start < len(text):
+            parts.append(Text(text[start:]))
+        return parts
+
+    def _part(self, tag: re.Match[str]) -> Part:
+        name = (tag["name"] or "").lower()
+        if name in _SOUNDS:
+            return Sound(_SOUNDS[name])
+        seconds = _PAUSES[name] if name else _seconds(tag)
+        if seconds > LONGEST_PAUSE:
+            raise PauseTooLong(tag[0])
+        self._pauses += 1
+        if self._pauses > MOST_PAUSES:
+            raise TooManyPauses
+        return Pause(seconds)
+
+
+def _seconds(tag: re.Match[str]) -> float:
+    amount = float(tag["amount"] or tag["break_amount"])
+    unit = (tag["unit"] or tag["break_unit"]).lower()
+    return amount / 1000 if unit == "ms" else amount

@@ -1,0 +1,244 @@
+"""Workers die, stall and are overrun; callers get their sound or a clear error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from speech.audio import duration
+from speech.engines import EngineError, EngineFull, EngineTimeout, Utterance
+from speech.engines.espeak import Espeak
+from speech.engines.espeak_pool import WORKER_RATE, Order, Worker, WorkerDied, WorkerPool
+from tests.live import ROOT
+
+SENTENCE = Utterance("The old bridge was closed for the winter.", "en", "en-us")
+DEADLY = "U.S." * 300
+
+
+async def spoken(engine: Espeak, utterance: Utterance = SENTENCE) -> bytes:
+    return b"".join([piece async for piece in engine.speak(utterance)])
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Espeak]:
+    engine = Espeak(workers=1, most_waiting=3, wait_seconds=1.5, order_seconds=5.0)
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[Worker]:
+    worker = Worker(tmp_path / "w")
+    yield worker
+    await worker.stop()
+
+
+async def test_a_text_that_kills_the_worker_kills_nothing_else(worker: Worker) -> None:
+    with pytest.raises(WorkerDied):
+        await worker.ask(Order("en-us", DEADLY))
+    await worker.kill()
+
+    assert len(await worker.ask(Order("en-us", "Hello."))) > WORKER_RATE // 2
+
+
+async def test_a_text_that_kills_the_worker_is_tried_again_as_plain_words() -> None:
+    pool = WorkerPool(size=1, most_waiting=1, wait_seconds=1, order_seconds=20)
+    try:
+        raw = await pool.speak(Order("en-us", DEADLY[:480]))
+    finally:
+        await pool.close()
+
+    assert len(raw) > 2 * 10 * WORKER_RATE
+
+
+async def test_an_order_outlives_the_death_of_its_worker(engine: Espeak) -> None:
+    whole = await spoken(engine)
+    (pid,) = engine.worker_pids
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(spoken(engine))
+    for _ in range(10):
+        await asyncio.sleep(0)  # the stopped worker has the order
+    os.kill(pid, signal.SIGKILL)
+
+    assert duration(await waiting) == pytest.approx(duration(whole), rel=0.1)
+    assert engine.worker_pids not in ([], [pid])
+
+
+async def test_a_worker_that_died_idle_is_replaced(engine: Espeak) -> None:
+    (pid,) = engine.worker_pids
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: engine.worker_pids == [])
+
+    assert duration(await spoken(engine)) > 1.0
+
+
+async def test_an_order_whose_workers_both_die_is_an_engine_error() -> None:
+    engine = Espeak(workers=1)
+    await engine.start()
+    waiting = asyncio.create_task(spoken(engine, Utterance("Hello there.", "en", "en-us")))
+    killed: set[int] = set()
+
+    def stop_each() -> bool:
+        for pid in set(engine.worker_pids) - killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        return waiting.done()
+
+    try:
+        await until(stop_each)
+        with pytest.raises(EngineError):
+            waiting.result()
+        assert len(killed) >= 2
+        assert duration(await spoken(engine)) > 1.0
+    finally:
+        await engine.close()
+
+
+async def test_a_worker_that_stalls_is_a_timeout_and_is_replaced() -> None:
+    engine = Espeak(workers=1, order_seconds=3.0)
+    await engine.start()
+    try:
+        (pid,) = engine.worker_pids
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(EngineTimeout):
+            await spoken(engine)
+        assert not is_running(pid)
+        afterwards = await spoken(engine)
+    finally:
+        await engine.close()
+
+    assert duration(afterwards) > 1.0
+
+
+async def test_more_orders_than_places_are_refused_at_once_and_the_waiting_after_their_time(
+    engine: Espeak,
+) -> None:
+    (pid,) = engine.worker_pids
+    os.kill(pid, signal.SIGSTOP)
+    orders = [asyncio.create_task(spoken(engine)) for _ in range(6)]
+    await until(lambda: sum(order.done() for order in orders) == 2)
+    await until(lambda: sum(order.done() for order in orders) == 5)
+    os.kill(pid, signal.SIGCONT)
+    results = await asyncio.gather(*orders, return_exceptions=True)
+
+    assert [type(result) for result in results] == [bytes, *[EngineFull] * 5]
+
+
+async def test_a_caller_who_leaves_costs_the_next_one_nothing(engine: Espeak) -> None:
+    (pid,) = engine.worker_pids
+    long = Utterance("one and two and three and four and " * 60, "en", "en-us")
+    for _ in range(5):
+        leaver = asyncio.create_task(spoken(engine, long))
+        await asyncio.sleep(0.002)
+        leaver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaver
+    pieces = engine.speak(long)
+    await anext(pieces)
+    await pieces.aclose()
+
+    assert 1.0 < duration(await spoken(engine)) < 4.0
+    assert engine.worker_pids == [pid]
+
+
+async def test_closing_ends_what_runs_and_leaves_no_process_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = Espeak(workers=2)
+    await engine.start()
+    pids = engine.worker_pids
+    os.kill(pids[0], signal.SIGSTOP)
+    os.kill(pids[1], signal.SIGSTOP)
+    waiting = asyncio.create_task(spoken(engine))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await engine.close()
+
+    with pytest.raises((EngineError, asyncio.CancelledError)):
+        await waiting
+    with pytest.raises(EngineError, match="closed"):
+        await spoken(engine)
+    assert not any(is_running(pid) for pid in pids)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_directory_with_a_long_path_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    engine = Espeak()
+
+    with pytest.raises(EngineError, match="Set TMPDIR"):
+        await engine.start()
+    await engine.close()
+    assert os.listdir(deep) == []
+
+
+async def test_workers_end_with_the_server_however_it_ends() -> None:
+    script = (
+        "import asyncio, os, signal\n"
+        "from speech.engines.espeak import Espeak\n"
+        "async def main():\n"
+        "    engine = Espeak(workers=2)\n"
+        "    await engine.start()\n"
+        "    print(*engine.worker_pids, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    server = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    pids = [int(pid) for pid in server.stdout.split()]
+
+    assert len(pids) == 2
+    await until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_the_engine_works_on_the_servers_own_event_loop() -> None:
+    async def speak_twice() -> tuple[bytes, bytes]:
+        engine = Espeak(workers=1)
+        await engine.start()
+        try:
+            first = await spoken(engine)
+            os.kill(engine.worker_pids[0], signal.SIGKILL)
+            return first, await spoken(engine)
+        finally:
+            await engine.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        first, second = runner.run(speak_twice())
+
+    assert duration(second) == pytest.approx(duration(first), rel=0.1)
