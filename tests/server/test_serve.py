@@ -49,19 +49,25 @@ def ask(base_url: str, gateway: Gateway, text: str, **fields: Any) -> httpx2.Res
     )
 
 
+@contextlib.contextmanager
+def slow_stream(base_url: str, gateway: Gateway, tokens: int) -> Iterator[Iterator[str]]:
+    """A stream of ``tokens`` at 20 a second; yields its text as it comes."""
+    body = {
+        "model": "acme/demo-8b",
+        "stream": True,
+        "messages": [{"role": "user", "content": f"[[sim tokens={tokens} pace=20]]"}],
+    }
+    with httpx2.stream(
+        "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+    ) as stream:
+        yield stream.iter_text()
+
+
 def test_sigterm_lets_running_streams_finish_and_refuses_new_ones(
     gateway: Gateway, served: Served
 ) -> None:
     with another_gateway(gateway, served) as (command, base_url):
-        body = {
-            "model": "acme/demo-8b",
-            "stream": True,
-            "messages": [{"role": "user", "content": "[[sim tokens=30 pace=20]]"}],
-        }
-        with httpx2.stream(
-            "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
-        ) as stream:
-            pieces = stream.iter_text()
+        with slow_stream(base_url, gateway, tokens=30) as pieces:
             text = next(pieces)
             command.process.terminate()
             refused = eventually(
@@ -86,15 +92,7 @@ def test_what_outlasts_the_drain_ends_in_band_and_has_its_row(
     gateway: Gateway, served: Served
 ) -> None:
     with another_gateway(gateway, served, SVC_DRAIN_SECONDS="0.5") as (command, base_url):
-        body = {
-            "model": "acme/demo-8b",
-            "stream": True,
-            "messages": [{"role": "user", "content": "[[sim tokens=500 pace=20]]"}],
-        }
-        with httpx2.stream(
-            "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
-        ) as stream:
-            pieces = stream.iter_text()
+        with slow_stream(base_url, gateway, tokens=500) as pieces:
             text = next(pieces)
             command.process.terminate()
             text += "".join(pieces)
