@@ -53,7 +53,7 @@ bench: $(VENV)/installed-dev
 
 lock: $(VENV)/installed-dev
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.txt pyproject.toml
-	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra dev --extra speech -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache

@@ -9,7 +9,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 
-from inference.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
+from svc_project.lib.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
 
 
 class Backend(models.Model):

@@ -15,8 +15,8 @@ import msgspec
 from django.conf import settings
 from yarl import URL
 
-from inference.capacity import Slots
 from inference.snapshot import BackendRef, DeploymentRef
+from svc_project.lib.capacity import Slots
 from svc_project.lib.errors import (
     ApiError,
     BackendError,
@@ -26,6 +26,7 @@ from svc_project.lib.errors import (
     BackendUnavailable,
     ServerOverloaded,
 )
+from svc_project.lib.outbound import open_session
 
 log = logging.getLogger(__name__)
 
@@ -184,22 +185,7 @@ class BackendClient:
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=settings.SVC_BACKEND_CONNECT_SECONDS
-                ),
-                trust_env=False,
-                auto_decompress=False,
-                read_bufsize=256 * 1024,
-                max_line_size=16 * 1024,
-                headers={
-                    "Content-Type": "application/json",
-                    "Accept-Encoding": "identity",
-                    "User-Agent": f"svc/{settings.VERSION}",
-                },
-            )
+            self._session = open_session()
         return self._session
 
 

@@ -17,17 +17,11 @@ from django.db.models import F, Q
 from accounts.models import Organization
 from inference.backend_rows import Backend, Deployment
 from inference.capture_rows import CaptureReading, DiagnosticCapture
-from inference.rules import (
-    AT_LEAST_ONE,
-    CURRENCY,
-    CURRENCY_RULE,
-    IDENTIFIER,
-    IDENTIFIER_RULE,
-    positive,
-)
+from inference.rules import CURRENCY, CURRENCY_RULE, IDENTIFIER, IDENTIFIER_RULE
 from inference.unchangeable import EntryQuerySet, PriceQuerySet, Unchangeable, WeightsQuerySet
 from svc_project.lib import clock
 from svc_project.lib.fields import PriceField
+from svc_project.lib.rules import AT_LEAST_ONE, positive
 
 __all__ = [
     "Backend",

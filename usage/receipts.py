@@ -52,3 +52,45 @@ class Progress(msgspec.Struct, array_like=True):
     backend_reported_reasoning_tokens: int
     generated_output_tokens: int
     delivered_output_tokens: int
+
+
+class SpeechReceipt(msgspec.Struct, kw_only=True):
+    """The facts of one speech request or WebSocket session: a field for each column of
+    ``SpeechRow`` but ``occurred_at``.
+
+    ``day`` is the UTC day (``2026-11-20``) whose quota the characters count against: that of the
+    admission. ``characters`` are those charged; those returned are not in it. ``upstream_ms`` is
+    the engine's wall time (overlapping calls counted once), ``gateway_ms`` the whole duration.
+    """
+
+    request_id: str
+    organization_id: str
+    api_key_id: str
+    day: str
+    voice: str
+    cloned: bool
+    engine: str
+    """Name of the speech backend, or ``espeak``."""
+    response_format: str
+    transport: str
+    """``http`` or ``websocket``."""
+    outcome: str
+    http_status: int
+    error_type: str | None = None
+    characters: int = 0
+    sentences: int = 0
+    audio_ms: int = 0
+    """Sound that was handed to the client, in milliseconds."""
+    upstream_ms: int = 0
+    first_audio_ms: int = 0
+    gateway_ms: int = 0
+
+
+class SpeechProgress(msgspec.Struct, array_like=True):
+    """Figures of a speech request that still runs, kept so that a crash loses at most one step."""
+
+    request_id: str
+    characters: int
+    sentences: int
+    audio_ms: int
+    upstream_ms: int

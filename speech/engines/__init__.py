@@ -57,7 +57,8 @@ class Utterance:
     """One thing to say: a sentence, or a clause of a very long one.
 
     ``rate`` is a factor on the voice's speed, ``pitch`` is in semitones above the voice's own.
-    ``engine_voice`` is the name by which the engine knows the voice.
+    ``engine_voice`` is the name by which the engine knows the voice. A clone is named by
+    ``clone_id``; ``profile`` is what the embedded engine takes on of it.
     """
 
     text: str
@@ -66,6 +67,7 @@ class Utterance:
     rate: float = 1.0
     pitch: float = 0.0
     profile: CloneProfile | None = None
+    clone_id: str | None = None
 
 
 class Engine(ABC):

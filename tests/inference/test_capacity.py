@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from inference.capacity import Slots
+from svc_project.lib.capacity import Slots
 from svc_project.lib.errors import ServerOverloaded
 
 

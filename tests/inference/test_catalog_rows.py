@@ -21,9 +21,9 @@ from inference.models import (
     Price,
     WeightsRecord,
 )
-from inference.rules import check_base_url
 from inference.unchangeable import Unchangeable
 from svc_project.lib import clock
+from svc_project.lib.rules import check_base_url
 from tests.inference import making
 
 pytestmark = pytest.mark.django_db

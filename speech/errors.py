@@ -1,0 +1,91 @@
+"""Every way in which a speech request can fail, and the one shape that all of them are given.
+
+    ApiError
+    |- UnknownVoice 400            proxy_error
+    |- QuotaExceeded 429           quota_error
+    |- NameTaken 409               invalid_request_error
+    |- SpeechFailed 502            proxy_error
+    |- SpeechTimedOut 504          proxy_error
+    |- SpeechFull 503              proxy_error, with retry-after
+
+and, shared with the inference surface, ``InvalidField`` 400, ``InvalidCredential`` 401, ``NotFound``
+404, ``MethodNotAllowed`` 405, ``RequestTooLarge`` 413, ``InternalError`` 500, ``ServerOverloaded``
+and ``ServerShuttingDown`` 503. Statuses and types: docs/api/speech.md, Errors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from svc_project.lib.errors import ApiError, NotFound
+
+_TYPES: Final = {
+    "authentication_error": "auth_error",
+    "server_error": "proxy_error",
+    "service_unavailable_error": "proxy_error",
+}
+"""What this surface calls the types of errors that both surfaces have."""
+
+
+class UnknownVoice(ApiError):
+    """One text for absent, foreign, deleted and plan-hidden ids, so that none can be probed."""
+
+    status = 400
+    type = "proxy_error"
+    default_message = "There is no such voice. GET /v1/models lists the voices that you can use."
+
+
+class QuotaExceeded(ApiError):
+    """A limit of the organization on this surface; ``headers`` carry ``x-quota-reason``."""
+
+    status = 429
+    type = "quota_error"
+
+
+class NameTaken(ApiError):
+    status = 409
+    type = "invalid_request_error"
+    default_message = "A voice with this name is there already. Choose another name."
+
+    def __init__(self) -> None:
+        # The OpenAI SDKs repeat a 409 otherwise.
+        super().__init__(headers={"x-should-retry": "false"})
+
+
+class SpeechFailed(ApiError):
+    status = 502
+    type = "proxy_error"
+    default_message = "The voice could not speak. Try again."
+
+
+class SpeechTimedOut(ApiError):
+    status = 504
+    type = "proxy_error"
+    default_message = "The voice did not answer in time. Try again."
+
+
+class SpeechFull(ApiError):
+    status = 503
+    type = "proxy_error"
+    default_message = "The voice is at capacity. Try again shortly."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"retry-after": "1"})
+
+
+class CloneNotFound(NotFound):
+    """A clone to be deleted that the caller does not own; global voices count as foreign."""
+
+    default_message = "You have no cloned voice with this id."
+
+
+def error_type(error: ApiError) -> str:
+    """``error.type`` as this surface spells it."""
+    return _TYPES.get(error.type, error.type)
+
+
+def speech_error_body(error: ApiError) -> bytes:
+    """The JSON object of the speech contract's Error body."""
+    return msgspec.json.encode({"error": {"message": error.message, "type": error_type(error)}})
