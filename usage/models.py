@@ -170,6 +170,16 @@ class ThrottleCount(models.Model):
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.limit_scope}: {self.count}"
 
 
+class ResponseFormat(models.TextChoices):
+    """What speech is answered in (speech contract, POST /v1/audio/speech)."""
+
+    WAV = "wav", "wav"
+    MP3 = "mp3", "mp3"
+    PCM = "pcm", "pcm"
+    OPUS = "opus", "opus"
+    FLAC = "flac", "flac"
+
+
 class Transport(models.TextChoices):
     """How the speech reached the client."""
 
@@ -192,7 +202,7 @@ class SpeechRow(models.Model):
     voice = models.CharField(max_length=100)
     cloned = models.BooleanField()
     engine = models.CharField(max_length=100)
-    response_format = models.CharField(max_length=16)
+    response_format = models.CharField(max_length=16, choices=ResponseFormat.choices)
     transport = models.CharField(max_length=12, choices=Transport.choices)
     outcome = models.CharField(max_length=24, choices=Outcome.choices)
     http_status = models.PositiveSmallIntegerField()
