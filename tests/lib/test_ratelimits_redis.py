@@ -19,8 +19,8 @@ import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svc_project.lib import ratelimits_redis
 from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter, Refusal
+from svc_project.lib.ratelimits_calls import SCRIPT, Call
 from svc_project.lib.ratelimits_redis import RedisLimiter, open_limiter
 
 REDIS_URL = os.environ.get("SVC_TEST_REDIS_URL", "")
@@ -421,7 +421,7 @@ def test_the_script_does_the_same_arithmetic_as_the_memory(steps: list[Step]) ->
 
 async def _compare(steps: list[Step]) -> None:
     """Run ``steps`` against both; the script gets its time from us, and its keys do not expire."""
-    script = ratelimits_redis._SCRIPT
+    script = SCRIPT
     for real, ours in (
         ("redis.call('TIME')", "{ARGV[#ARGV], 0}"),
         ("time[1] * 1000 +", "time[1] +"),
@@ -441,8 +441,8 @@ async def _compare(steps: list[Step]) -> None:
             for key, amount, limit in zip(keys, amounts, ARITHMETIC_LIMITS, strict=True)
         ]
         changes = [amount - 60 for amount in amounts] if settles else amounts
-        figures = [f for c, change in zip(charges, changes, strict=True) for f in (c.limit, change)]
         step = "settle" if settles else "reserve"
+        figures = Call(step, charges, changes, None).figures()
         answer = await client.eval(script, len(keys), *keys, step, *figures, now)
         before = [memory._bucket(charge, now).drain(now, charge.limit) for charge in charges]
         assert answer[1:] == before
