@@ -42,7 +42,7 @@ class DayFigures:
         """The figure; None when the ledger fails, or has not answered after a second."""
         key = (organization_id, day)
         question = self._questions.get(key)
-        if question is None or self._is_stale(question):
+        if question is None or self._is_answered(question) or self._is_due_again(question):
             question = self._begin(key)
         patience = question.began + PATIENCE_SECONDS - asyncio.get_running_loop().time()
         if patience > 0:
@@ -60,7 +60,7 @@ class DayFigures:
         question = self._questions.get(key)
         if question is None:
             return None
-        if self._is_stale(question):
+        if self._is_due_again(question):
             question = self._begin(key)
         return self._take(key, question)
 
@@ -70,11 +70,16 @@ class DayFigures:
             del self._questions[key]
         return figure
 
-    def _is_stale(self, question: _Question) -> bool:
+    def _is_answered(self, question: _Question) -> bool:
+        return question.task.done() and question.task.result() is not None
+
+    def _is_due_again(self, question: _Question) -> bool:
         """Whether the question failed, long enough ago to ask again."""
         now = asyncio.get_running_loop().time()
-        return question.task.done() and (
-            question.task.result() is not None or now >= question.began + REPEAT_SECONDS
+        return (
+            question.task.done()
+            and question.task.result() is None
+            and now >= question.began + REPEAT_SECONDS
         )
 
     def _begin(self, key: tuple[str, str]) -> _Question:

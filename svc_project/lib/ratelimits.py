@@ -253,6 +253,8 @@ class MemoryLimiter:
         buckets = [self._bucket(charge, now) for charge in charges]
         fits = True
         for bucket, charge in zip(buckets, charges, strict=True):
+            if charge.window is not None and charge.window.used_before is not None:
+                bucket.used = max(bucket.used, charge.window.used_before)
             used = bucket.drain(now, charge.limit)
             if used + charge.amount * charge.unit > charge.limit * charge.unit:
                 fits = False
@@ -302,8 +304,6 @@ class MemoryLimiter:
             bucket = _Bucket(now, charge.limit) if window is None else _Window(now, window)
             self._buckets[charge.bucket] = bucket
             self._turn.append(charge.bucket)
-        if window is not None and window.used_before is not None:
-            bucket.used = max(bucket.used, window.used_before)
         return bucket
 
     def _forget_over(self, now: int, count: int) -> None:
