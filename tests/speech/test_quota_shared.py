@@ -134,6 +134,7 @@ async def test_what_was_spoken_during_an_outage_counts_after_it(
         await relay.stop()
         await service.quota.reserve(principal, 200)
         await service.quota.charge(principal, 100)
+        assert await service.left(principal) == 1000 - 400 * outage
         service.ledger.spoken[TODAY] = 400 * outage
         await relay.start()
         await becomes(limiter, service, is_shared=True)
