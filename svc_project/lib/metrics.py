@@ -92,7 +92,7 @@ class Histogram:
 
 def gauge(name: str, help_: str, value: float) -> Family:
     """A family of one figure as it is now."""
-    return Family(name, "gauge", help_, [Sample("", {}, value)])
+    return Family(name, "gauge", help_, [Sample("", {}, float(value))])
 
 
 def total(name: str, help_: str, value: float) -> Family:
