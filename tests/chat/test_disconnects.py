@@ -224,12 +224,13 @@ def test_a_client_that_stops_reading_loses_its_slot(
 
 
 def test_a_client_may_pause_for_longer_than_a_model_server_may(gateway: Gateway) -> None:
-    entry = publish(gateway, backend(gateway, idle_seconds=0.3, continuous_usage=True))
+    entry = publish(gateway, backend(gateway, idle_seconds=1, continuous_usage=True))
     with RawClient(gateway) as client:
+        client.patience(60)
         client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)
         client.read_until(1, b"data: ")
-        # The pause itself is what is tested: three times the model server's patience.
-        time.sleep(1)
+        # The pause itself is what is tested: more than twice the model server's patience.
+        time.sleep(2.5)
         client.read_until(1, b"[DONE]")
 
         row = gateway.row(client.request_id)

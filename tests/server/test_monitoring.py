@@ -112,7 +112,7 @@ def test_a_running_request_shows_in_the_figures(start_gateway: StartGateway) -> 
         json={
             "model": gateway.models["running"],
             "stream": True,
-            "messages": [{"role": "user", "content": "[[sim tokens=40 pace=20]]"}],
+            "messages": [{"role": "user", "content": "[[sim tokens=600 pace=20]]"}],
         },
         headers=gateway.headers,
         verify=NO_TLS,
