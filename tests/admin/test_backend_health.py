@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -16,9 +17,14 @@ from tests.inference import making
 
 
 def view(of: object, **facts: object) -> BackendView:
-    fields = {"ejected": False, "seconds_left": 0.0, "failures": 0, "total_failures": 0}
+    fields: dict[str, Any] = {
+        "ejected": False,
+        "seconds_left": 0.0,
+        "failures": 0,
+        "total_failures": 0,
+    }
     fields |= {"ejections": 0, "inflight": 1, "waiting": 0, "limit": 64, "name": "gpu", **facts}
-    return BackendView(id=str(of), **fields)  # type: ignore[arg-type]  # by name
+    return BackendView(id=str(of), **fields)
 
 
 @pytest.mark.django_db
