@@ -238,13 +238,28 @@ SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
 SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
+# When a backend that keeps failing is left out, and how it comes back (docs/explain/backends.md).
+SVC_BACKEND_EJECT_AFTER = env.int("SVC_BACKEND_EJECT_AFTER", default=5)
+SVC_BACKEND_EJECT_SECONDS = env.float("SVC_BACKEND_EJECT_SECONDS", default=5.0)
+SVC_BACKEND_CHECK_SECONDS = env.float("SVC_BACKEND_CHECK_SECONDS", default=0.0)
+SVC_POISON_DEATHS = env.int("SVC_POISON_DEATHS", default=2)
+SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
+SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
+SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268_435_456)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
+SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)
+SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
+
+# Who may read GET /metrics: whoever sends this as a bearer token; empty: only this host.
+SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
+# This worker's number; the parent of the workers sets it.
+SVC_WORKER = env.int("SVC_WORKER", default=0)
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
