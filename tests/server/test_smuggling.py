@@ -107,7 +107,7 @@ def test_a_chunk_extension_is_no_part_of_the_body(gateway: Gateway) -> None:
 @pytest.mark.parametrize("name", ["authorization", "x-forwarded-for", "host"])
 def test_a_trailer_is_never_taken_for_a_header(gateway: Gateway, name: str) -> None:
     """A key in a trailer opens nothing; a second Host in one changes nothing."""
-    path = "/v1/usage"
+    path = "/v1/models"
     with RawClient(gateway) as client:
         client.send(
             f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
