@@ -87,6 +87,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "svc_project.middleware.RequestIdMiddleware",
+    "svc_project.middleware.HttpsOnlyMiddleware",
+    "svc_project.middleware.PageHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -184,13 +186,25 @@ warnings.filterwarnings(
     "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
 )
 
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
 SVC_HTTPS_ONLY = env.bool("SVC_HTTPS_ONLY", default=False)
+# The prefix makes browsers refuse the cookie from another host or without TLS (RFC 6265bis).
+_COOKIE_PREFIX = "__Host-" if SVC_HTTPS_ONLY else ""
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SVC_HTTPS_ONLY
-SECURE_SSL_REDIRECT = False
+SESSION_COOKIE_AGE = int(env.float("SVC_SESSION_HOURS", default=12.0) * 3600)
+# In the session, so that there is no further cookie to protect.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+SECURE_SSL_REDIRECT = SVC_HTTPS_ONLY
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SVC_HTTPS_ONLY else None
 SECURE_HSTS_SECONDS = 31_536_000 if SVC_HTTPS_ONLY else 0
+# Whether all subdomains have TLS, and a browser's preload list, are for the domain's owner.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
 

@@ -60,9 +60,7 @@ def refused(address: str) -> bool:
 
 @pytest.mark.parametrize("private", [True, False])
 @pytest.mark.parametrize("address", NEVER)
-def test_some_addresses_are_never_backends(
-    settings: Settings, address: str, private: bool
-) -> None:
+def test_some_addresses_are_never_backends(settings: Settings, address: str, private: bool) -> None:
     settings.SVC_BACKEND_PRIVATE_ADDRESSES = private
     assert refused(address)
 
