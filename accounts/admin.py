@@ -11,8 +11,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from accounts.audit_admin import AuditEntryAdmin
 from accounts.key_admin import ApiKeyAdmin
-from accounts.models import ApiKey, Membership, Organization, User
+from accounts.models import ApiKey, AuditEntry, Membership, Organization, User
 from svc_project.lib import clock
 
 if TYPE_CHECKING:  # generic in the stubs only
@@ -129,3 +130,4 @@ class UserAdmin(EmailUserAdmin):
 
 
 admin.site.register(ApiKey, ApiKeyAdmin)
+admin.site.register(AuditEntry, AuditEntryAdmin)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django import forms
 from django.conf import settings
 from django.contrib.auth import views as auth_views
-from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
@@ -18,6 +16,7 @@ from accounts.authentication import (
     open_organizations,
     picked_organization,
 )
+from accounts.login import LoginForm, login_answer
 from accounts.models import Organization, User
 
 
@@ -62,24 +61,14 @@ class ConsoleView(View):
         return render(self.request, template, {**frame, **context}, status=status)
 
 
-class LoginForm(AuthenticationForm):
-    """Email and password; one message for every reason to refuse."""
-
-    username = forms.EmailField(
-        label="Email",
-        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
-    )
-    error_messages: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # an instance variable in the stubs only
-        **AuthenticationForm.error_messages,
-        "invalid_login": "No user has this email address and password.",
-    }
-
-
 class LoginView(auth_views.LoginView):
     """The console's own login. ``next`` is followed within this host only (Django's check)."""
 
     template_name = "console/login.html"
     authentication_form = LoginForm
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return login_answer(request, super().dispatch(request, *args, **kwargs))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
@@ -87,7 +76,7 @@ class LoginView(auth_views.LoginView):
         return super().get(request, *args, **kwargs)
 
 
-class LogoutView(auth_views.LogoutView):  # type: ignore[misc]  # wider only in the stubs
+class LogoutView(auth_views.LogoutView):
     """By POST only, so that no link or image of another site logs anybody out."""
 
     next_page = "console-login"

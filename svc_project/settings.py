@@ -69,7 +69,7 @@ SVC_WORKERS = env.int("SVC_WORKERS", default=1)
 
 INSTALLED_APPS = [
     "daphne",
-    "django.contrib.admin",
+    "svc_project.admin_config.OperationsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -95,6 +95,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.audit.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -186,6 +187,8 @@ warnings.filterwarnings(
     "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
 )
 
+# Proxies in front, each of which adds an address to X-Forwarded-For.
+SVC_PROXIES = env.int("SVC_PROXIES", default=0)
 SVC_HTTPS_ONLY = env.bool("SVC_HTTPS_ONLY", default=False)
 # The prefix makes browsers refuse the cookie from another host or without TLS (RFC 6265bis).
 _COOKIE_PREFIX = "__Host-" if SVC_HTTPS_ONLY else ""
