@@ -94,15 +94,14 @@ class ContractHttpProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing() or self.parser is None:
             return
-        if not self._in_head:
-            self._unfinished = 0
-            return
-        if unfinished:
+        if self._in_head and unfinished:
             self._unfinished += len(data)
             if self._unfinished > LARGEST_TARGET + LARGEST_HEAD:
                 self._refuse(HeadTooLarge())
                 return
-        self._wait_for_head()
+        # Empty lines between requests, which begin no head, must not hold a connection either.
+        if self._in_head or self.cycle is None or self.cycle.response_complete:
+            self._wait_for_head()
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -180,5 +179,10 @@ class ContractHttpProtocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._patience = None
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._in_head:
             self._refuse(HeadTooSlow())
+        else:
+            # Nothing was asked yet, as when a browser connects ahead of need.
+            self.transport.close()

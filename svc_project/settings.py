@@ -28,6 +28,10 @@ SVC_DATA_DIR = Path(env.str("SVC_DATA_DIR", default=str(BASE_DIR / "var"))).abso
 SVC_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
+# Names of the secrets that nobody gave; the system checks ask (svc_project.checks).
+SVC_MADE_UP_SECRETS: list[str] = []
+
+
 def _secret(name: str) -> str:
     """A secret from the environment, or one made once and kept in the data directory.
 
@@ -36,6 +40,7 @@ def _secret(name: str) -> str:
     """
     if given := env.str(name, default=""):
         return str(given)
+    SVC_MADE_UP_SECRETS.append(name)
     path = SVC_DATA_DIR / f"{name.lower()}.secret"
     if not path.exists():
         import os

@@ -203,6 +203,8 @@ def test_a_head_that_trickles_in_is_given_up(start_gateway: Callable[..., Gatewa
         client.received = b""
         client.send(b"GET /v1")
         refused(client, 408)
+    with RawClient(gateway) as client:
+        assert client.rest() == b""
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1@evil.example", "127.0.0.1/..", "a, b"])
