@@ -11,10 +11,8 @@ from types import FrameType
 import uvicorn
 from django.conf import settings
 
-from svc_project.bounds import BoundedProtocol
+from svc_project.http_protocol import ContractHttpProtocol
 from svc_project.lib.drain import drain
-from svc_project.lib.errors import BadRequest, error_body
-from svc_project.lib.ids import request_id
 
 _ABORT_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
@@ -66,23 +64,6 @@ class DrainingServer(uvicorn.Server):
             drain.abort()
             await _until_idle(_ABORT_SECONDS)
         self.should_exit = True
-
-
-class ContractHttpProtocol(BoundedProtocol):
-    """Answers what is no HTTP request with the contract's error, before any application runs."""
-
-    def send_400_response(self, msg: str) -> None:
-        error = BadRequest("What arrived is not a valid HTTP request. Send it again.")
-        body = error_body(error)
-        head = (
-            "HTTP/1.1 400 Bad Request\r\n"
-            f"x-request-id: {request_id()}\r\n"
-            "content-type: application/json\r\n"
-            f"content-length: {len(body)}\r\n"
-            "connection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
-        self.transport.close()
 
 
 async def _until_idle(seconds: float) -> None:
