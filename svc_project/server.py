@@ -24,9 +24,10 @@ class DrainingServer(uvicorn.Server):
     """On SIGTERM goes on accepting, so that new requests get a clear 503, until none runs.
 
     With ``SVC_DRAIN_DELAY_SECONDS`` it goes on serving for that long first, not ready any more, so
-    that a load balancer can look elsewhere before anybody is refused. Requests that outlast ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second
-    Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
-    process of a group and the parent of the workers signals them again.
+    that a load balancer can look elsewhere before anybody is refused. Requests that outlast
+    ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second Ctrl-C stops at once; a
+    second SIGTERM changes nothing, because service managers signal every process of a group and
+    the parent of the workers signals them again.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
