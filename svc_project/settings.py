@@ -61,6 +61,8 @@ SVC_KEY_PEPPERS: list[str] = env.list("SVC_KEY_PEPPERS", default=[]) or [_secret
 SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS", default=[]) or [
     _secret("SVC_CAPTURE_KEY")
 ]
+# The first key seals new reference clips of clones; the others still open older ones.
+SVC_CLONE_KEYS: list[str] = env.list("SVC_CLONE_KEYS", default=[]) or [_secret("SVC_CLONE_KEY")]
 
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", default=[])]
@@ -237,6 +239,10 @@ SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
+
+# Speech backends: time-outs in seconds of those that name none themselves.
+SVC_SPEECH_FIRST_BYTE_SECONDS = env.float("SVC_SPEECH_FIRST_BYTE_SECONDS", default=10.0)
+SVC_SPEECH_TOTAL_SECONDS = env.float("SVC_SPEECH_TOTAL_SECONDS", default=60.0)
 
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
