@@ -8,7 +8,6 @@ worker: so each use of one asks the database, once, by its primary key.
 from __future__ import annotations
 
 import logging
-import re
 from threading import Lock
 
 import msgspec
@@ -17,6 +16,7 @@ from django.db import Error
 from accounts.changes import VOICES, ChangeWatcher, watcher
 from accounts.principal import Principal
 from speech.clones.profile import CloneProfile, UnreadableProfile
+from speech.clones.registry import CLONE_ID
 from speech.database import threads
 from speech.errors import UnknownVoice
 from speech.models import Language, VoiceClone
@@ -25,10 +25,7 @@ from svc_project.lib.errors import InternalError
 
 log = logging.getLogger(__name__)
 
-CLONE_ID = re.compile(r"voice_[0-9a-f]{32}", re.ASCII)
-"""What the ids of clones look like; nothing else is worth a query."""
-
-CLONE_BASE_VOICE = "en"
+CLONE_BASE_VOICE = "en-us"
 """The embedded voice that a clone's profile shapes; what calibration speaks with."""
 
 _FRESH_SECONDS = 5.0

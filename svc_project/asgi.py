@@ -13,13 +13,19 @@ django_application = get_asgi_application()
 
 # Django must be set up before anything with models is imported.
 from inference.consumers import ChatCompletionsConsumer
+from speech.clones.consumer import CloneCreationConsumer
+from speech.clones.service import creation
+from speech.health import HealthConsumer
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {"/v1/chat/completions": ChatCompletionsConsumer.as_asgi()},
-        Surface.SPEECH: {},
+        Surface.SPEECH: {
+            "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
+            "/health": HealthConsumer.as_asgi(),
+        },
     },
     django_application,
 )

@@ -13,6 +13,10 @@ from accounts.keyring import keyring
 from inference import captures
 from inference.catalog import catalog
 from inference.service import service
+from speech import database
+from speech.clones.outbox import outbox
+from speech.clones.service import creation
+from speech.voices import voices
 from svc_project.lib.clock import now
 from svc_project.surfaces import Receive, Send
 from usage import partitions, throttles
@@ -45,6 +49,9 @@ class Runtime:
         chat = service()
         await chat.egress.client.close()
         await chat.limiter.close()
+        await outbox.stop()
+        creation().close()
+        await asyncio.to_thread(database.threads.close)
         await asyncio.to_thread(chat.reconciler.close)
         await asyncio.to_thread(throttles.counters.close)
         await asyncio.to_thread(watcher.stop)
@@ -73,6 +80,7 @@ class Runtime:
         while True:
             try:
                 await sync_to_async(_upkeep, thread_sensitive=False)()
+                await outbox.forget_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
             await asyncio.sleep(UPKEEP_SECONDS)
@@ -81,6 +89,7 @@ class Runtime:
 def _load_catalog() -> None:
     try:
         catalog.load()
+        voices.load()
     finally:
         connections.close_all()
 

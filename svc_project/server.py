@@ -13,8 +13,9 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from svc_project.lib.drain import drain
-from svc_project.lib.errors import BadRequest, error_body
+from svc_project.lib.errors import BadRequest
 from svc_project.lib.ids import request_id
+from svc_project.surfaces import error_body_of, surface_of
 
 _ABORT_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
@@ -67,7 +68,8 @@ class ContractHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         error = BadRequest("What arrived is not a valid HTTP request. Send it again.")
-        body = error_body(error)
+        surface = surface_of({"server": self.server, "headers": ()})
+        body = error_body_of(surface, error)
         head = (
             "HTTP/1.1 400 Bad Request\r\n"
             f"x-request-id: {request_id()}\r\n"

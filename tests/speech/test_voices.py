@@ -94,7 +94,7 @@ async def test_a_clone_is_its_owners_alone(voices: Voices) -> None:
 
     ref = await resolved(voices, clone.pk, owner)
 
-    assert (ref.language, ref.engine_voice, ref.backend) == ("en", "en", None)
+    assert (ref.language, ref.engine_voice, ref.backend) == ("en", "en-us", None)
     assert ref.clone is not None
     assert ref.clone.organization_id == str(owner.pk)
     assert ref.clone.profile == NEUTRAL
