@@ -15,7 +15,6 @@ from inference.catalog import catalog
 from inference.service import service
 from speech import database
 from speech.clones.outbox import outbox
-from speech.clones.service import creation
 from speech.voices import voices
 from svc_project.lib.clock import now
 from svc_project.surfaces import Receive, Send
@@ -50,7 +49,6 @@ class Runtime:
         await chat.egress.client.close()
         await chat.limiter.close()
         await outbox.stop()
-        creation().close()
         await asyncio.to_thread(database.threads.close)
         await asyncio.to_thread(chat.reconciler.close)
         await asyncio.to_thread(throttles.counters.close)

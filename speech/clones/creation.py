@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
@@ -44,7 +43,7 @@ class CloneCreation:
         self._voices = voices
         self._engine = engine
         self._attempt = attempt
-        self._analyses = ThreadPoolExecutor(_ANALYSES, thread_name_prefix="clone-analysis")
+        self._analyses = asyncio.Semaphore(_ANALYSES)
         self._under_way = 0
 
     def __enter__(self) -> None:
@@ -65,19 +64,16 @@ class CloneCreation:
         request = await asyncio.to_thread(read_request, body)
         del body
         reserved = self._reserved_names(principal.plan)
-        organization_id = principal.organization_id
-        # A look before the work; the database decides again when the clone is made.
-        await threads.run(
-            partial(registry.require_room, organization_id, request.name_key, reserved)
-        )
-        await self._attempt(principal)
-        profile = await self._measured(request.clip)
+        look = partial(registry.require_room, principal.organization_id, request.name_key, reserved)
+        # Looked at before the wait and again before the work, which is the costly part. Neither
+        # look decides: the database does, when the clone is made.
+        await threads.run(look)
+        async with self._analyses:
+            await threads.run(look)
+            await self._attempt(principal)
+            profile = await self._measured(request.clip)
         new = await asyncio.to_thread(_new_clone, request, profile, principal)
         return _served(await threads.run(partial(registry.add, new, reserved), WRITE_SECONDS))
-
-    def close(self) -> None:
-        """End the threads; what they do now is not waited for."""
-        self._analyses.shutdown(wait=False, cancel_futures=True)
 
     def _reserved_names(self, plan: str) -> frozenset[str]:
         return frozenset(voice.name_key for voice in self._voices.snapshot.visible_to(plan))
@@ -96,7 +92,7 @@ class CloneCreation:
             return calibrate(analyse(clip.samples, clip.rate), speak)
 
         try:
-            return await loop.run_in_executor(self._analyses, measure)
+            return await asyncio.to_thread(measure)
         except EngineFull:
             raise SpeechFull from None
         except (EngineTimeout, TimeoutError):
