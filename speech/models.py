@@ -273,7 +273,8 @@ class VoiceClone(models.Model):
                 name="clone_name_once",
             ),
             models.CheckConstraint(
-                condition=Q(deleted_at=None, slot__gte=1, slot__lte=MOST_CLONES)
+                # An unknown condition passes a check, so a missing slot is ruled out by name.
+                condition=Q(deleted_at=None, slot__isnull=False, slot__gte=1, slot__lte=MOST_CLONES)
                 | Q(deleted_at__isnull=False, slot=None),
                 name="clone_slot_of_an_existing_one",
             ),
