@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -11,13 +10,12 @@ from asgiref.sync import sync_to_async
 
 from speech.clones import registry
 from speech.clones.outbox import RETRY_AFTER, Outbox
-from speech.database import threads
 from speech.models import CloneUpload, SpeechBackend, VoiceClone
 from speech.snapshot import BackendRef
 from svc_project.lib import clock
 from tests.speech import making
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
 
 
 class Backends:
@@ -33,12 +31,6 @@ class Backends:
         if self.failing:
             raise ConnectionError("secret of the network")
         self.forgotten.append((backend.name, name))
-
-
-@pytest.fixture(autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    yield
-    threads.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -16,7 +16,6 @@ from speech.clones import registry
 from speech.clones.names import name_key
 from speech.clones.registry import NewClone
 from speech.clones.store import cipher, clips
-from speech.database import threads
 from speech.engines import EngineError
 from speech.errors import CloneNotFound, NameTaken, TooManyClones
 from speech.models import CloneAudio, CloneUpload, VoiceClone
@@ -25,15 +24,9 @@ from svc_project.lib.ids import NIL_UUID
 from tests.accounts.conftest import database_outage
 from tests.speech import making
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
 
 CLIP = b"RIFF....WAVE the clip of a person"
-
-
-@pytest.fixture(autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    yield
-    threads.close()
 
 
 def new(owner: Organization, name: str) -> NewClone:

@@ -21,13 +21,7 @@ from svc_project.lib.errors import InternalError
 from tests.accounts.conftest import database_outage
 from tests.speech import making
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    yield
-    threads.close()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
 
 
 @pytest.fixture
