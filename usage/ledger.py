@@ -1,4 +1,4 @@
-"""The only writer of usage rows.
+"""The only writer of usage rows and speech rows.
 
 ``admit`` notes a request in the local journal before it runs; ``record`` returns when its row is
 durable, and only then may the answer's last bytes leave. Rows are written by group commit: while
@@ -29,7 +29,7 @@ from svc_project.lib.connections import keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
 from usage.journal import Journal, Segment, orphans, read_segment
-from usage.receipts import Progress, Receipt
+from usage.receipts import AnyProgress, AnyReceipt
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _LARGEST_BATCH = 500
 class _Waiting(msgspec.Struct, eq=False):
     """A receipt whose answer is held back; ``noted`` once the journal has it."""
 
-    receipt: Receipt
+    receipt: AnyReceipt
     durable: asyncio.Future[None]
     noted: bool = False
 
@@ -99,7 +99,7 @@ class Ledger:
         self._journal.close()
         self._writer = None
 
-    def admit(self, receipt: Receipt) -> None:
+    def admit(self, receipt: AnyReceipt) -> None:
         """Note an admitted request, as the row it becomes if this process dies.
 
         Raises ``ServerOverloaded`` when neither the journal nor the database can take it.
@@ -111,11 +111,11 @@ class Ledger:
             if not self._database_answers:
                 raise ServerOverloaded from None
 
-    def progress(self, figures: Progress) -> None:
+    def progress(self, figures: AnyProgress) -> None:
         """Note how far a running request has come."""
         self._journal.progress(figures)
 
-    async def record(self, receipt: Receipt) -> None:
+    async def record(self, receipt: AnyReceipt) -> None:
         """Return when the row of ``receipt`` is durable.
 
         It is written also when the caller is cancelled while it waits. Raises ``InternalError``
@@ -253,7 +253,7 @@ class Ledger:
                 log.exception("ledger: the writer failed")
         connections.close_all()
 
-    def _write(self, batch: list[Receipt]) -> None:
+    def _write(self, batch: list[AnyReceipt]) -> None:
         request_ids = [receipt.request_id for receipt in batch]
         failure: Error | None = None
         try:
@@ -297,7 +297,7 @@ class Ledger:
             self._loop.call_soon_threadsafe(what)
 
 
-def _insert_all(receipts: Sequence[Receipt]) -> int:
+def _insert_all(receipts: Sequence[AnyReceipt]) -> int:
     """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch.
 
     Returns how many were new.

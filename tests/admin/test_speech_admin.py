@@ -1,247 +1,147 @@
-"""Voices, speech backends and clones in the admin, as an operator clicks through them."""
+"""Speech in the admin: rows and days of all organizations, to be read only."""
 
 from __future__ import annotations
 
-import html
-import re
+import uuid
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from accounts.models import User
-from speech.clones.store import cipher
-from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
-from svc_project.lib import clock
-from tests.speech import making
+from accounts.keys import mint
+from accounts.models import Organization, Scope, User
+from svc_project.lib.clock import now
+from tests.usage.making import speech_receipt
+from usage import rows
+from usage.admin_filters import MOST_COUNTED
+from usage.models import SpeechDay
+from usage.receipts import SpeechReceipt
 
-pytestmark = pytest.mark.django_db
-
-VOICES, BACKENDS = "/admin/speech/voice/", "/admin/speech/speechbackend/"
-CLONES, UPLOADS = "/admin/speech/voiceclone/", "/admin/speech/cloneupload/"
+ROWS, DAYS = "/admin/usage/speechrow/", "/admin/usage/speechday/"
 
 
 @pytest.fixture
-def operator() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
+def operator(db: None, client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
     return client
 
 
-def text_of(answer: Any) -> str:
+def write(**facts: Any) -> SpeechReceipt:
+    one = speech_receipt(**facts)
+    rows.insert([one])
+    return one
+
+
+def shown(client: Client, address: str) -> str:
+    answer = client.get(address)
     assert answer.status_code == 200
-    plain = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", answer.content.decode(), flags=re.S)
-    return re.sub(r"\s+", " ", html.unescape(plain))
+    return answer.content.decode()
 
 
-def voice_form(**changes: Any) -> dict[str, Any]:
-    columns = {"id": "ava", "language": "en", "engine_voice": "en-us+f3", "enabled": "on"}
-    return {**columns, **changes}
+def test_neither_rows_nor_days_can_be_written_in_the_admin(operator: Client) -> None:
+    row = write()
+    for page, one in ((ROWS, row.request_id), (DAYS, SpeechDay.objects.get().pk)):
+        assert operator.get(f"{page}add/").status_code == 403
+        assert operator.get(f"{page}{one}/change/").status_code == 200
+        assert operator.post(f"{page}{one}/change/", {"characters": "0"}).status_code == 403
+        assert operator.post(f"{page}{one}/delete/", {"post": "yes"}).status_code == 403
 
 
-def backend_form(**changes: Any) -> dict[str, Any]:
-    row = SpeechBackend(name="kokoro", base_url="http://127.0.0.1:9100/v1", model="kokoro")
-    columns = {
-        field.name: getattr(row, field.name)
-        for field in SpeechBackend._meta.fields
-        if field.editable and getattr(row, field.name) not in (None, False)
-    }
-    jsons = {"extra_fields": "{}", "sounds": "{}", "upload_extra_fields": "{}"}
-    return {**columns, **jsons, **changes}
+def test_a_row_shows_its_facts_and_links_what_it_names(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    api_key = mint(organization, Scope.SPEECH, "ivr").api_key
+    row = write(organization_id=str(organization.pk), api_key_id=str(api_key.pk), characters=1234)
+
+    page = shown(operator, f"{ROWS}{row.request_id}/change/")
+
+    assert f'<a href="/admin/accounts/organization/{organization.pk}/change/">Northwind</a>' in page
+    assert f'href="/admin/accounts/apikey/{api_key.pk}/change/"' in page
+    for fact in ("amber", "espeak", "wav", "1234", "2500"):
+        assert f'<div class="readonly">{fact}</div>' in page, fact
 
 
-def test_a_voice_is_added_and_shown(operator: Client) -> None:
-    answer = operator.post(f"{VOICES}add/", voice_form(), follow=True)
+def test_the_list_shows_characters_and_audio_of_every_organization(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    write(organization_id=str(organization.pk), characters=12_345, audio_ms=83_250)
+    gone = str(uuid.uuid4())
+    write(organization_id=gone)
 
-    shown = text_of(answer)
-    assert "was added successfully" in shown
-    assert "en-us+f3" in shown
-    assert "every account" in shown
-    assert Voice.objects.get().backend is None
+    page = shown(operator, ROWS)
 
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"id": "a b"}, "Use at most 80 letters"),
-        ({"engine_voice": "en-us+zzz"}, "The embedded engine has no voice 'en-us+zzz'"),
-        ({"language": "hi"}, "en-us+f3 speaks en, not hi."),
-    ],
-)
-def test_a_mistake_in_a_voice_is_told(operator: Client, changes: dict[str, str], told: str) -> None:
-    assert told in text_of(operator.post(f"{VOICES}add/", voice_form(**changes)))
-    assert not Voice.objects.exists()
+    assert f'<a href="?q={organization.pk}">Northwind</a>' in page
+    assert f'<a href="?q={gone}">{gone}</a>' in page
+    assert "12,345" in page
+    assert "83.250 s" in page
 
 
-def test_the_list_says_who_is_served(operator: Client) -> None:
-    making.hindi_voice("asha")
-    making.voice("off", enabled=False)
-    dead = making.backend("dead", enabled=False)
-    making.voice("mute", backend=dead, engine_voice="x")
-
-    shown = text_of(operator.get(VOICES))
-
-    assert "enterprise accounts" in shown
-    assert "nobody: it is switched off" in shown
-    assert "nobody: dead is switched off" in shown
-
-
-def test_the_id_of_a_voice_is_not_changed(operator: Client) -> None:
-    making.voice("ava")
-
-    operator.post(f"{VOICES}ava/change/", voice_form(id="eva", engine_voice="en-us+f4"))
-
-    assert list(Voice.objects.values_list("id", "engine_voice")) == [("ava", "en-us+f4")]
-
-
-def test_a_backend_is_added_and_its_key_shown_by_name(
-    operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SPEECH_KEY", "the-secret-itself")
-    answer = operator.post(
-        f"{BACKENDS}add/",
-        backend_form(api_key_env="SPEECH_KEY", sounds='{"laughs": "<laugh>"}'),
-        follow=True,
-    )
-    assert "was added successfully" in text_of(answer)
-    row = SpeechBackend.objects.get()
-    assert row.sounds == {"laughs": "<laugh>"}
-
-    page = operator.get(f"{BACKENDS}{row.pk}/change/").content.decode()
-
-    assert "SPEECH_KEY" in page
-    assert "the-secret-itself" not in page
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"base_url": "ftp://x"}, "Start the address with http:// or https://."),
-        ({"api_key_env": "sk-123-456"}, "Give the name of a variable, not a key."),
-        ({"sounds": '{"burps": "x"}'}, "There is no audio tag 'burps'."),
-        ({"sounds": '{"laughs": 1}'}, "Give the spelling of laughs as text."),
-        ({"extra_fields": "[1]"}, "Give a JSON object"),
-        ({"extra_fields": "{"}, "Enter a valid JSON."),
-        ({"serves_clones": "on"}, "To serve clones, choose how it is given the clip."),
-        ({"max_concurrency": "0"}, "greater than or equal to 1"),
-    ],
-)
-def test_a_mistake_in_a_backend_is_told(
-    operator: Client, changes: dict[str, str], told: str
-) -> None:
-    assert told in text_of(operator.post(f"{BACKENDS}add/", backend_form(**changes)))
-    assert not SpeechBackend.objects.exists()
-
-
-def test_the_list_of_backends_names_problems(operator: Client) -> None:
-    making.backend("idle", api_key_env="NOT_SET_ANYWHERE", enabled=False)
-
-    shown = text_of(operator.get(BACKENDS))
-
-    assert "It is switched off." in shown
-    assert "No voice uses it, and it serves no clones." in shown
-    assert "The variable NOT_SET_ANYWHERE is not set in this process." in shown
-
-
-def test_a_backend_that_holds_copies_is_not_deleted(operator: Client) -> None:
-    backend = making.cloning_backend()
-    clone = making.clone(making.organization())
-    CloneUpload.objects.create(clone=clone, backend=backend, upstream_name="random")
-
-    operator.post(f"{BACKENDS}{backend.pk}/delete/", {"post": "yes"})
-
-    assert SpeechBackend.objects.exists()
-
-
-def clone_with_clip() -> VoiceClone:
-    clone = making.clone(making.organization(), "Anna")
-    CloneAudio.objects.create(clone=clone, sealed=cipher().seal(b"the clip"))
-    return clone
-
-
-def test_a_clone_is_shown_and_neither_played_nor_edited(operator: Client) -> None:
-    clone = clone_with_clip()
-
-    page = operator.get(f"{CLONES}{clone.pk}/change/")
-
-    shown = text_of(page)
-    assert clone.pk in shown
-    assert "Anna" in shown
-    content = page.content.decode()
-    assert "<audio" not in content
-    assert "gAAAA" not in content, "a sealed clip begins so"
-    assert 'name="_save"' not in content
-    assert operator.get(f"{CLONES}add/").status_code == 403
-    assert operator.post(f"{CLONES}{clone.pk}/delete/", {"post": "yes"}).status_code == 403
-
-
-def test_an_operator_deletes_a_clone_as_its_owner_would(operator: Client) -> None:
-    clone = clone_with_clip()
-    upload = CloneUpload.objects.create(
-        clone=clone, backend=making.cloning_backend(), upstream_name="random"
-    )
-    form = {"action": "delete_clones", "_selected_action": [clone.pk]}
-
-    shown = text_of(operator.post(CLONES, form, follow=True))
-    again = text_of(operator.post(CLONES, form, follow=True))
-
-    assert "1 voice clones deleted" in shown
-    assert "0 voice clones deleted" in again
-    clone.refresh_from_db()
-    assert clone.deleted_at is not None
-    assert (clone.slot, clone.profile) == (None, {})
-    assert not CloneAudio.objects.exists()
-    upload.refresh_from_db()
-    assert upload.delete_after is not None
-    assert LogEntry.objects.get().change_message == "Deleted."
-
-
-def test_staff_without_the_permission_cannot_delete_clones() -> None:
-    clone = clone_with_clip()
-    client = Client()
-    client.force_login(
-        User.objects.create_user("staff@example.com", "correct horse battery", is_staff=True)
+def test_the_list_can_be_narrowed(operator: Client) -> None:
+    northwind = Organization.objects.create(name="Northwind")
+    api_key = mint(northwind, Scope.SPEECH).api_key
+    old_id = f"req_{int((now() - timedelta(days=40)).timestamp() * 1000):012x}" + "7" * 20
+    old = write(request_id=old_id)
+    fine = write()
+    failed = write(
+        organization_id=str(northwind.pk),
+        api_key_id=str(api_key.pk),
+        outcome="backend_timeout",
+        response_format="opus",
+        transport="websocket",
     )
 
-    client.post(CLONES, {"action": "delete_clones", "_selected_action": [clone.pk]})
-
-    clone.refresh_from_db()
-    assert clone.deleted_at is None
-
-
-def test_tombstones_are_filtered(operator: Client) -> None:
-    owner = making.organization()
-    making.clone(owner, "Living")
-    making.clone(owner, "Gone", slot=None, deleted_at=clock.now())
-
-    existing = text_of(operator.get(f"{CLONES}?state=existing"))
-    deleted = text_of(operator.get(f"{CLONES}?state=deleted"))
-
-    assert "Living" in existing
-    assert "Gone" not in existing
-    assert "Gone" in deleted
-    assert "Living" not in deleted
+    for query in (
+        "outcome__exact=backend_timeout",
+        "response_format__exact=opus",
+        "transport__exact=websocket",
+        f"q={northwind.pk}",
+        "q=Northwind",
+        f"q={api_key.prefix}",
+        f"q={failed.request_id}",
+    ):
+        page = shown(operator, f"{ROWS}?{query}")
+        assert failed.request_id in page, query
+        assert fine.request_id not in page, query
+    assert old.request_id not in shown(operator, ROWS)
+    assert old.request_id in shown(operator, f"{ROWS}?admitted=any")
+    assert failed.request_id not in shown(operator, f"{ROWS}?q=north")
 
 
-def test_copies_that_are_overdue_are_found(operator: Client) -> None:
-    owner, backend = making.organization(), making.cloning_backend()
-    long_ago = clock.now() - timedelta(hours=1)
-    for name, deleted_at in (("kept", None), ("fresh", clock.now()), ("late", long_ago)):
-        slot: dict[str, Any] = {"slot": None} if deleted_at else {}
-        CloneUpload.objects.create(
-            clone=making.clone(owner, deleted_at=deleted_at, **slot),
-            backend=backend,
-            upstream_name=f"copy-{name}",
-            delete_after=deleted_at,
-        )
+def test_days_are_listed_by_organization_and_date(operator: Client) -> None:
+    northwind = Organization.objects.create(name="Northwind")
+    Organization.objects.create(name="Silent")
+    today = now().date()
+    for back, characters in ((0, 1111), (40, 2222)):
+        day = today - timedelta(days=back)
+        write(organization_id=str(northwind.pk), day=f"{day}", characters=characters)
+    write(day=f"{today}", characters=3333)
 
-    due = text_of(operator.get(f"{UPLOADS}?deletion=due"))
-    overdue = text_of(operator.get(f"{UPLOADS}?deletion=overdue"))
+    everything = shown(operator, DAYS)
+    assert all(figure in everything for figure in ("1,111", "2,222", "3,333", "2.500 s"))
+    searched = shown(operator, f"{DAYS}?q=Northwind")
+    assert "1,111" in searched
+    assert "3,333" not in searched
+    assert "1,111" not in shown(operator, f"{DAYS}?q=Silent")
+    assert "1,111" not in shown(operator, f"{DAYS}?q=nobody")
+    recent = shown(operator, f"{DAYS}?day__gte={today}&day__lt={today + timedelta(days=1)}")
+    assert "1,111" in recent
+    assert "2,222" not in recent
 
-    assert [name for name in ("kept", "fresh", "late") if f"copy-{name}" in due] == [
-        "fresh",
-        "late",
+
+@pytest.mark.parametrize("page", [ROWS, DAYS])
+def test_no_list_counts_a_whole_table_or_asks_for_each_line(operator: Client, page: str) -> None:
+    for _ in range(10):
+        write(organization_id=str(uuid.uuid4()))
+
+    with CaptureQueriesContext(connection) as queries:
+        shown(operator, f"{page}?admitted=any&_facets=True" if page == ROWS else page)
+
+    counts = [
+        each["sql"]
+        for each in queries
+        if "COUNT(" in each["sql"].upper() and "usage" in each["sql"]
     ]
-    assert [name for name in ("kept", "fresh", "late") if f"copy-{name}" in overdue] == ["late"]
+    assert counts
+    assert all(f"LIMIT {MOST_COUNTED}" in sql for sql in counts)
+    assert len(queries) < 8
