@@ -1,6 +1,6 @@
 """How every worker learns of an operator's change within a second.
 
-Whoever changes a subject ("catalog", "keys") calls ``changed`` in the same transaction. One
+Whoever changes a subject ("catalog", "keys", "voices") calls ``changed`` in the same transaction. One
 thread in each worker reads the stamps every ``SVC_CHANGE_POLL_SECONDS`` and tells the subscribers
 of a subject whose stamp moved. A poll is one query over a handful of rows; it needs no broker and
 cannot lose a message.
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 CATALOG = "catalog"
 KEYS = "keys"
+VOICES = "voices"
 
 
 def changed(subject: str) -> None:

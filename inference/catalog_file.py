@@ -1,33 +1,21 @@
-"""The shape of a catalog file (TOML), read and checked on its own, before any database.
+"""The chat tables of a catalog file (TOML), read and checked on their own, before any database.
 
 docs/operate/catalog.md, "The catalog file", describes every table and key.
 """
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 
+from svc_project.lib.catalog_tables import CatalogFileError, Table, require_unique, shape_error
+
 AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class CatalogFileError(Exception):
-    """Something in the file is wrong: ``where`` is its table and key, ``models[0].pricing``."""
-
-    def __init__(self, where: str, message: str) -> None:
-        super().__init__(f"{where}: {message}" if where else message)
-        self.where = where
-        self.message = message
-
-
-class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class BackendTable(_Table, frozen=True):
+class BackendTable(Table, frozen=True):
     """A ``[[backends]]`` table."""
 
     name: str
@@ -41,14 +29,14 @@ class BackendTable(_Table, frozen=True):
     total_seconds: float | None = None
 
 
-class DeploymentTable(_Table, frozen=True):
+class DeploymentTable(Table, frozen=True):
     """One item of a model's ``backends``: where its weights are served, and under which name."""
 
     name: str
     model: str
 
 
-class PricingTable(_Table, frozen=True):
+class PricingTable(Table, frozen=True):
     """A model's ``pricing``: decimals in quotes, so that no float ever carries money."""
 
     input_per_mtok: str
@@ -56,7 +44,7 @@ class PricingTable(_Table, frozen=True):
     currency: str
 
 
-class ModelTable(_Table, frozen=True):
+class ModelTable(Table, frozen=True):
     """A ``[[models]]`` table."""
 
     id: str
@@ -74,13 +62,13 @@ class ModelTable(_Table, frozen=True):
     shutdown_at: AwareDatetime | None = None
 
 
-class CatalogFile(_Table, frozen=True):
-    """A whole file. The speech tables are kept as they are; the speech app knows what is in them."""
+class CatalogFile(Table, frozen=True):
+    """A whole file. The speech tables are kept as they are: ``speech.catalog_file`` reads them."""
 
-    backends: list[BackendTable] = []
-    models: list[ModelTable] = []
-    voices: list[dict[str, Any]] = []
-    speech_backends: list[dict[str, Any]] = []
+    backends: list[BackendTable] = msgspec.field(default_factory=list)
+    models: list[ModelTable] = msgspec.field(default_factory=list)
+    voices: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    speech_backends: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 def read_catalog_file(content: bytes) -> CatalogFile:
@@ -92,44 +80,19 @@ def read_catalog_file(content: bytes) -> CatalogFile:
     try:
         file = msgspec.toml.decode(content, type=CatalogFile)
     except msgspec.ValidationError as error:
-        raise _shape_error(str(error)) from None
+        raise shape_error(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CatalogFileError("", f"This is not TOML: {error}.") from None
-    _check_unique([table.name for table in file.backends], "backends", "name")
-    _check_unique([table.id for table in file.models], "models", "id")
+    require_unique([table.name for table in file.backends], "backends", "name")
+    require_unique([table.id for table in file.models], "models", "id")
     for index, model in enumerate(file.models):
         _check_model(model, f"models[{index}]")
     _check_shared_weights(file.models)
     return file
 
 
-def _shape_error(text: str) -> CatalogFileError:
-    """msgspec's words, with the table and key in front and advice where a known slip is behind."""
-    problem, _, path = text.partition(" - at `$")
-    where = path.rstrip("`").lstrip(".")
-    if found := re.fullmatch(r"Object contains unknown field `(.*)`", problem):
-        return CatalogFileError(_joined(where, found[1]), "There is no such key here.")
-    if found := re.fullmatch(r"Object missing required field `(.*)`", problem):
-        return CatalogFileError(_joined(where, found[1]), "This key is required.")
-    if where.endswith("_per_mtok"):
-        problem += ', a decimal in quotes such as "0.15"'
-    if "timezone" in problem:
-        problem += ", such as 2027-01-31T00:00:00Z"
-    return CatalogFileError(where, f"{problem}.".replace("`", ""))
-
-
-def _joined(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
-
-
-def _check_unique(names: list[str], table: str, key: str) -> None:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise CatalogFileError(f"{table}[{index}].{key}", f"{name} is there twice.")
-
-
 def _check_model(model: ModelTable, where: str) -> None:
-    _check_unique([item.name for item in model.backends], f"{where}.backends", "name")
+    require_unique([item.name for item in model.backends], f"{where}.backends", "name")
     if model.superseded_by is not None and not model.published:
         raise CatalogFileError(
             f"{where}.superseded_by", "Only a published model is superseded. Set published = true."

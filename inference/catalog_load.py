@@ -1,4 +1,4 @@
-"""Bringing the database to what a catalog file says, all of it or nothing.
+"""Bringing the database to what the chat tables of a catalog file say, all of it or nothing.
 
 What the file does not name stays as it is. Of a set of weights that it does name, deployments that
 it leaves out are switched off. Lifecycle moves go through ``inference.lifecycle``, prices through
@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
 from accounts.changes import CATALOG, changed
 from inference import lifecycle
-from inference.catalog_file import BackendTable, CatalogFile, CatalogFileError, ModelTable
+from inference.catalog_file import BackendTable, CatalogFile, ModelTable
 from inference.models import Backend, Deployment, ModelEntry, WeightsRecord
 from inference.pricing import PriceError, ensure_price
 from svc_project.lib import clock
+from svc_project.lib.catalog_tables import CatalogFileError, save, update
 from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.money import price_text
 
 # Where a column's name differs from the key of its table.
-_KEYS = {"identifier": "id", "__all__": ""}
+_KEYS = {"identifier": "id"}
 
 
 @transaction.atomic
@@ -68,7 +68,7 @@ class _Load:
         values = {name: getattr(table, name) for name in table.__struct_fields__}
         row = Backend.objects.filter(name=table.name).first()
         if row is None:
-            _save(Backend(**values), where)
+            save(Backend(**values), where, _KEYS)
             self.changes.append(f"created backend {table.name}")
         else:
             self._update(row, f"backend {table.name}", values, where)
@@ -83,7 +83,7 @@ class _Load:
                 revision=revision if source else "",
                 tokenizer=self._tokenizer(model.weights),
             )
-            _save(row, where, {"name": "weights"})
+            save(row, where, {"name": "weights"})
             self.changes.append(f"created weights {row}")
         elif model.tokenizer is not None and model.tokenizer != row.tokenizer:
             raise CatalogFileError(
@@ -116,7 +116,7 @@ class _Load:
         row = ModelEntry.objects.filter(identifier=model.id).select_related("weights").first()
         if row is None:
             row = ModelEntry(identifier=model.id, **values)
-            _save(row, where)
+            save(row, where, _KEYS)
             self.created.add(model.id)
             self.changes.append(f"created model {row}")
             return row
@@ -142,7 +142,7 @@ class _Load:
             row = Deployment.objects.filter(weights=weights, backend=backend).first()
             if row is None:
                 row = Deployment(weights=weights, backend=backend, model=item.model)
-                _save(row, place)
+                save(row, place, _KEYS)
                 self.changes.append(f"created deployment {row} as {item.model}")
             else:
                 values = {"model": item.model, "enabled": True}
@@ -206,28 +206,7 @@ class _Load:
         self.changes.append(f"superseded {entry} by {successor}{until}")
 
     def _update(self, row: models.Model, label: str, values: dict[str, Any], where: str) -> None:
-        """Give ``row`` the ``values`` that differ, and tell each."""
-        differing = {
-            name: (getattr(row, name), value)
-            for name, value in values.items()
-            if getattr(row, name) != value
-        }
-        for name, (_, value) in differing.items():
-            setattr(row, name, value)
-        if differing:
-            _save(row, where)
-        for name, (old, value) in differing.items():
-            self.changes.append(f"{label}: {name} {old} -> {value}")
-
-
-def _save(row: models.Model, where: str, keys: dict[str, str] = _KEYS) -> None:
-    try:
-        row.full_clean()
-    except ValidationError as error:
-        column, messages = next(iter(error.message_dict.items()))
-        key = keys.get(column, column)
-        raise CatalogFileError(f"{where}.{key}" if key else where, messages[0]) from None
-    row.save()
+        self.changes += update(row, label, values, where, _KEYS)
 
 
 @contextmanager

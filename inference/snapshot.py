@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-import environ
 from django.conf import settings
 from django.db.models import Q
 
 from accounts.principal import RateLimits
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
+from svc_project.lib.variables import secret_of
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +222,4 @@ def _backend(row: Backend) -> BackendRef:
 
 def backend_key(row: Backend) -> str | None:
     """The key of a backend from its variable, or from the file that ``NAME_FILE`` names."""
-    if not row.api_key_env:
-        return None
-    return environ.FileAwareEnv().str(row.api_key_env, default="") or None
+    return secret_of(row.api_key_env)

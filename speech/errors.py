@@ -4,9 +4,11 @@
     |- UnknownVoice 400            proxy_error
     |- QuotaExceeded 429           quota_error
     |- NameTaken 409               invalid_request_error
+    |- TooManyClones 400           invalid_request_error
     |- SpeechFailed 502            proxy_error
     |- SpeechTimedOut 504          proxy_error
     |- SpeechFull 503              proxy_error, with retry-after
+    |- CloneNotFound 404           not_found_error
 
 and, shared with the inference surface, ``InvalidField`` 400, ``InvalidCredential`` 401, ``NotFound``
 404, ``MethodNotAllowed`` 405, ``RequestTooLarge`` 413, ``InternalError`` 500, ``ServerOverloaded``
@@ -19,7 +21,10 @@ from typing import Final
 
 import msgspec
 
-from svc_project.lib.errors import ApiError, NotFound
+from svc_project.lib.errors import ApiError, BadRequest, NotFound
+
+MOST_CLONES: Final = 10
+"""Clones of an organization (speech contract, Limits)."""
 
 _TYPES: Final = {
     "authentication_error": "auth_error",
@@ -52,6 +57,13 @@ class NameTaken(ApiError):
     def __init__(self) -> None:
         # The OpenAI SDKs repeat a 409 otherwise.
         super().__init__(headers={"x-should-retry": "false"})
+
+
+class TooManyClones(BadRequest):
+    default_message = (
+        f"You have {MOST_CLONES} cloned voices, the most that an account can have. "
+        "Delete one first (DELETE /v1/voices/{id})."
+    )
 
 
 class SpeechFailed(ApiError):

@@ -6,20 +6,26 @@ organization and one name among them (speech contract, States and transitions).
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import Organization
 from speech.clones.names import MAX_NAME_KEY_LENGTH, MAX_NAME_LENGTH
+from speech.engines import EngineError
+from speech.engines.espeak_voices import parse_voice
+from speech.errors import MOST_CLONES
+from speech.text.tags import SoundName
 from svc_project.lib import clock
 from svc_project.lib.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
 
-MOST_CLONES = 10
-"""Clones of an organization (speech contract, Limits)."""
+SOUNDS = frozenset(name.value for name in SoundName)
+"""Audio tags that a backend may have a spelling of."""
 
 VOICE_ID = r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z"
 VOICE_ID_RULE = (
@@ -158,6 +164,19 @@ class SpeechBackend(models.Model):
         check_base_url(self.base_url)
         super().save(*args, **kwargs)
 
+    def clean(self) -> None:
+        """What goes into requests is JSON, and ``sounds`` names tags that exist."""
+        super().clean()
+        for name in ("extra_fields", "upload_extra_fields"):
+            _require_json_object(name, getattr(self, name))
+        for tag, spelling in _require_json_object("sounds", self.sounds).items():
+            if tag not in SOUNDS:
+                raise ValidationError(
+                    {"sounds": f"There is no audio tag {tag!r}. Use {', '.join(sorted(SOUNDS))}."}
+                )
+            if not isinstance(spelling, str):
+                raise ValidationError({"sounds": f"Give the spelling of {tag} as text."})
+
 
 class Voice(models.Model):
     """A global voice (speech contract, Model entry). Without a backend the embedded engine speaks."""
@@ -196,6 +215,31 @@ class Voice(models.Model):
     def __str__(self) -> str:
         return self.id
 
+    def clean(self) -> None:
+        """The embedded engine's voices are known, and which language each speaks."""
+        super().clean()
+        if self.backend_id is not None:
+            return
+        try:
+            spoken = parse_voice(self.engine_voice).language
+        except EngineError as error:
+            raise ValidationError({"engine_voice": str(error)}) from None
+        if spoken != self.language:
+            raise ValidationError(
+                {"engine_voice": f"{self.engine_voice} speaks {spoken}, not {self.language}."}
+            )
+
+
+def _require_json_object(name: str, value: Any) -> dict[str, Any]:
+    """``value``, which a request can carry as it is. Raises ``ValidationError``."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValidationError({name: "It holds a value that JSON does not have."}) from None
+    if not isinstance(value, dict):
+        raise ValidationError({name: 'Give a JSON object, such as {"name": "value"}.'})
+    return value
+
 
 class VoiceClone(models.Model):
     """A private voice (speech contract, Voice clone), or the tombstone of one.
@@ -229,7 +273,8 @@ class VoiceClone(models.Model):
                 name="clone_name_once",
             ),
             models.CheckConstraint(
-                condition=Q(deleted_at=None, slot__gte=1, slot__lte=MOST_CLONES)
+                # An unknown condition passes a check, so a missing slot is ruled out by name.
+                condition=Q(deleted_at=None, slot__isnull=False, slot__gte=1, slot__lte=MOST_CLONES)
                 | Q(deleted_at__isnull=False, slot=None),
                 name="clone_slot_of_an_existing_one",
             ),
@@ -249,3 +294,34 @@ class CloneAudio(models.Model):
 
     def __str__(self) -> str:
         return str(self.clone_id)
+
+
+class CloneUpload(models.Model):
+    """A copy of a reference clip on a speech backend, kept on record until the backend dropped it.
+
+    ``delete_after`` is null while the clone exists; then it is when to ask the backend next. No
+    row of a clone or of a backend goes away while copies are out there.
+    """
+
+    clone = models.ForeignKey(
+        VoiceClone, on_delete=models.PROTECT, related_name="uploads", editable=False
+    )
+    backend = models.ForeignKey(
+        SpeechBackend, on_delete=models.PROTECT, related_name="uploads", editable=False
+    )
+    upstream_name = models.CharField(max_length=200, editable=False)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    delete_after = models.DateTimeField(null=True, db_index=True, editable=False)
+
+    class Meta:
+        verbose_name = "upstream copy of a clone"
+        verbose_name_plural = "upstream copies of clones"
+        ordering: ClassVar[list[str]] = ["created_at"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["backend", "upstream_name"], name="clone_upload_name_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.upstream_name

@@ -1,12 +1,21 @@
-"""Voices as the hot path reads them: frozen, complete, without a queryset."""
+"""Voices as the hot path reads them: frozen, complete, built by two queries."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
+
+from accounts.models import Plan
+from speech.clones.names import name_key
 from speech.clones.profile import CloneProfile
+from speech.models import Language, SpeechBackend, Voice
+from svc_project.lib.variables import secret_of
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +69,89 @@ class VoiceRef:
     engine_voice: str
     backend: BackendRef | None
     clone: CloneRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalVoice:
+    """A voice of the catalog that can speak now."""
+
+    ref: VoiceRef
+    created: int
+    """When it was added, in seconds since the epoch."""
+    name_key: str
+    """What a clone's name must differ from, where the voice is visible."""
+
+    def is_visible_to(self, plan: str) -> bool:
+        """Hindi voices are for enterprise accounts (speech contract, What the service does)."""
+        return self.ref.language != Language.HINDI or plan == Plan.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceSnapshot:
+    """All global voices that can speak, by id, and who speaks the clones.
+
+    ``clone_backend`` is None where the embedded engine does.
+    """
+
+    voices: Mapping[str, GlobalVoice] = field(default_factory=dict)
+    clone_backend: BackendRef | None = None
+
+    def visible_to(self, plan: str) -> list[GlobalVoice]:
+        """The voices that an account of ``plan`` may list and use, by id."""
+        return [voice for voice in self.voices.values() if voice.is_visible_to(plan)]
+
+
+def read_snapshot() -> VoiceSnapshot:
+    """Voices and backends as the database has them now: two queries.
+
+    A voice that is switched off, or whose backend is, is left out.
+    """
+    rows = list(SpeechBackend.objects.filter(enabled=True))
+    backends = {row.pk: backend_ref(row) for row in rows}
+    voices = {
+        row.pk: _global_voice(row, backends[row.backend_id] if row.backend_id else None)
+        for row in Voice.objects.filter(enabled=True).order_by("pk")
+        if row.backend_id is None or row.backend_id in backends
+    }
+    serving = next((backends[row.pk] for row in rows if row.serves_clones), None)
+    return VoiceSnapshot(voices, serving)
+
+
+def backend_ref(row: SpeechBackend) -> BackendRef:
+    """A backend with its key, and with the settings where its row names no time limit."""
+    api_key = secret_of(row.api_key_env)
+    if row.api_key_env and api_key is None:
+        log.warning("speech backend %s: the variable %s is not set", row.name, row.api_key_env)
+    return BackendRef(
+        id=str(row.pk),
+        name=row.name,
+        base_url=row.base_url.rstrip("/"),
+        api_key=api_key,
+        model=row.model,
+        delivery=row.delivery,
+        sample_rate=row.sample_rate,
+        speech_path=row.speech_path,
+        text_field=row.text_field,
+        voice_field=row.voice_field,
+        format_field=row.format_field,
+        language_field=row.language_field,
+        extra_fields=row.extra_fields,
+        sounds=row.sounds,
+        clone_mode=row.clone_mode,
+        clone_field=row.clone_field,
+        clone_as_data_url=row.clone_as_data_url,
+        upload_path=row.upload_path,
+        upload_name_field=row.upload_name_field,
+        upload_extra_fields=row.upload_extra_fields,
+        max_concurrency=row.max_concurrency,
+        first_byte_seconds=row.first_byte_seconds or settings.SVC_SPEECH_FIRST_BYTE_SECONDS,
+        total_seconds=row.total_seconds or settings.SVC_SPEECH_TOTAL_SECONDS,
+    )
+
+
+def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
+    return GlobalVoice(
+        ref=VoiceRef(row.pk, row.language, row.engine_voice, backend),
+        created=int(row.created_at.timestamp()),
+        name_key=name_key(row.pk),
+    )

@@ -13,6 +13,9 @@ django_application = get_asgi_application()
 
 # Django must be set up before anything with models is imported.
 from inference.consumers import ChatCompletionsConsumer
+from speech.clones.consumer import CloneCreationConsumer
+from speech.clones.service import creation
+from speech.health import HealthConsumer
 from svc_project.monitoring import PROBES
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
@@ -20,7 +23,10 @@ from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {"/v1/chat/completions": ChatCompletionsConsumer.as_asgi()},
-        Surface.SPEECH: {},
+        Surface.SPEECH: {
+            "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
+            "/health": HealthConsumer.as_asgi(),
+        },
     },
     django_application,
     PROBES,

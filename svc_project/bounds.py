@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Final
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from svc_project.lib.errors import ServerOverloaded, error_body
+from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
+from svc_project.surfaces import Surface, error_body_of, surface_of
 
-_PROBES: Final = (b"GET /livez ", b"GET /readyz ", b"GET /metrics ")
+_PROBES: Final = (b"GET /livez ", b"GET /readyz ", b"GET /metrics ", b"GET /health ")
 _KEPT_FOR_PROBES: Final = 16
 """Connections above the bound that may still ask how the server is."""
 _PROBE_SECONDS: Final = 5.0
@@ -23,9 +24,9 @@ _LOOKS: Final = 3
 """How often, during the time that a client may stall, one looks whether it took anything."""
 
 
-def refusal() -> bytes:
+def refusal(surface: Surface) -> bytes:
     """A whole response: 503 ``server_overloaded``, and the connection ends."""
-    body = error_body(ServerOverloaded())
+    body = error_body_of(surface, ServerOverloaded())
     head = (
         "HTTP/1.1 503 Service Unavailable\r\n"
         f"x-request-id: {request_id()}\r\n"
@@ -67,7 +68,8 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._has_answered:
             # Not closed at once: with unread bytes that would be a reset, and lose the answer.
             self._has_answered = True
-            self.transport.write(refusal())
+            surface = surface_of({"server": self.server, "headers": ()})
+            self.transport.write(refusal(surface))
             if self.transport.can_write_eof():
                 self.transport.write_eof()
             self.loop.call_later(_LINGER_SECONDS, self.transport.abort)

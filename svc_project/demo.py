@@ -12,8 +12,7 @@ from django.db import transaction
 
 from accounts.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Scope, User
-from inference.catalog_file import read_catalog_file
-from inference.catalog_load import load_catalog
+from svc_project.catalog import load_catalog_file
 
 ORGANIZATION = "demo"
 EMAIL = "demo@svc.example"
@@ -48,7 +47,7 @@ def seed(simulator_address: str) -> Seeded:
             Membership.objects.create(user=user, organization=organization)
         for scope in _missing_scopes(organization):
             seeded.keys[scope] = mint(organization, scope, LABEL).secret
-        seeded.changes += load_catalog(read_catalog_file(_catalog(simulator_address)))
+        seeded.changes += load_catalog_file(_catalog(simulator_address))
     return seeded
 
 
@@ -61,7 +60,7 @@ def publish_server(base_url: str, model: str) -> list[str]:
     content = path.read_text(encoding="utf-8")
     for mark, value in (("BASE_URL", base_url), ("MODEL", model)):
         content = content.replace(mark, value.replace("\\", "\\\\").replace('"', '\\"'))
-    return load_catalog(read_catalog_file(content.encode()))
+    return load_catalog_file(content.encode())
 
 
 def _missing_scopes(organization: Organization) -> Iterator[Scope]:

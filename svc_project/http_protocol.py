@@ -12,8 +12,9 @@ from typing import Any
 from django.conf import settings
 
 from svc_project.bounds import BoundedProtocol
-from svc_project.lib.errors import ApiError, BadRequest, error_body
+from svc_project.lib.errors import ApiError, BadRequest
 from svc_project.lib.ids import request_id
+from svc_project.surfaces import error_body_of, surface_of
 
 LARGEST_TARGET = 16 * 1024
 """Bytes of a request target; above it 414."""
@@ -154,7 +155,8 @@ class ContractHttpProtocol(BoundedProtocol):
         """Answer ``error`` and close; say nothing where another answer is under way."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if not self.pipeline and not (busy and self.cycle.response_started):
-            body = error_body(error)
+            surface = surface_of({"server": self.server, "headers": ()})
+            body = error_body_of(surface, error)
             head = (
                 f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\n"
                 f"x-request-id: {request_id()}\r\n"

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import set_urlconf
 from django.utils.cache import has_vary_header
 
 from svc_project.lib.ids import request_id
+from svc_project.surfaces import Surface
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -89,3 +91,17 @@ class PageHeadersMiddleware:
         if is_page or has_vary_header(response, "Cookie"):
             response["Cache-Control"] = "no-store"
         return response
+
+
+class SurfaceMiddleware:
+    """Gives the speech surface its own routes and, with them, its own shape of errors."""
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if getattr(request, "scope", {}).get("surface") is Surface.SPEECH:
+            request.urlconf = "speech.urls"
+            # For what a middleware refuses, before Django has looked at the attribute.
+            set_urlconf("speech.urls")
+        return self.get_response(request)

@@ -16,6 +16,9 @@ from inference.catalog import catalog
 from inference.health_checks import check_ejected
 from inference.present import VIEW, backends, current_backends
 from inference.service import service
+from speech import database
+from speech.clones.outbox import outbox
+from speech.voices import voices
 from svc_project.lib.clock import now
 from svc_project.lib.worker_views import EVERY_SECONDS, views
 from svc_project.monitoring import METRICS_VIEW, own_families
@@ -54,6 +57,8 @@ class Runtime:
         chat = service()
         await chat.egress.client.close()
         await chat.limiter.close()
+        await outbox.stop()
+        await asyncio.to_thread(database.threads.close)
         await asyncio.to_thread(chat.reconciler.close)
         await asyncio.to_thread(throttles.counters.close)
         await asyncio.to_thread(watcher.stop)
@@ -93,6 +98,7 @@ class Runtime:
         while True:
             try:
                 await sync_to_async(_upkeep, thread_sensitive=False)()
+                await outbox.forget_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
             service().egress.pool.forget_all_but({each.id for each in current_backends()})
@@ -111,6 +117,7 @@ async def _publish_views() -> None:
 def _load_catalog() -> None:
     try:
         catalog.load()
+        voices.load()
     finally:
         connections.close_all()
 

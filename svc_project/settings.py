@@ -66,6 +66,8 @@ SVC_KEY_PEPPERS: list[str] = env.list("SVC_KEY_PEPPERS", default=[]) or [_secret
 SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS", default=[]) or [
     _secret("SVC_CAPTURE_KEY")
 ]
+# The first key seals new reference clips of clones; the others still open older ones.
+SVC_CLONE_KEYS: list[str] = env.list("SVC_CLONE_KEYS", default=[]) or [_secret("SVC_CLONE_KEY")]
 
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", default=[])]
@@ -94,6 +96,7 @@ MIDDLEWARE = [
     "svc_project.middleware.RequestIdMiddleware",
     "svc_project.middleware.HttpsOnlyMiddleware",
     "svc_project.middleware.PageHeadersMiddleware",
+    "svc_project.middleware.SurfaceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -270,6 +273,10 @@ SVC_POISON_DEATHS = env.int("SVC_POISON_DEATHS", default=2)
 SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
+
+# Speech backends: time-outs in seconds of those that name none themselves.
+SVC_SPEECH_FIRST_BYTE_SECONDS = env.float("SVC_SPEECH_FIRST_BYTE_SECONDS", default=10.0)
+SVC_SPEECH_TOTAL_SECONDS = env.float("SVC_SPEECH_TOTAL_SECONDS", default=60.0)
 
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)

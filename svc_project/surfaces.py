@@ -16,8 +16,9 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.http.request import split_domain_port, validate_host
 
+from speech.errors import speech_error_body
 from svc_project.lib import metrics
-from svc_project.lib.errors import BadRequest, error_body
+from svc_project.lib.errors import ApiError, BadRequest, error_body
 from svc_project.lib.http import JSON_TYPE
 from svc_project.lib.ids import request_id
 
@@ -39,6 +40,11 @@ def surface_of(scope: Mapping[str, Any]) -> Surface:
     if settings.SPEECH_HOSTS and _host(scope) in settings.SPEECH_HOSTS:
         return Surface.SPEECH
     return Surface.INFERENCE
+
+
+def error_body_of(surface: Surface, error: ApiError) -> bytes:
+    """``error`` in the shape that ``surface`` gives all of its errors."""
+    return speech_error_body(error) if surface is Surface.SPEECH else error_body(error)
 
 
 class SurfaceRouter:
@@ -66,11 +72,13 @@ class SurfaceRouter:
             if surface is Surface.INFERENCE and scope["path"] in self._probes:
                 await self._probes[scope["path"]](scope, receive, send)
                 return
+            if surface is Surface.SPEECH:
+                receive = _without_body(receive)
             await self._django({**scope, "surface": surface}, receive, _counted(surface, send))  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
         elif _is_allowed(_host(scope)):
             await consumer(scope, receive, send)
         else:
-            await _refuse_host(send)
+            await _refuse_host(surface, send)
 
 
 def _counted(surface: Surface, send: Send) -> Send:
@@ -102,8 +110,28 @@ def _is_allowed(domain: str) -> bool:
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-async def _refuse_host(send: Send) -> None:
+def _without_body(receive: Receive) -> Receive:
+    """An empty body and then what else comes; the real one is dropped as it comes.
+
+    No view of the speech surface takes a body, and Django would store one of any size before it
+    asks who is calling.
+    """
+    begun = False
+
+    async def bodyless() -> dict[str, Any]:
+        nonlocal begun
+        if not begun:
+            begun = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        while (message := await receive())["type"] == "http.request":
+            pass
+        return message
+
+    return bodyless
+
+
+async def _refuse_host(surface: Surface, send: Send) -> None:
     error = BadRequest("This Host is not served here. The operator lists hosts in ALLOWED_HOSTS.")
     headers = [(b"x-request-id", request_id().encode()), JSON_TYPE]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": error_body(error)})
+    await send({"type": "http.response.body", "body": error_body_of(surface, error)})

@@ -98,6 +98,7 @@ def served(
         "SVC_DATA_DIR": str(worker_directory),
         "SVC_KEY_PEPPERS": ",".join(settings.SVC_KEY_PEPPERS),
         "SVC_CAPTURE_KEYS": ",".join(settings.SVC_CAPTURE_KEYS),
+        "SVC_CLONE_KEYS": ",".join(settings.SVC_CLONE_KEYS),
         "SECRET_KEY": settings.SECRET_KEY,
         "SVC_SAMPLED_FRACTION": "0.2",
         "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",

@@ -1,61 +1,20 @@
-"""From the bytes of a request body to its top-level fields.
-
-Whatever is wrong with the bytes is an ``InvalidField`` without ``param``: no field can be named
-yet. No message repeats what was sent.
-"""
+"""From the bytes of a chat request's body to its top-level fields and the model that it names."""
 
 from __future__ import annotations
 
-import codecs
-import re
 from typing import Any
 
-import msgspec
-
 from inference.wire import wording
-from svc_project.lib.errors import InvalidField
+from svc_project.lib.json_object import MAX_NESTING, parse_object
 
-MAX_NESTING = 64
-"""Objects and arrays inside one another, the body itself included."""
+__all__ = ["MAX_NESTING", "model_of", "parse_body"]
 
-_decode = msgspec.json.Decoder().decode
-_BYTE = re.compile(r"\(byte (\d+)\)$")
-_REASONS = {
-    "trailing characters": "something follows the JSON object",
-    "trailing comma": "there is a comma with nothing after it",
-    "utf-16 surrogate": "a \\u escape is half of a surrogate pair",
-    "invalid escape": "a string holds an escape that JSON does not have",
-    "object keys must be strings": "a name is not in double quotes",
-    "invalid number": "a number is not written as JSON writes numbers",
-}
-"""What the decoder says, and what we say. A lone surrogate that ends the body reads as truncated."""
+_EXAMPLE = '{"model": ..., "messages": ...}'
 
 
 def parse_body(body: bytes) -> dict[str, Any]:
-    """The fields of a JSON object in UTF-8 (RFC 8259). Of a repeated name the last value wins.
-
-    Raises ``InvalidField`` for anything else, NaN, lone surrogates, numbers out of range and
-    nesting deeper than ``MAX_NESTING`` included.
-    """
-    try:
-        fields = _decode(body)
-    except UnicodeDecodeError:
-        raise InvalidField("The body is not valid UTF-8. Send JSON in UTF-8.") from None
-    except RecursionError:
-        raise _too_deep() from None
-    except msgspec.ValidationError:
-        raise InvalidField(
-            "The body holds a number that is out of range. Numbers must fit a 64-bit float."
-        ) from None
-    except msgspec.DecodeError as error:
-        raise _not_json(body, str(error)) from None
-    if type(fields) is not dict:
-        raise InvalidField(
-            'The body must be a JSON object, such as {"model": ..., "messages": ...}.'
-        )
-    if body.count(b"{") + body.count(b"[") > MAX_NESTING and _nesting(fields) > MAX_NESTING:
-        raise _too_deep()
-    return fields
+    """The fields of the body. Raises ``InvalidField`` for what is no JSON object (``json_object``)."""
+    return parse_object(body, _EXAMPLE)
 
 
 def model_of(fields: dict[str, Any]) -> str:
@@ -69,45 +28,3 @@ def model_of(fields: dict[str, Any]) -> str:
     if type(model) is not str or not model:
         raise wording.wrong("model", type(model).__name__)
     return model
-
-
-def _nesting(fields: dict[str, Any]) -> int:
-    """How deep ``fields`` nests, counted level by level so that no depth can exhaust the stack."""
-    depth = 0
-    level: list[Any] = [fields]
-    while level and depth <= MAX_NESTING:
-        depth += 1
-        level = [
-            child
-            for node in level
-            for child in (node.values() if type(node) is dict else node)
-            if type(child) is dict or type(child) is list
-        ]
-    return depth
-
-
-def _too_deep() -> InvalidField:
-    return InvalidField(
-        f"The body nests deeper than {MAX_NESTING} levels. Flatten its objects and arrays."
-    )
-
-
-def _not_json(body: bytes, said: str) -> InvalidField:
-    if not body.strip():
-        return InvalidField("The body is empty. Send a JSON object.")
-    if body.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return InvalidField("The body begins with a byte order mark. Send plain UTF-8 without one.")
-    found = _BYTE.search(said)
-    if found is None:
-        return InvalidField(
-            "The body is not valid JSON: it ends too early, or in half of a surrogate pair."
-        )
-    byte = int(found[1])
-    if body[byte : byte + 3] in (b"NaN", b"Inf"):
-        reason = "NaN and Infinity are not JSON numbers"
-    else:
-        reason = next(
-            (ours for theirs, ours in _REASONS.items() if theirs in said),
-            "there is a character that JSON does not allow there",
-        )
-    return InvalidField(f"The body is not valid JSON at byte {byte}: {reason}.")

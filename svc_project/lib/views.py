@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -39,35 +39,44 @@ class ApiView(APIView):
     content_negotiation_class = AnyAccept  # type: ignore[assignment]  # same two methods, no base needed
 
 
-def error_response(error: ApiError) -> HttpResponse:
-    """``error`` as a whole HTTP response of the inference surface."""
+def error_response(
+    error: ApiError, body_of: Callable[[ApiError], bytes] = error_body
+) -> HttpResponse:
+    """``error`` as a whole HTTP response; ``body_of`` gives the surface's shape of it."""
     return HttpResponse(
-        error_body(error),
+        body_of(error),
         status=error.status,
         content_type="application/json",
         headers=error.headers,
     )
 
 
+def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
+    """What a DRF view raised, as a contract error; ``context`` is DRF's.
+
+    An unexpected exception is logged with its traceback and becomes ``internal_error``.
+    """
+    if isinstance(exception, exceptions.MethodNotAllowed):
+        return MethodNotAllowed(", ".join(context["view"].allowed_methods))
+    if isinstance(exception, exceptions.NotFound):
+        return NotFound()
+    if isinstance(exception, ApiError):
+        return exception
+    log.error(
+        "unexpected %s in %s",
+        type(exception).__name__,
+        type(context["view"]).__name__,
+        exc_info=exception,
+    )
+    return InternalError()
+
+
 def render_exception(exception: Exception, context: Mapping[str, Any]) -> Response | HttpResponse:
     """DRF's exception handler: whatever a view raises becomes a contract error.
 
-    An unexpected exception is logged by Django with its traceback and answered as
-    ``internal_error``; DRF re-raises only when no handler answers, so nothing escapes as HTML.
+    DRF re-raises only when no handler answers, so nothing escapes as HTML.
     """
-    if isinstance(exception, exceptions.MethodNotAllowed):
-        exception = MethodNotAllowed(", ".join(context["view"].allowed_methods))
-    elif isinstance(exception, exceptions.NotFound):
-        exception = NotFound()
-    if not isinstance(exception, ApiError):
-        log.error(
-            "unexpected %s in %s",
-            type(exception).__name__,
-            type(context["view"]).__name__,
-            exc_info=exception,
-        )
-        exception = InternalError()
-    return error_response(exception)
+    return error_response(api_error(exception, context))
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -82,4 +91,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """``handler400``: what Django itself refuses, such as a Host that is not allowed."""
-    return error_response(BadRequest("The request cannot be served under this Host or path."))
+    return error_response(refused_by_django())
+
+
+def refused_by_django() -> BadRequest:
+    """What ``handler400`` of every surface says."""
+    return BadRequest("The request cannot be served under this Host or path.")

@@ -240,17 +240,6 @@ def test_a_file_cannot_revive_a_retired_model(load: Load) -> None:
         load(BACKEND + superseded() + SUCCESSOR)
 
 
-def test_speech_tables_are_accepted_and_named_as_not_loaded(load: Load) -> None:
-    speech = '\n[[voices]]\nid = "ava"\n[[voices]]\nid = "bo"\n[[speech_backends]]\nname = "t"\n'
-
-    changes = load(FILE + speech)
-
-    assert changes[-2:] == [
-        "not loaded by this version: 2 [[voices]]",
-        "not loaded by this version: 1 [[speech_backends]]",
-    ]
-
-
 def test_two_models_may_share_weights_and_backend(load: Load) -> None:
     load(FILE + MODEL.replace('"acme/demo-8b"', '"acme/demo-8b-long"'))
 

@@ -16,8 +16,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Scope
-from inference.catalog_file import CatalogFileError
 from svc_project import demo, server
+from svc_project.lib.catalog_tables import CatalogFileError
 
 _SIMULATOR_SECONDS = 20.0
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from inference.catalog_file import CatalogFileError, read_catalog_file
-from inference.catalog_load import load_catalog
+from svc_project.catalog import load_catalog_file
+from svc_project.lib.catalog_tables import CatalogFileError
 
 
 class Command(BaseCommand):
-    help = "Load backends and models from a TOML file. A file with an error changes nothing."
+    help = (
+        "Load models, voices and backends from a TOML file. A file with an error changes nothing."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="The catalog file; see docs/operate/catalog.md")
@@ -21,14 +23,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
         try:
-            file = read_catalog_file(path.read_bytes())
-            changes = load_catalog(file)
+            changes = load_catalog_file(path.read_bytes())
         except OSError as error:
             raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
         except CatalogFileError as error:
             raise CommandError(f"{path.name}: {error}") from None
         for change in changes or ["nothing to change"]:
             self.stdout.write(change)
-        for table, rows in (("voices", file.voices), ("speech_backends", file.speech_backends)):
-            if rows:
-                self.stdout.write(f"not loaded by this version: {len(rows)} [[{table}]]")

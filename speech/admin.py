@@ -1,0 +1,231 @@
+"""The operators' pages of voices, speech backends, clones and their copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.http import HttpRequest
+
+from speech.admin_filters import CloneStateFilter, OverdueFilter
+from speech.clones import registry
+from speech.clones.outbox import outbox
+from speech.errors import CloneNotFound
+from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
+from svc_project.lib.variables import secret_of
+
+if TYPE_CHECKING:  # generic in the stubs only
+    VoiceModelAdmin = admin.ModelAdmin[Voice]
+    BackendModelAdmin = admin.ModelAdmin[SpeechBackend]
+    CloneModelAdmin = admin.ModelAdmin[VoiceClone]
+    UploadModelAdmin = admin.ModelAdmin[CloneUpload]
+else:
+    VoiceModelAdmin = admin.ModelAdmin
+    BackendModelAdmin = admin.ModelAdmin
+    CloneModelAdmin = admin.ModelAdmin
+    UploadModelAdmin = admin.ModelAdmin
+
+
+@admin.register(Voice)
+class VoiceAdmin(VoiceModelAdmin):
+    """Global voices. The id is what clients send, so it is given once."""
+
+    list_display = ("id", "language", "engine", "engine_voice", "enabled", "served")
+    list_filter = ("language", "enabled", "backend")
+    list_select_related = ("backend",)
+    search_fields = ("id", "engine_voice")
+    actions = None
+    fields = ("id", "language", "backend", "engine_voice", "enabled", "served", "created_at")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Voice | None = None
+    ) -> tuple[str, ...]:
+        return ("served", "created_at") if obj is None else ("id", "served", "created_at")
+
+    @admin.display(description="engine", ordering="backend__name", empty_value="embedded")
+    def engine(self, voice: Voice) -> str | None:
+        return voice.backend.name if voice.backend else None
+
+    @admin.display(description="served to")
+    def served(self, voice: Voice) -> str:
+        """Who can use it now."""
+        if voice._state.adding:
+            return "-"
+        if not voice.enabled:
+            return "nobody: it is switched off"
+        if voice.backend is not None and not voice.backend.enabled:
+            return f"nobody: {voice.backend} is switched off"
+        return "enterprise accounts" if voice.language == "hi" else "every account"
+
+
+@admin.register(SpeechBackend)
+class SpeechBackendAdmin(BackendModelAdmin):
+    list_display = (
+        "name",
+        "base_url",
+        "enabled",
+        "delivery",
+        "serves_clones",
+        "max_concurrency",
+        "spoken",
+        "problems",
+    )
+    list_filter = ("enabled", "delivery", "clone_mode")
+    search_fields = ("name", "base_url")
+    actions = None
+    readonly_fields = ("problems",)
+    fieldsets = (
+        (None, {"fields": ("name", "base_url", "api_key_env", "model", "enabled", "problems")}),
+        ("What it sends", {"fields": ("delivery", "sample_rate")}),
+        (
+            "What it is sent",
+            {
+                "fields": (
+                    "speech_path",
+                    "text_field",
+                    "voice_field",
+                    "format_field",
+                    "language_field",
+                    "extra_fields",
+                    "sounds",
+                )
+            },
+        ),
+        (
+            "Clones",
+            {
+                "fields": (
+                    "serves_clones",
+                    "clone_mode",
+                    "clone_field",
+                    "clone_as_data_url",
+                    "upload_path",
+                    "upload_name_field",
+                    "upload_extra_fields",
+                )
+            },
+        ),
+        ("Limits", {"fields": ("max_concurrency", "first_byte_seconds", "total_seconds")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SpeechBackend]:
+        speaking = Count("voices", filter=Q(voices__enabled=True))
+        return super().get_queryset(request).annotate(speaking=speaking)
+
+    @admin.display(description="voices", ordering="speaking")
+    def spoken(self, backend: Any) -> int:
+        return int(backend.speaking)
+
+    @admin.display(description="problems")
+    def problems(self, backend: Any) -> str:
+        """What keeps the backend from serving, as far as this process can tell."""
+        if backend._state.adding:
+            return "-"
+        found = []
+        if not backend.enabled:
+            found.append("It is switched off.")
+        if not backend.speaking and not backend.serves_clones:
+            found.append("No voice uses it, and it serves no clones.")
+        if backend.api_key_env and secret_of(backend.api_key_env) is None:
+            found.append(f"The variable {backend.api_key_env} is not set in this process.")
+        return " ".join(found) or "none"
+
+
+@admin.register(VoiceClone)
+class VoiceCloneAdmin(CloneModelAdmin):
+    """Clones are looked at and deleted, never played, added or edited."""
+
+    list_display = (
+        "name",
+        "organization",
+        "id",
+        "reference_seconds",
+        "created_at",
+        "deleted_at",
+        "clip_kept",
+    )
+    list_filter = (CloneStateFilter,)
+    list_select_related = ("organization",)
+    search_fields = ("=id", "name", "organization__name", "=organization__id")
+    search_help_text = "A clone's id or name, or its account's."
+    show_full_result_count = False
+    actions = ("delete_clones",)
+    fields = (
+        "id",
+        "name",
+        "organization",
+        "api_key_id",
+        "slot",
+        "reference_seconds",
+        "created_at",
+        "deleted_at",
+        "clip_kept",
+        "copies",
+    )
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[VoiceClone]:
+        kept = Exists(CloneAudio.objects.filter(clone=OuterRef("pk")))
+        rows = super().get_queryset(request).defer("profile")
+        return rows.annotate(kept=kept).order_by("-created_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: VoiceClone | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: VoiceClone | None = None) -> bool:
+        # Django's own deletion would take the tombstone too; the action below does not.
+        return False
+
+    def has_tombstone_permission(self, request: HttpRequest) -> bool:
+        """Whether the operator may use ``delete_clones``."""
+        return request.user.has_perm("speech.delete_voiceclone")
+
+    @admin.action(description="Delete selected voice clones", permissions=["tombstone"])
+    def delete_clones(self, request: HttpRequest, chosen: QuerySet[VoiceClone]) -> None:
+        """What ``DELETE /v1/voices/{id}`` does, for each of them."""
+        deleted = 0
+        for clone in chosen:
+            try:
+                registry.delete(clone.pk, str(clone.organization_id))
+            except CloneNotFound:
+                continue
+            self.log_change(request, clone, "Deleted.")
+            deleted += 1
+        outbox.nudge()
+        self.message_user(
+            request,
+            f"{deleted} voice clones deleted; they have stopped working, their clips are gone.",
+            messages.SUCCESS,
+        )
+
+    @admin.display(boolean=True, description="clip kept")
+    def clip_kept(self, clone: Any) -> bool:
+        return bool(clone.kept)
+
+    @admin.display(description="copies on speech backends", empty_value="none")
+    def copies(self, clone: VoiceClone) -> str | None:
+        uploads = clone.uploads.select_related("backend")
+        return ", ".join(f"{upload} on {upload.backend}" for upload in uploads) or None
+
+
+@admin.register(CloneUpload)
+class CloneUploadAdmin(UploadModelAdmin):
+    """What speech backends hold. A row is deleted by hand only when its backend is gone for good."""
+
+    list_display = ("upstream_name", "backend", "clone", "created_at", "delete_after")
+    list_filter = (OverdueFilter, "backend")
+    list_select_related = ("backend", "clone")
+    search_fields = ("=upstream_name", "=clone__id")
+    fields = list_display
+    readonly_fields = list_display
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -1,0 +1,75 @@
+"""Bringing the database to what the speech tables of a catalog file say, all of it or nothing.
+
+What the file does not name stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from accounts.changes import VOICES, changed
+from speech.catalog_file import (
+    EMBEDDED_ENGINE,
+    SpeechBackendTable,
+    SpeechTables,
+    VoiceTable,
+)
+from speech.models import SpeechBackend, Voice
+from svc_project.lib.catalog_tables import CatalogFileError, save, update
+
+
+@transaction.atomic
+def load_voices(tables: SpeechTables) -> list[str]:
+    """Apply ``tables`` and tell each change in words, in the order in which they were made.
+
+    Raises ``CatalogFileError`` that names the table and key; nothing is changed then.
+    """
+    # The stamp's row lock makes loads that start together run one after the other.
+    changed(VOICES)
+    places = [(f"speech_backends[{n}]", table) for n, table in enumerate(tables.speech_backends)]
+    # One backend at most serves the clones: whoever gives that up goes first.
+    places.sort(key=lambda place: place[1].serves_clones)
+    changes = [change for where, table in places for change in _backend(table, where)]
+    for index, voice in enumerate(tables.voices):
+        changes += _voice(voice, f"voices[{index}]")
+    return changes
+
+
+def _backend(table: SpeechBackendTable, where: str) -> list[str]:
+    if table.name == EMBEDDED_ENGINE:
+        raise CatalogFileError(f"{where}.name", f"{table.name} is the embedded engine's name.")
+    values = {name: getattr(table, name) for name in table.__struct_fields__ if name != "protocol"}
+    row = SpeechBackend.objects.filter(name=table.name).first()
+    if row is None:
+        save(SpeechBackend(**values), where, {})
+        return [f"created speech backend {table.name}"]
+    return update(row, f"speech backend {row}", values, where, {})
+
+
+def _voice(table: VoiceTable, where: str) -> list[str]:
+    values: dict[str, Any] = {
+        "language": table.language,
+        "backend": _backend_of(table, where),
+        "engine_voice": table.engine_voice,
+        "enabled": table.enabled,
+    }
+    keys = {"backend": "engine"}
+    row = Voice.objects.filter(pk=table.id).select_related("backend").first()
+    if row is None:
+        save(Voice(id=table.id, **values), where, keys)
+        return [f"created voice {table.id}"]
+    return update(row, f"voice {row}", values, where, keys)
+
+
+def _backend_of(table: VoiceTable, where: str) -> SpeechBackend | None:
+    if table.engine == EMBEDDED_ENGINE:
+        return None
+    backend = SpeechBackend.objects.filter(name=table.engine).first()
+    if backend is None:
+        raise CatalogFileError(
+            f"{where}.engine",
+            f"There is no speech backend {table.engine}. Name one, or {EMBEDDED_ENGINE!r}.",
+        )
+    return backend

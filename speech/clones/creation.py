@@ -1,0 +1,130 @@
+"""Making a clone: what the body must hold, what is measured on it, what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from accounts.principal import Principal
+from speech.clones import registry
+from speech.clones.analysis import analyse
+from speech.clones.profile import CloneProfile, calibrate
+from speech.clones.registry import NewClone
+from speech.clones.store import cipher
+from speech.clones.wire import CloneObject, CloneRequest, read_request
+from speech.database import WRITE_SECONDS, threads
+from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.models import Language, VoiceClone
+from speech.voices import CLONE_BASE_VOICE, Voices
+from speech.wav import Clip, canonical_wav
+
+log = logging.getLogger(__name__)
+
+Attempt = Callable[[Principal], Awaitable[None]]
+"""Counts one creation against the account's hourly limit. Raises ``QuotaExceeded``."""
+
+MOST_AT_ONCE: Final = 48
+"""Creations that one process has under way, each holding a body of up to 16 MB; above it 503."""
+
+_ANALYSES: Final = 2
+_SPEAK_SECONDS: Final = 20.0
+
+
+class CloneCreation:
+    """Makes clones with ``engine``, the embedded one. One per process, on one event loop."""
+
+    def __init__(self, voices: Voices, engine: Engine, attempt: Attempt) -> None:
+        self._voices = voices
+        self._engine = engine
+        self._attempt = attempt
+        self._analyses = asyncio.Semaphore(_ANALYSES)
+        self._under_way = 0
+
+    def __enter__(self) -> None:
+        """Take one of the places. Raises ``SpeechFull``."""
+        if self._under_way >= MOST_AT_ONCE:
+            raise SpeechFull
+        self._under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+
+    async def create(self, body: bytes, principal: Principal) -> CloneObject:
+        """The new clone. Everything is stored when this returns.
+
+        Raises ``InvalidField``, ``NameTaken``, ``TooManyClones``, ``QuotaExceeded``, and
+        ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine could not help.
+        """
+        request = await asyncio.to_thread(read_request, body)
+        del body
+        reserved = self._reserved_names(principal.plan)
+        look = partial(registry.require_room, principal.organization_id, request.name_key, reserved)
+        # Looked at before the wait and again before the work, which is the costly part. Neither
+        # look decides: the database does, when the clone is made.
+        await threads.run(look)
+        async with self._analyses:
+            await threads.run(look)
+            await self._attempt(principal)
+            profile = await self._measured(request.clip)
+        new = await asyncio.to_thread(_new_clone, request, profile, principal)
+        return _served(await threads.run(partial(registry.add, new, reserved), WRITE_SECONDS))
+
+    def _reserved_names(self, plan: str) -> frozenset[str]:
+        return frozenset(voice.name_key for voice in self._voices.snapshot.visible_to(plan))
+
+    async def _measured(self, clip: Clip) -> CloneProfile:
+        loop = asyncio.get_running_loop()
+
+        def speak(text: str, profile: CloneProfile) -> bytes:
+            spoken = asyncio.run_coroutine_threadsafe(self._spoken(text, profile), loop)
+            try:
+                return spoken.result(_SPEAK_SECONDS)
+            finally:
+                spoken.cancel()
+
+        def measure() -> CloneProfile:
+            return calibrate(analyse(clip.samples, clip.rate), speak)
+
+        try:
+            return await asyncio.to_thread(measure)
+        except EngineFull:
+            raise SpeechFull from None
+        except (EngineTimeout, TimeoutError):
+            raise SpeechTimedOut from None
+        except EngineError as error:
+            log.error("a clone could not be measured: %s", error)
+            raise SpeechFailed from None
+
+    async def _spoken(self, text: str, profile: CloneProfile) -> bytes:
+        utterance = Utterance(text, Language.ENGLISH.value, CLONE_BASE_VOICE, profile=profile)
+        return b"".join([piece async for piece in self._engine.speak(utterance)])
+
+
+def _new_clone(request: CloneRequest, profile: CloneProfile, principal: Principal) -> NewClone:
+    figures: dict[str, Any] = msgspec.json.decode(profile.to_json())
+    return NewClone(
+        organization_id=principal.organization_id,
+        api_key_id=principal.api_key_id,
+        name=request.name,
+        name_key=request.name_key,
+        reference_seconds=round(request.clip.seconds, 3),
+        profile=figures,
+        sealed=cipher().seal(canonical_wav(request.clip)),
+    )
+
+
+def _served(clone: VoiceClone) -> CloneObject:
+    return CloneObject(
+        id=clone.pk,
+        object="voice",
+        name=clone.name,
+        created=int(clone.created_at.timestamp()),
+        owned_by="user",
+        reference_seconds=clone.reference_seconds,
+    )

@@ -1,0 +1,33 @@
+"""``GET /health``: answered by the process itself, without the database (speech contract, Health)."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from speech.errors import speech_error_body
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import ApiError, MethodNotAllowed, ServerShuttingDown
+from svc_project.lib.http import HttpConsumer
+
+_STARTED = time.monotonic()
+
+
+class HealthConsumer(HttpConsumer):
+    """200 while this process serves, 503 while it drains."""
+
+    async def answer(self) -> None:
+        if self.scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed("GET, HEAD")
+        if drain.draining:
+            raise ServerShuttingDown
+        uptime = round(time.monotonic() - _STARTED, 3)
+        await self.respond(
+            200,
+            msgspec.json.encode({"ok": True, "uptime_s": uptime}),
+            [(b"cache-control", b"no-store")],
+        )
+
+    def render_error(self, error: ApiError) -> bytes:
+        return speech_error_body(error)

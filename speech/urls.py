@@ -1,0 +1,16 @@
+"""Routes of the speech surface that are views; the consumers' are in ``svc_project.asgi``."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from speech.views import VoiceListView, VoiceView
+
+urlpatterns = [
+    path("v1/models", VoiceListView.as_view(), name="voices"),
+    path("v1/voices/<path:voice>", VoiceView.as_view(), name="voice"),
+]
+
+handler400 = "speech.views.bad_request"
+handler404 = "speech.views.not_found"
+handler500 = "speech.views.server_error"
