@@ -146,7 +146,9 @@ def read_clip(content: bytes) -> Clip:
             f"the clip is {frames / form.rate:.3f} seconds long; "
             f"it must be {MIN_SECONDS} to {MAX_SECONDS} seconds."
         )
-    channels = decode_samples(data[: frames * form.frame_bytes], form).reshape(frames, form.channels)
+    channels = decode_samples(data[: frames * form.frame_bytes], form).reshape(
+        frames, form.channels
+    )
     if not np.isfinite(channels).all():
         raise UnusableClip("it holds samples that are not finite numbers (NaN or infinity).")
     samples = _one_channel(channels)
