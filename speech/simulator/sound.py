@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import OrderedDict
 from typing import Final
 
 import numpy as np
@@ -15,18 +16,25 @@ from speech.engines import Utterance
 from speech.engines.espeak import Espeak
 
 _PITCHES: Final = 13
+_REMEMBERED: Final = 64
 _UNKNOWN_SIZES: Final = {"zero": 0, "max": 0xFFFF_FFFF}
 _FACTORS: Final = {"exact": 1.0, "double": 2.0, "half": 0.5}
 
 
 class Speaker:
-    """Speaks text; each name of a voice has a pitch of its own."""
+    """Speaks text; each name of a voice has a pitch of its own.
+
+    What was said a short while ago is said again sample by sample: espeak-ng itself varies a little.
+    """
 
     def __init__(self) -> None:
         self._engine = Espeak(workers=1)
+        self._said: OrderedDict[tuple[str, str], bytes] = OrderedDict()
 
     async def speak(self, text: str, voice: str) -> bytes:
         """PCM (``speech.audio``). Raises ``EngineError``."""
+        if (said := self._said.get((text, voice))) is not None:
+            return said
         hindi = any("\u0900" <= character <= "\u097f" for character in text)
         utterance = Utterance(
             text,
@@ -34,7 +42,11 @@ class Speaker:
             "hi" if hindi else "en-us+f3",
             pitch=zlib.crc32(voice.encode()) % _PITCHES - _PITCHES // 2,
         )
-        return b"".join([piece async for piece in self._engine.speak(utterance)])
+        pcm = b"".join([piece async for piece in self._engine.speak(utterance)])
+        if len(self._said) >= _REMEMBERED:
+            self._said.popitem(last=False)
+        # Of two that were spoken at once, the first one stays.
+        return self._said.setdefault((text, voice), pcm)
 
     async def close(self) -> None:
         await self._engine.close()
