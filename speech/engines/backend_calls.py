@@ -7,6 +7,7 @@ about a failure is neither shown nor logged, only its status and its name: it ma
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from svc_project.lib.outbound import open_session
 log = logging.getLogger(__name__)
 
 Waited = TypeVar("Waited")
+
+_ONE_GO = 256 * 1024
 
 
 class RequestRefused(EngineError):
@@ -150,7 +153,8 @@ class BackendCalls:
     ) -> aiohttp.ClientResponse:
         request = session.post(
             URL(backend.base_url + message.path),
-            data=message.body,
+            # aiohttp sends a file piece by piece, and bytes in one go that holds up the others.
+            data=io.BytesIO(message.body) if len(message.body) > _ONE_GO else message.body,
             headers={"Content-Type": message.content_type, **_authorization(backend)},
             allow_redirects=False,
             trace_request_ctx=connection,
@@ -162,6 +166,11 @@ class BackendCalls:
             return await response.content.readany()
         except (aiohttp.ClientError, ConnectionError):
             raise EngineUnavailable("The connection to the speech server was lost.") from None
+        except RuntimeError:
+            # aiohttp's word for a connection that this side has closed.
+            if not self._closed:
+                raise
+            raise EngineUnavailable("The engine is closed.") from None
 
     def _session(self, *, pooled: bool) -> aiohttp.ClientSession:
         if self._closed:

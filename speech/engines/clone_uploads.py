@@ -7,6 +7,7 @@ can replace another's.
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -135,7 +136,9 @@ class Uploads:
             backend.upload_name_field: name,
         }.items():
             form.add_field(field, value if isinstance(value, str) else str(value))
-        form.add_field(backend.clone_field, clip, filename=f"{name}.wav", content_type="audio/wav")
+        form.add_field(
+            backend.clone_field, io.BytesIO(clip), filename=f"{name}.wav", content_type="audio/wav"
+        )
         payload = form()
         message = Message(
             backend.upload_path, await payload.as_bytes(), payload.headers["Content-Type"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import io
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -231,7 +231,7 @@ class _Event(msgspec.Struct):
 
     type: str = ""
     audio: str | None = None
-    error: msgspec.Raw | None = None
+    error: Any = None
 
 
 class EventsReader:
@@ -270,9 +270,7 @@ class EventsReader:
             event = msgspec.json.decode(content, type=_Event)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise EngineProtocolError("An event is no JSON object that is known here.") from None
-        if event.type in ("speech.audio.error", "error") or (
-            event.error is not None and bytes(event.error) != b"null"
-        ):
+        if event.type in ("speech.audio.error", "error") or event.error is not None:
             raise EngineError("The speech server reported an error in its events.")
         if event.type == "speech.audio.done":
             self.complete = True

@@ -119,6 +119,7 @@ class Answer:
             await asyncio.sleep(pause)
         while SpeechFault.HUGE in self.faults:
             yield _delta(_HUGE_PIECE) if self._by_events else _HUGE_PIECE
+            await asyncio.sleep(0)  # sending to a caller who left does not wait: be cancellable
         if self._by_events:
             if SpeechFault.BAD_EVENT in self.faults:
                 yield b"data: {not json\n\n"
