@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -62,7 +63,7 @@ WHOLE = hear(*ANSWERS["pcm"][:1], [RAW])
 def test_any_cuts_make_the_same_sound(name: str, cuts: list[int]) -> None:
     delivery, content = ANSWERS[name]
     ends = [0, *sorted(cuts), len(content)]
-    reads = [content[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    reads = [content[start:end] for start, end in pairwise(ends)]
 
     assert hear(delivery, [read for read in reads if read]) == WHOLE
 

@@ -17,6 +17,7 @@ from speech.engines import (
     EngineTimeout,
     EngineUnavailable,
 )
+from speech.engines.openai_http import HttpEngine
 from tests.live import free_port
 from tests.speech.speech_server import (
     PROFILES,
@@ -69,13 +70,17 @@ def server() -> Iterator[SpeechServer]:
 async def failure_of(server: SpeechServer, fault: str, **changes: Any) -> tuple[EngineError, int]:
     """How an utterance fails, and how many pieces came before."""
     model = changes.pop("model", f"t [[sim fault={fault}]]")
-    pieces = 0
+    pieces: list[bytes] = []
+
+    async def listen(engine: HttpEngine) -> None:
+        async for piece in engine.speak(said("Guarded words are spoken here, one by one.")):
+            pieces.append(piece)
+
     async with speaking(described(server.url, model=model, **changes)) as engine:
         with pytest.raises(EngineError) as failure:
-            async for _ in engine.speak(said("Guarded words are spoken here, one by one.")):
-                pieces += 1
+            await listen(engine)
         assert engine.inflight == 0
-    return failure.value, pieces
+    return failure.value, len(pieces)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
