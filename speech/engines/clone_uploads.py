@@ -76,7 +76,11 @@ class Uploads:
             each: at for each, at in self._renewed.items() if now - at < RENEWAL_SECONDS
         }
         if clone_id in self._renewed:
-            return None
+            # Another caller may have begun it, or even ended it, since the look above.
+            if (running := self._running.get(clone_id)) is not None:
+                return await asyncio.shield(running)
+            known = await self._clips.upload_name(clone_id, backend.id)
+            return known if known != unknown else None
         self._renewed[clone_id] = now
         return await self._shared(clone_id, lambda: self._again(backend, clone_id, unknown))
 

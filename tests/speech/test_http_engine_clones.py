@@ -258,7 +258,7 @@ async def test_a_copy_that_cannot_be_taken_back_is_reported(
         async def failing(*_: object) -> None:
             raise EngineUnavailable
 
-        engine._uploads._calls.delete = failing  # type: ignore[method-assign]
+        engine._uploads._calls.delete = failing  # type: ignore[method-assign, assignment]
         with caplog.at_level(logging.ERROR), pytest.raises(EngineError):
             await cloned(engine)
     (upload,) = server.requests("upload")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,7 +19,8 @@ from speech.engines import (
     EngineUnavailable,
 )
 from speech.engines.openai_http import HttpEngine
-from tests.live import free_port
+from speech.simulator.faults import SpeechFault
+from tests.live import ROOT, free_port
 from tests.speech.speech_server import (
     PROFILES,
     SpeechServer,
@@ -201,6 +203,12 @@ def test_every_failure_has_an_outcome_of_the_ledger() -> None:
     for kind in kinds:
         kinds += kind.__subclasses__()
     assert {kind.outcome for kind in kinds} <= set(Outcome.values)
+
+
+@pytest.mark.parametrize("fault", SpeechFault)
+def test_every_fault_of_the_simulator_is_documented(fault: SpeechFault) -> None:
+    page = (ROOT / "docs/develop/simulator.md").read_text().split("## The speech server")[1]
+    assert re.search(rf"^\|.*`{fault}[`@]", page, re.MULTILINE)
 
 
 Answering = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
