@@ -1,4 +1,4 @@
-"""The only writer of usage rows.
+"""The only writer of usage rows and speech rows.
 
 ``admit`` notes a request in the local journal before it runs; ``record`` returns when its row is
 durable, and only then may the answer's last bytes leave. Rows are written by group commit: while
@@ -29,7 +29,7 @@ from svc_project.lib.connections import keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
 from usage.journal import Journal, Segment, orphans, read_segment
-from usage.receipts import Progress, Receipt
+from usage.receipts import AnyProgress, AnyReceipt
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _LARGEST_BATCH = 500
 class _Waiting(msgspec.Struct, eq=False):
     """A receipt whose answer is held back; ``noted`` once the journal has it."""
 
-    receipt: Receipt
+    receipt: AnyReceipt
     durable: asyncio.Future[None]
     noted: bool = False
 
@@ -66,6 +66,27 @@ class Ledger:
         self._database_answers = True
         self._shipping = False
         self._journal = Journal(Path(), 0)
+        self.rows_written = 0
+        """Rows that this process brought into the database."""
+
+    @property
+    def rows_waiting(self) -> int:
+        """Requests whose answer is held back until their row is durable."""
+        return len(self._waiting) + len(self._writing) + len(self._unsynced)
+
+    @property
+    def journal_bytes(self) -> int:
+        """Bytes of the journal of this process."""
+        return self._journal.size
+
+    @property
+    def database_answers(self) -> bool:
+        """Whether rows go to the database, and not to the journal instead."""
+        return self._database_answers
+
+    def has_place(self) -> bool:
+        """Whether a row could be made durable now; asks the disk when the database is away."""
+        return self._database_answers or self._journal.takes_more()
 
     async def start(self) -> None:
         """Take up work: adopt what dead processes left in the journal, start the writer."""
@@ -99,7 +120,7 @@ class Ledger:
         self._journal.close()
         self._writer = None
 
-    def admit(self, receipt: Receipt) -> None:
+    def admit(self, receipt: AnyReceipt) -> None:
         """Note an admitted request, as the row it becomes if this process dies.
 
         Raises ``ServerOverloaded`` when neither the journal nor the database can take it.
@@ -111,11 +132,11 @@ class Ledger:
             if not self._database_answers:
                 raise ServerOverloaded from None
 
-    def progress(self, figures: Progress) -> None:
+    def progress(self, figures: AnyProgress) -> None:
         """Note how far a running request has come."""
         self._journal.progress(figures)
 
-    async def record(self, receipt: Receipt) -> None:
+    async def record(self, receipt: AnyReceipt) -> None:
         """Return when the row of ``receipt`` is durable.
 
         It is written also when the caller is cancelled while it waits. Raises ``InternalError``
@@ -198,6 +219,7 @@ class Ledger:
             self._stall.cancel()
             self._stall = None
         if error is None:
+            self.rows_written += len(request_ids)
             for entry in self._writing:
                 if not entry.durable.done():
                     entry.durable.set_result(None)
@@ -226,6 +248,7 @@ class Ledger:
     def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._shipping = False
+        self.rows_written += len(request_ids)
         self._journal.written(request_ids)
         if not complete:
             self._retry = self._loop.call_later(_RETRY_SECONDS, self._ship)
@@ -253,7 +276,7 @@ class Ledger:
                 log.exception("ledger: the writer failed")
         connections.close_all()
 
-    def _write(self, batch: list[Receipt]) -> None:
+    def _write(self, batch: list[AnyReceipt]) -> None:
         request_ids = [receipt.request_id for receipt in batch]
         failure: Error | None = None
         try:
@@ -297,7 +320,7 @@ class Ledger:
             self._loop.call_soon_threadsafe(what)
 
 
-def _insert_all(receipts: Sequence[Receipt]) -> int:
+def _insert_all(receipts: Sequence[AnyReceipt]) -> int:
     """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch.
 
     Returns how many were new.

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import ipaddress
+import logging
+import socket
 from collections.abc import Sequence
 
 import aiohttp
+from aiohttp.connector import AddrInfoType
 from django.conf import settings
+
+from svc_project.lib.addresses import refusal
+
+log = logging.getLogger(__name__)
 
 
 def open_session(
@@ -17,11 +26,14 @@ def open_session(
     on as it comes. Only connecting is limited in time here. Callers forbid redirects on each
     request (``allow_redirects=False``): a model server never chooses a host. Without
     ``keep_alive`` each request has a connection of its own.
+
+    An address that ``addresses.refusal`` refuses is not connected to, whatever name led there:
+    to the caller it is one that cannot be reached (``aiohttp.ClientConnectorError``).
     """
     connector = (
-        aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0)
+        aiohttp.TCPConnector(limit=0, socket_factory=_open_socket, keepalive_timeout=15.0)
         if keep_alive
-        else aiohttp.TCPConnector(limit=0, force_close=True)
+        else aiohttp.TCPConnector(limit=0, socket_factory=_open_socket, force_close=True)
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -40,3 +52,13 @@ def open_session(
             "User-Agent": f"svc/{settings.VERSION}",
         },
     )
+
+
+def _open_socket(target: AddrInfoType) -> socket.socket:
+    """A socket for ``target``: the last step before connecting, with the address itself in hand."""
+    family, kind, protocol, _, place = target
+    reason = refusal(ipaddress.ip_address(str(place[0]).partition("%")[0]))
+    if reason is not None:
+        log.error("a backend's address is refused: %s", reason)
+        raise OSError(errno.EACCES, reason)
+    return socket.socket(family=family, type=kind, proto=protocol)
