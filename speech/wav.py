@@ -29,7 +29,7 @@ DATA_URL_PREFIX = "data:audio/wav;base64,"
 Samples = npt.NDArray[np.float32]
 
 _MAX_CHUNKS = 1_000
-_PLACEHOLDER_SIZE = 0x7FFF_F000
+PLACEHOLDER_SIZE = 0x7FFF_F000
 """Sizes from here on are what writers into a pipe put where they cannot know the size."""
 
 _PCM, _FLOAT, _EXTENSIBLE = 0x0001, 0x0003, 0xFFFE
@@ -90,7 +90,9 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class _Format:
+class WavFormat:
+    """What the format chunk of a WAV file says; ``rate`` in frames a second."""
+
     floating: bool
     channels: int
     rate: int
@@ -98,6 +100,7 @@ class _Format:
 
     @property
     def frame_bytes(self) -> int:
+        """Bytes of one frame: a sample of each channel."""
         return self.channels * self.bits // 8
 
 
@@ -136,14 +139,16 @@ def read_clip(content: bytes) -> Clip:
     bytes, and time of the order of 100 ms for the longest.
     """
     layout, data = _chunks(content)
-    form = _parse_format(layout)
+    form = parse_format(layout)
     frames = len(data) // form.frame_bytes
     if not MIN_SECONDS * form.rate <= frames <= MAX_SECONDS * form.rate:
         raise UnusableClip(
             f"the clip is {frames / form.rate:.3f} seconds long; "
             f"it must be {MIN_SECONDS} to {MAX_SECONDS} seconds."
         )
-    channels = _decode(data[: frames * form.frame_bytes], form).reshape(frames, form.channels)
+    channels = decode_samples(data[: frames * form.frame_bytes], form).reshape(
+        frames, form.channels
+    )
     if not np.isfinite(channels).all():
         raise UnusableClip("it holds samples that are not finite numbers (NaN or infinity).")
     samples = _one_channel(channels)
@@ -177,7 +182,7 @@ def _chunks(content: bytes) -> tuple[bytes, memoryview]:
         if name == b"data":
             if layout is None:
                 raise UnusableClip("the WAV file has no format chunk before its audio data.")
-            if rest < size < _PLACEHOLDER_SIZE:
+            if rest < size < PLACEHOLDER_SIZE:
                 raise UnusableClip(
                     f"the WAV file is cut short: its header promises {size} bytes of audio, "
                     f"it holds {rest}."
@@ -202,7 +207,12 @@ def _require_riff(content: bytes) -> None:
     raise UnusableClip("it is not a WAV file (no RIFF/WAVE header).")
 
 
-def _parse_format(layout: bytes) -> _Format:
+def parse_format(layout: bytes) -> WavFormat:
+    """The format in a ``fmt `` chunk's first bytes (40 are enough).
+
+    Raises ``UnusableClip`` for anything but PCM of 8 to 32 bits or float of 32 or 64, 1 or 2
+    channels, ``MIN_RATE`` to ``MAX_RATE``.
+    """
     if len(layout) < 16:
         raise UnusableClip("the WAV file is damaged: its format chunk is too short.")
     tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", layout)
@@ -221,14 +231,17 @@ def _parse_format(layout: bytes) -> _Format:
         raise UnusableClip(f"it has {channels} channels; use 1 or 2.")
     if not MIN_RATE <= rate <= MAX_RATE:
         raise UnusableClip(f"its sample rate is {rate} Hz; use {MIN_RATE} to {MAX_RATE} Hz.")
-    form = _Format(tag == _FLOAT, channels, rate, bits)
+    form = WavFormat(tag == _FLOAT, channels, rate, bits)
     if frame_bytes != form.frame_bytes:
         raise UnusableClip("the WAV file is damaged: its frame size does not fit its format.")
     return form
 
 
-def _decode(data: memoryview, form: _Format) -> Samples:
-    """Samples as float32, integers scaled to -1.0 up to 1.0."""
+def decode_samples(data: memoryview, form: WavFormat) -> Samples:
+    """The samples of whole frames as float32, channels interleaved, integers scaled to -1.0..1.0.
+
+    Floats are as they are: beyond that range, or not finite, where the file says so.
+    """
     if form.floating:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.frombuffer(data, f"<f{form.bits // 8}").astype(np.float32)

@@ -265,6 +265,9 @@ SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0
 SVC_BACKEND_PRIVATE_ADDRESSES = env.bool("SVC_BACKEND_PRIVATE_ADDRESSES", default=True)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
+# Speech backends: until the first sound (and a silence later), and one utterance in all.
+SVC_SPEECH_FIRST_BYTE_SECONDS = env.float("SVC_SPEECH_FIRST_BYTE_SECONDS", default=10.0)
+SVC_SPEECH_TOTAL_SECONDS = env.float("SVC_SPEECH_TOTAL_SECONDS", default=60.0)
 # When a backend that keeps failing is left out, and how it comes back (docs/explain/backends.md).
 SVC_BACKEND_EJECT_AFTER = env.int("SVC_BACKEND_EJECT_AFTER", default=5)
 SVC_BACKEND_EJECT_SECONDS = env.float("SVC_BACKEND_EJECT_SECONDS", default=5.0)

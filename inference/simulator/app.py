@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -14,15 +13,15 @@ from inference.simulator.answers import compose, read_ask
 from inference.simulator.early import strike_early
 from inference.simulator.exchange import Exchange, Pace, wants_running_usage
 from inference.simulator.fast import answer_fast
-from inference.simulator.faults import Broken
 from inference.simulator.options import DEFAULT_MODEL, Options
 from inference.simulator.requests_log import RequestEntry, RequestLog
-from inference.simulator.responses import read_body, refuse, respond
+from inference.simulator.responses import read_body, refuse
 from inference.simulator.stream import answer_streamed
 from inference.simulator.whole import answer_whole
 from inference.simulator.wire import ChatBody, ErrorObject, Refusal, parse_chat, parse_object
 from inference.tokenizers import count_prompt, load
 from svc_project.lib.ids import uuid7_hex
+from svc_project.lib.simulation import Broken, hung_up, respond, until_hung_up
 
 CONTEXT_LENGTH = 131_072
 
@@ -98,9 +97,9 @@ class Simulator:
         entry = _entry(scope, fields)
         transport: asyncio.Transport = scope["state"]["transport"]
         answering = self._answer(entry, fields, send, transport)
-        if await _until_hung_up(answering, receive) and transport.is_closing():
+        if await until_hung_up(answering, receive) and transport.is_closing():
             # The server must learn of it before this returns, or it takes a cut for a mistake.
-            await _hang_up(receive)
+            await hung_up(receive)
 
     async def _answer(
         self, entry: RequestEntry, fields: dict[str, Any], send: Any, transport: asyncio.Transport
@@ -158,24 +157,3 @@ def _entry(scope: Any, fields: dict[str, Any]) -> RequestEntry:
         received_headers=sorted({name.decode("latin-1") for name, _ in scope["headers"]}),
         body=fields,
     )
-
-
-async def _until_hung_up(answering: Coroutine[Any, Any, None], receive: Any) -> bool:
-    """Runs ``answering`` until it is done, or until the caller hangs up; True in the first case."""
-    answer = asyncio.ensure_future(answering)
-    hang_up = asyncio.ensure_future(_hang_up(receive))
-    try:
-        await asyncio.wait((answer, hang_up), return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            answer.result()
-            return True
-        return False
-    finally:
-        answer.cancel()
-        hang_up.cancel()
-        await asyncio.gather(answer, hang_up, return_exceptions=True)
-
-
-async def _hang_up(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from inference.simulator.exchange import Exchange
-from inference.simulator.faults import Broken, FaultName, break_connection
-from inference.simulator.responses import JSON, respond
+from inference.simulator.faults import FaultName
 from inference.simulator.wire import ErrorObject, Refusal
+from svc_project.lib.simulation import JSON, Broken, break_connection, respond
 
 ELSEWHERE = b"http://127.0.0.1:1/v1/chat/completions"
 _SSE = b"text/event-stream; charset=utf-8"

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from inference.simulator.options import DEFAULT_MODEL, Options
-from inference.simulator.responses import JSON, read_body
+from inference.simulator.responses import read_body
 from inference.simulator.wire import (
     AnswerMessage,
     Chunk,
@@ -20,6 +20,7 @@ from inference.simulator.wire import (
     Delta,
     Usage,
 )
+from svc_project.lib.simulation import JSON
 
 PROMPT_TOKENS = 20
 USUAL_FRAMES = 200

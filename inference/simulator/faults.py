@@ -1,4 +1,4 @@
-"""The faults that the simulator can be told to have, and the two ways to break a connection.
+"""The faults that the simulator can be told to have.
 
 Each is written ``name``, or ``name@number``; several are joined by commas. What each one does is
 listed in docs/develop/simulator.md.
@@ -6,10 +6,7 @@ listed in docs/develop/simulator.md.
 
 from __future__ import annotations
 
-import asyncio
 import math
-import socket
-import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -120,22 +117,3 @@ def _parse_fault(text: str) -> tuple[FaultName, float | None]:
     if name is FaultName.STATUS and number not in STATUSES:
         raise ValueError(f"The fault status takes one of {', '.join(map(str, STATUSES))}.")
     return name, number
-
-
-class Broken(Exception):
-    """The answer ends here, on purpose; there is nothing more to send."""
-
-
-def break_connection(transport: asyncio.Transport, *, reset: bool) -> None:
-    """Closes the connection in the middle of an answer: with a FIN, or with a RST when ``reset``.
-
-    Always raises ``Broken``.
-    """
-    if reset:
-        connection = transport.get_extra_info("socket")
-        # Linger for zero seconds: close() sends a RST instead of a FIN (socket(7), SO_LINGER).
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
-    else:
-        transport.close()
-    raise Broken

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from inference.simulator.answers import Part, Step
 from inference.simulator.exchange import Exchange
-from inference.simulator.faults import Broken, FaultName, break_connection
+from inference.simulator.faults import FaultName
 from inference.simulator.logprobs import logprobs_of
 from inference.simulator.wire import (
     CalledFunction,
@@ -20,6 +20,7 @@ from inference.simulator.wire import (
     ErrorObject,
     ToolCall,
 )
+from svc_project.lib.simulation import Broken, break_connection
 
 FINGERPRINT = "svc-simulator-1"
 BIG_FRAME_BYTES = 2 * 1024 * 1024

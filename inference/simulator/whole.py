@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from inference.simulator.answers import Answer, Finish, Part, Step
 from inference.simulator.exchange import Exchange
-from inference.simulator.faults import FaultName, break_connection
+from inference.simulator.faults import FaultName
 from inference.simulator.logprobs import logprobs_of
 from inference.simulator.stream import BIG_FRAME_BYTES, FINGERPRINT
 from inference.simulator.wire import (
@@ -19,6 +19,7 @@ from inference.simulator.wire import (
     CompletionChoice,
     ToolCall,
 )
+from svc_project.lib.simulation import break_connection
 
 
 async def answer_whole(exchange: Exchange) -> None:

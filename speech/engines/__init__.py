@@ -10,19 +10,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 
 class EngineError(Exception):
-    """The engine could not speak. Messages name no text of the caller."""
+    """The engine could not speak. Messages name no text of the caller.
+
+    ``outcome`` is how the ledger names the failure (``usage.models.Outcome``).
+    """
+
+    outcome: ClassVar[str] = "backend_error"
 
 
 class EngineTimeout(EngineError):
     """The engine took too long."""
 
+    outcome = "backend_timeout"
+
 
 class EngineFull(EngineError):
     """Every place to speak is taken, and so are the places to wait; try again soon."""
+
+    outcome = "backend_unavailable"
+
+
+class EngineUnavailable(EngineError):
+    """The engine cannot be reached, or went away while it spoke."""
+
+    outcome = "backend_unavailable"
+
+
+class EngineProtocolError(EngineError):
+    """What came from the engine is not sound, or cannot be all of it."""
+
+    outcome = "backend_protocol_error"
 
 
 class CloneProfile(Protocol):
@@ -58,7 +79,8 @@ class Utterance:
 
     ``rate`` is a factor on the voice's speed, ``pitch`` is in semitones above the voice's own.
     ``engine_voice`` is the name by which the engine knows the voice. A clone is named by
-    ``clone_id``; ``profile`` is what the embedded engine takes on of it.
+    ``clone_id``; ``profile`` is what the embedded engine takes on of it. Utterances of different
+    ``organization_id`` take turns where an engine makes them wait.
     """
 
     text: str
@@ -68,6 +90,7 @@ class Utterance:
     pitch: float = 0.0
     profile: CloneProfile | None = None
     clone_id: str | None = None
+    organization_id: str = ""
 
 
 class Engine(ABC):

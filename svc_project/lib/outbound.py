@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import logging
 import socket
+from collections.abc import Sequence
 
 import aiohttp
 from aiohttp.connector import AddrInfoType
@@ -16,25 +17,32 @@ from svc_project.lib.addresses import refusal
 log = logging.getLogger(__name__)
 
 
-def open_session() -> aiohttp.ClientSession:
+def open_session(
+    *, keep_alive: bool = True, traces: Sequence[aiohttp.TraceConfig] = ()
+) -> aiohttp.ClientSession:
     """A pooled client for JSON requests to model servers; belongs to the running event loop.
 
     No cookies, no proxies from the environment, no compression: a model server's answer is passed
     on as it comes. Only connecting is limited in time here. Callers forbid redirects on each
-    request (``allow_redirects=False``): a model server never chooses a host.
+    request (``allow_redirects=False``): a model server never chooses a host. Without
+    ``keep_alive`` each request has a connection of its own.
 
     An address that ``addresses.refusal`` refuses is not connected to, whatever name led there:
     to the caller it is one that cannot be reached (``aiohttp.ClientConnectorError``).
     """
+    connector = (
+        aiohttp.TCPConnector(limit=0, socket_factory=_open_socket, keepalive_timeout=15.0)
+        if keep_alive
+        else aiohttp.TCPConnector(limit=0, socket_factory=_open_socket, force_close=True)
+    )
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=15.0, socket_factory=_open_socket
-        ),
+        connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=settings.SVC_BACKEND_CONNECT_SECONDS
         ),
         trust_env=False,
+        trace_configs=list(traces),
         auto_decompress=False,
         read_bufsize=256 * 1024,
         max_line_size=16 * 1024,

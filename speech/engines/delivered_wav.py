@@ -1,0 +1,138 @@
+"""A WAV file that is read while it arrives, from a speech server that may not know its sizes.
+
+Servers that stream put 0, 0xFFFFFFFF or an invented figure where the size of the audio belongs. So
+the audio ends where the answer ends, unless a known chunk follows the promised size.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import numpy as np
+
+from speech.audio import Resampler, pcm_bytes
+from speech.engines import EngineProtocolError
+from speech.wav import PLACEHOLDER_SIZE, UnusableClip, WavFormat, decode_samples, parse_format
+
+_LONGEST_HEADER: Final = 1024 * 1024
+_LAYOUT_BYTES: Final = 40
+_TRAILERS: Final = frozenset(
+    [b"LIST", b"id3 ", b"ID3 ", b"fact", b"bext", b"cue ", b"smpl", b"JUNK", b"PEAK", b"iXML"]
+)
+"""Chunks that writers put behind the audio."""
+
+
+class WavReader:
+    """Turns the bytes of a WAV file into PCM (``speech.audio``).
+
+    ``ends_known``: the answer says itself where it ends (a length, or chunks). Otherwise less audio
+    than the header promises is a lost connection.
+    """
+
+    complete = False
+
+    def __init__(self, *, ends_known: bool) -> None:
+        self._ends_known = ends_known
+        self._buffer = b""
+        self._at_start = True
+        self._layout: WavFormat | None = None
+        self._resampler: Resampler | None = None
+        self._left: int | None = None
+        """Bytes of audio that the header still promises; None where it says nothing."""
+        self._padding = 0
+        self._rest = b""
+        """Bytes of a frame whose end has not come."""
+        self._behind = False
+        """Whether the audio has ended, and another chunk runs."""
+
+    def feed(self, read: bytes) -> bytes:
+        """The PCM that is ready; raises ``EngineProtocolError`` where the file is none."""
+        if self._behind:
+            return b""
+        self._buffer += read
+        if self._resampler is None and not self._read_header():
+            if len(self._buffer) > _LONGEST_HEADER:
+                raise EngineProtocolError("The WAV file's header does not end.")
+            return b""
+        return self._read_audio()
+
+    def finish(self) -> bytes:
+        """The end of the sound; raises ``EngineProtocolError`` where the file is cut short."""
+        if self._resampler is None:
+            raise EngineProtocolError("The WAV file ends before its audio.")
+        if self._left and not self._ends_known:
+            raise EngineProtocolError("The WAV file is cut short.")
+        return self._resampler.finish()
+
+    def _read_header(self) -> bool:
+        """Walk over the chunks in front of the audio; True when the audio begins."""
+        if self._at_start:
+            if len(self._buffer) < 12:
+                return False
+            self._buffer = self._buffer[12:]
+            self._at_start = False
+        while len(self._buffer) >= 8:
+            name, size = struct.unpack_from("<4sI", self._buffer)
+            if name == b"data":
+                self._begin_audio(size)
+                return True
+            end = 8 + size + size % 2
+            if len(self._buffer) < end:
+                return False
+            if name == b"fmt ":
+                self._layout = _parsed(self._buffer[8 : 8 + min(size, _LAYOUT_BYTES)])
+            self._buffer = self._buffer[end:]
+        return False
+
+    def _begin_audio(self, size: int) -> None:
+        if self._layout is None:
+            raise EngineProtocolError("The WAV file has no format before its audio.")
+        self._buffer = self._buffer[8:]
+        self._left = None if size == 0 or size >= PLACEHOLDER_SIZE else size
+        self._padding = size % 2
+        self._resampler = Resampler(self._layout.rate)
+
+    def _read_audio(self) -> bytes:
+        ready = b""
+        if self._left is not None:
+            promised, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
+            ready = self._to_pcm(promised)
+            self._left -= len(promised)
+            if self._left or len(self._buffer) < 4 + self._padding:
+                return ready
+            follows = self._buffer[self._padding : self._padding + 4]
+            if follows == b"RIFF":
+                raise EngineProtocolError("One WAV file follows another.")
+            if follows in _TRAILERS:
+                self._behind, self._buffer = True, b""
+                return ready
+            self._left = None
+        everything, self._buffer = self._buffer, b""
+        return ready + self._to_pcm(everything)
+
+    def _to_pcm(self, read: bytes) -> bytes:
+        layout, resampler = self._layout, self._resampler
+        if layout is None or resampler is None:
+            return b""
+        read = self._rest + read
+        whole = len(read) - len(read) % layout.frame_bytes
+        frames, self._rest = read[:whole], read[whole:]
+        return resampler.piece(_one_channel(frames, layout)) if frames else b""
+
+
+def _parsed(layout: bytes) -> WavFormat:
+    try:
+        return parse_format(layout)
+    except UnusableClip as problem:
+        raise EngineProtocolError(f"The WAV file cannot be read: {problem.reason}") from None
+
+
+def _one_channel(frames: bytes, layout: WavFormat) -> bytes:
+    if layout.channels == 1 and layout.bits == 16:
+        return frames
+    heard = decode_samples(memoryview(frames), layout)
+    if not np.isfinite(heard).all():
+        raise EngineProtocolError("The WAV file holds samples that are not finite.")
+    channels = np.clip(heard, -1.0, 1.0).reshape(-1, layout.channels)
+    return pcm_bytes(channels.mean(axis=1))

@@ -1,0 +1,151 @@
+"""One spoken answer on its way to the caller, and the faults that befall it."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from speech.audio import SAMPLE_RATE, SAMPLE_WIDTH
+from speech.simulator.directives import Directive
+from speech.simulator.faults import Faults, SpeechFault
+from speech.simulator.requests_log import SpeechEntry
+from svc_project.lib.simulation import Broken, break_connection, respond
+
+ELSEWHERE: Final = b"http://127.0.0.1:1/v1/audio/speech"
+NASTY: Final = (
+    b"<html><body><h1>Internal error</h1><pre>Traceback (most recent call last):\n"
+    b'  File "/srv/tts/app.py", line 7, in speak\n'
+    b"RuntimeError: token sk-upstream-secret-0123456789 rejected at http://10.0.0.5:9100\n"
+    b"</pre></body></html>"
+)
+"""What servers say when they fail: nothing of it may reach a client."""
+
+_HUGE_PIECE: Final = bytes([0x10, 0x20]) * 32_768
+_JSON_ERROR: Final = {"error": {"message": NASTY.decode(), "type": "server_error"}}
+_SSE: Final = b"text/event-stream; charset=utf-8"
+
+
+class Framing(Enum):
+    """How the body is sent."""
+
+    WHOLE = "with its length"
+    CHUNKED = "in chunks"
+    EVENTS = "as server-sent events"
+
+
+@dataclass(slots=True)
+class Answer:
+    """``send`` is ASGI's; ``transport`` is the connection under it, for faults that break it."""
+
+    entry: SpeechEntry
+    body: bytes
+    content_type: bytes
+    framing: Framing
+    directive: Directive
+    faults: Faults
+    delay: float
+    send: Any
+    transport: asyncio.Transport
+
+    async def deliver(self) -> None:
+        """Sends the answer, or what a fault makes of it; raises ``Broken`` where it breaks off."""
+        await self._strike_early()
+        await asyncio.sleep(self.delay)
+        if SpeechFault.UNFRAMED in self.faults:
+            await self._unframed()
+        headers = [(b"content-type", _SSE if self._by_events else self.content_type)]
+        if self.framing is Framing.WHOLE and SpeechFault.HUGE not in self.faults:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        if SpeechFault.COMPRESSED in self.faults:
+            headers.append((b"content-encoding", b"gzip"))
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for piece in self._pieces():
+            await self._write(piece)
+        await self.send({"type": "http.response.body", "body": b""})
+
+    @property
+    def _by_events(self) -> bool:
+        return self.framing is Framing.EVENTS
+
+    async def _strike_early(self) -> None:
+        faults = self.faults
+        await asyncio.sleep(faults.number(SpeechFault.SLOW_HEADER) or 0)
+        if (status := faults.number(SpeechFault.STATUS)) is not None:
+            self.entry.status = int(status)
+            await respond(self.send, int(status), NASTY, b"text/html")
+        elif SpeechFault.REDIRECT in faults:
+            self.entry.status = 302
+            await respond(self.send, 302, b"", extra=((b"location", ELSEWHERE),))
+        elif SpeechFault.HTML in faults:
+            await respond(self.send, 200, NASTY, b"text/html")
+        elif SpeechFault.JSON in faults:
+            await respond(self.send, 200, _JSON_ERROR)
+        elif SpeechFault.EMPTY in faults:
+            await respond(self.send, 200, b"", self.content_type)
+        else:
+            for name in (SpeechFault.CUT, SpeechFault.RESET):
+                if faults.early(name):
+                    break_connection(self.transport, reset=name is SpeechFault.RESET)
+            if faults.early(SpeechFault.HANG):
+                await asyncio.Event().wait()
+            return
+        raise Broken
+
+    async def _unframed(self) -> None:
+        """An answer of the old kind, whose end is the connection's."""
+        number = self.faults.number(SpeechFault.UNFRAMED)
+        content = self.body if number is None else self.body[: int(number)]
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: " + self.content_type
+        self.transport.write(head + b"\r\nconnection: close\r\n\r\n" + content)
+        self.entry.sent_bytes = len(content)
+        break_connection(self.transport, reset=False)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        size = self.directive.piece
+        seconds = size / (SAMPLE_RATE * SAMPLE_WIDTH)
+        pause = seconds / self.directive.pace if self.directive.pace else 0.0
+        for number, at in enumerate(range(0, len(self.body), size)):
+            if self._by_events and self.faults.number(SpeechFault.ERROR_EVENT) == number:
+                yield _event({"type": "speech.audio.error", **_JSON_ERROR})
+                return
+            piece = self.body[at : at + size]
+            yield _delta(piece) if self._by_events else piece
+            await asyncio.sleep(pause)
+        while SpeechFault.HUGE in self.faults:
+            yield _delta(_HUGE_PIECE) if self._by_events else _HUGE_PIECE
+            await asyncio.sleep(0)  # sending to a caller who left does not wait: be cancellable
+        if self._by_events:
+            if SpeechFault.BAD_EVENT in self.faults:
+                yield b"data: {not json\n\n"
+            if SpeechFault.NO_DONE not in self.faults:
+                yield _event({"type": "speech.audio.done", "usage": {"output_tokens": 1}})
+
+    async def _write(self, piece: bytes) -> None:
+        for name in (SpeechFault.CUT, SpeechFault.RESET, SpeechFault.HANG):
+            number = self.faults.number(name)
+            if number is None or self.entry.sent_bytes + len(piece) <= number:
+                continue
+            await self._send(piece[: int(number) - self.entry.sent_bytes])
+            if name is SpeechFault.HANG:
+                await asyncio.Event().wait()
+            await asyncio.sleep(0)  # lets the last bytes leave before a reset would drop them
+            break_connection(self.transport, reset=name is SpeechFault.RESET)
+        await self._send(piece)
+
+    async def _send(self, piece: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+        self.entry.sent_bytes += len(piece)
+
+
+def _delta(piece: bytes) -> bytes:
+    return _event({"type": "speech.audio.delta", "audio": b64encode(piece).decode()})
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(content) + b"\n\n"

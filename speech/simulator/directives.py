@@ -1,0 +1,88 @@
+"""Reading ``[[sim key=value ...]]`` from a request's text, voice or model.
+
+The text reaches a speech server as a gateway has prepared it, sentence by sentence; the name of a
+voice or a model reaches it as the operator wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from speech.simulator.faults import Faults, parse_faults
+
+SIZES: Final = ("exact", "zero", "max", "double", "half")
+_DIRECTIVE: Final = re.compile(r"\[\[sim\b([^\]]*)\]\]")
+_RANGES: Final = {
+    "rate": (8_000, 192_000),
+    "channels": (1, 2),
+    "piece": (1, 1 << 20),
+    "first": (0, 3600),
+    "pace": (0, 1000),
+}
+
+
+class BadDirective(ValueError):
+    """A directive that cannot be followed; the message says what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """What one request asks of the simulated speech server; None leaves it to the command line.
+
+    ``rate`` and ``channels`` are those of the sound, ``sizes`` says what a WAV header claims,
+    ``piece`` is bytes in each write, ``first`` is seconds before the first one, ``pace`` is seconds
+    of sound per second (0: at once).
+    """
+
+    rate: int = 24_000
+    channels: int = 1
+    sizes: str | None = None
+    piece: int = 4096
+    first: float | None = None
+    pace: float = 0.0
+    fault: Faults | None = None
+
+
+_KEYS = tuple(field.name for field in fields(Directive))
+
+
+def read_directive(*texts: str) -> Directive:
+    """What the directives in ``texts`` say; a later one wins. Raises ``BadDirective``."""
+    values: dict[str, Any] = {}
+    for text in texts:
+        for match in _DIRECTIVE.finditer(text):
+            for setting in match[1].split():
+                key, equals, value = setting.partition("=")
+                if not equals or key not in _KEYS:
+                    raise BadDirective(
+                        f"[[sim]] does not know {setting!r}. Use key=value with {', '.join(_KEYS)}."
+                    )
+                values[key] = _parse_value(key, value)
+    return Directive(**values)
+
+
+def without_directive(text: str) -> str:
+    """``text`` as it is spoken."""
+    return _DIRECTIVE.sub("", text).strip()
+
+
+def _parse_value(key: str, value: str) -> Any:
+    if key == "fault":
+        try:
+            return parse_faults(value)
+        except ValueError as error:
+            raise BadDirective(f"[[sim fault]]: {error}") from None
+    if key == "sizes":
+        if value not in SIZES:
+            raise BadDirective(f"[[sim sizes]] is one of {', '.join(SIZES)}.")
+        return value
+    least, most = _RANGES[key]
+    try:
+        number = float(value) if key in ("first", "pace") else int(value)
+    except ValueError:
+        number = -1
+    if not least <= number <= most:
+        raise BadDirective(f"[[sim {key}]] must be a number from {least} to {most}.")
+    return number

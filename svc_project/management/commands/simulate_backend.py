@@ -1,0 +1,150 @@
+"""``manage.py simulate_backend``: a model server without a model, and a speech server beside it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from inference.simulator.app import Simulator
+from inference.simulator.faults import Faults, parse_faults
+from inference.simulator.options import Options
+from inference.simulator.requests_log import RequestLog
+from inference.tokenizers import UnknownTokenizer, load
+from speech.simulator.app import SpeechSimulator
+from speech.simulator.faults import Faults as SpeechFaults
+from speech.simulator.faults import parse_faults as parse_speech_faults
+from speech.simulator.options import SpeechOptions
+from svc_project.lib.simulation import App, Listener, serve
+from svc_project.server import listen
+
+
+class Command(BaseCommand):
+    help = "Run an OpenAI-compatible model server without a model. See docs/develop/simulator.md."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="Address to listen on.")
+        parser.add_argument("--port", type=int, default=9000, help="0 picks a free port.")
+        parser.add_argument(
+            "--model",
+            dest="models",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="Name to serve; may be repeated. Without it every name is served.",
+        )
+        parser.add_argument("--tokenizer", default="o200k_base", help="Name, or tokenizer.json.")
+        parser.add_argument(
+            "--tokens-per-second", type=_not_negative, default=0.0, help="0: at once."
+        )
+        parser.add_argument(
+            "--first-token-delay", type=_not_negative, default=0.0, help="In seconds."
+        )
+        parser.add_argument(
+            "--fault",
+            dest="faults",
+            type=_faults,
+            default="none",
+            metavar="NAME[@N]",
+            help="A fault of every request that does not choose its own.",
+        )
+        parser.add_argument(
+            "--no-continuous-usage",
+            dest="continuous_usage",
+            action="store_false",
+            help="Ignore stream_options.continuous_usage_stats.",
+        )
+        parser.add_argument("--api-key", help="Refuse requests without this key.")
+        parser.add_argument(
+            "--record", type=Path, metavar="FILE", help="Append a JSON line for each request."
+        )
+        parser.add_argument(
+            "--fast", action="store_true", help="Fixed answers at the least cost, for benchmarks."
+        )
+
+        self._add_speech_arguments(parser.add_argument_group("the speech server"))
+
+    def _add_speech_arguments(self, group: argparse._ArgumentGroup) -> None:
+        group.add_argument(
+            "--speech-port", type=int, help="Serve speech too, on this port; 0 picks a free one."
+        )
+        group.add_argument(
+            "--speech-voice",
+            dest="speech_voices",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="Voice to serve; may be repeated. Without it every name speaks.",
+        )
+        group.add_argument(
+            "--speech-delay", type=_not_negative, default=0.0, help="Before a sound, in seconds."
+        )
+        group.add_argument(
+            "--speech-fault",
+            dest="speech_faults",
+            type=_speech_faults,
+            default="none",
+            metavar="NAME[@N]",
+            help="A fault of every speech request that does not choose its own.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        chosen = Options(
+            **{name: options[name] for name in Options.__dataclass_fields__ if name != "models"},
+            models=tuple(options["models"]),
+        )
+        with contextlib.ExitStack() as stack:
+            try:
+                if not chosen.fast:
+                    load(chosen.tokenizer)
+                log = stack.enter_context(contextlib.closing(RequestLog(chosen.record)))
+                listeners = [self._listener(Simulator(chosen, log), chosen.port, "model", options)]
+                at_end = None
+                if (port := options["speech_port"]) is not None:
+                    speech = SpeechSimulator(_speech_options(options))
+                    at_end = speech.close
+                    listeners.append(self._listener(speech, port, "speech", options))
+            except (UnknownTokenizer, OSError) as error:
+                raise CommandError(str(error)) from error
+            serve(listeners, at_end)
+
+    def _listener(self, app: App, port: int, kind: str, options: dict[str, Any]) -> Listener:
+        def announce(address: str) -> None:
+            self.stdout.write(f"The {kind} simulator listens on {address}/v1")
+            self.stdout.flush()
+
+        return Listener(app, listen(options["host"], port), announce)
+
+
+def _speech_options(options: dict[str, Any]) -> SpeechOptions:
+    return SpeechOptions(
+        voices=tuple(options["speech_voices"]),
+        api_key=options["api_key"],
+        delay=options["speech_delay"],
+        faults=options["speech_faults"],
+    )
+
+
+def _speech_faults(text: str) -> SpeechFaults:
+    try:
+        return parse_speech_faults(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _faults(text: str) -> Faults:
+    try:
+        return parse_faults(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("must be zero or more")
+    return number
