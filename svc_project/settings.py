@@ -277,10 +277,6 @@ SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
-# Speech backends: time-outs in seconds of those that name none themselves.
-SVC_SPEECH_FIRST_BYTE_SECONDS = env.float("SVC_SPEECH_FIRST_BYTE_SECONDS", default=10.0)
-SVC_SPEECH_TOTAL_SECONDS = env.float("SVC_SPEECH_TOTAL_SECONDS", default=60.0)
-
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
 SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
