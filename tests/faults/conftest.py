@@ -20,6 +20,8 @@ from tests.live import Gateway, Simulator
 from tests.live_catalog import backend, publish
 from usage.models import UsageRow
 
+SMALL_CAP = 1000
+"""What each of many requests at once reserves."""
 PATIENCE = 0.4
 """Seconds that the backends of these tests may be silent."""
 
@@ -119,26 +121,35 @@ class Case:
         with ThreadPoolExecutor(at_once) as threads:
             found = list(
                 threads.map(
-                    lambda number: ask(self.gateway, self.model, text, streamed=number % 2 == 0),
+                    lambda number: ask(
+                        self.gateway,
+                        self.model,
+                        text,
+                        streamed=number % 2 == 0,
+                        max_completion_tokens=SMALL_CAP,
+                    ),
                     range(count),
                 )
             )
         self.seen += found
         return found
 
-    def check(self) -> list[UsageRow]:
+    def check(self, count: int | None = None) -> list[UsageRow]:
         """All books agree, the limits and the slot are free again, and the books still agree.
 
-        Returns the rows without that of the probe, which is the last.
+        Returns the rows, ``count`` of them, without that of the probe, which is the last.
         """
-        rows = self.agree()
+        rows = self.agree(count)
         self.seen.append(assert_limits_came_back(self.gateway, self.model))
         self.agree()
         return rows
 
-    def agree(self) -> list[UsageRow]:
+    def agree(self, count: int | None = None) -> list[UsageRow]:
         return assert_books_agree(
-            self.gateway, self.seen, lambda: [entry for read in self.logs for entry in read()]
+            self.gateway,
+            self.seen,
+            lambda: [entry for read in self.logs for entry in read()],
+            count,
         )
 
 

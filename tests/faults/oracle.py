@@ -35,11 +35,15 @@ SECONDS = 20.0
 
 
 def assert_books_agree(
-    gateway: Gateway, seen: Sequence[Seen], read_log: Callable[[], Entries]
+    gateway: Gateway,
+    seen: Sequence[Seen],
+    read_log: Callable[[], Entries],
+    count: int | None = None,
 ) -> list[UsageRow]:
     """Compare everything that is known of the organization's requests; returns its rows.
 
-    ``seen`` must have every request that the organization sent. Rows may come late (a client that
+    ``seen`` must have every request that the organization sent; ``count``: how many rows there
+    must be, where clients that heard nothing leave it open. Rows may come late (a client that
     left does not wait for its row, a killed gateway's row is written by the next one), so the
     books have ``SECONDS`` to agree; a row too many never goes away.
     """
@@ -48,6 +52,7 @@ def assert_books_agree(
     while True:
         try:
             rows = gateway.rows()
+            assert count in (None, len(rows)), f"{len(rows)} rows instead of {count}"
             entries = _entries_by_marker(seen, read_log())
             _assert_rows_are_those_of_the_requests(rows, seen, entries)
             _assert_exports_agree(gateway, key, rows)

@@ -79,6 +79,8 @@ class _Link:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
+        self.forgotten = False
+        """Whether it swallows everything from now on, whatever the rules say."""
         self.deaf = False
         """Whether the next bytes from the server are the answer that must not arrive."""
 
@@ -142,6 +144,18 @@ class FaultProxy:
     def half_open(self, way: Way) -> None:
         """Swallow what goes ``way``; the other direction works."""
         self._set(_Rules(swallowed=frozenset({way})))
+
+    def forget_open(self) -> None:
+        """Swallow what comes on the connections that are open now; new ones pass.
+
+        As behind a firewall that has forgotten them; ``heal`` does not reset these.
+        """
+
+        async def forget() -> None:
+            for link in self._links:
+                link.forgotten = True
+
+        self._wait_for(forget())
 
     def delay(self, seconds: float, way: Way = Way.TO_CLIENT) -> None:
         """Hold every piece that goes ``way`` back for ``seconds``."""
@@ -235,7 +249,7 @@ class FaultProxy:
                 self.carried[way] += len(piece)
                 if delay := self._rules.delays.get(way):
                     await asyncio.sleep(delay)
-                if way in self._rules.swallowed:
+                if link.forgotten or way in self._rules.swallowed:
                     continue
                 await self._pass(link, way, piece, sink)
             if way not in self._rules.swallowed and sink.can_write_eof():
