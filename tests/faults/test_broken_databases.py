@@ -130,9 +130,7 @@ def test_rows_wait_for_someone_who_locks_them(
 def test_a_reader_who_holds_sqlite_holds_nobody_up(gateway: Gateway) -> None:
     case = Case(gateway, roomy_model(gateway), [gateway.simulator.requests])
     assert case.ask(streamed=True).complete
-    with closing(
-        sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
-    ) as reader:
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute(f"SELECT count(*) FROM {UsageRow._meta.db_table}").fetchone()
 

@@ -73,6 +73,19 @@ def test_sigterm_lets_running_answers_finish(
     assert len(case.check()) == AT_ONCE
 
 
+def kill_when(case: Case, way: FaultProxy, answered: int) -> None:
+    """Kill the gateway under load when the model servers have answered so many bytes."""
+    sent, got = way.carried[Way.TO_SERVER], way.carried[Way.TO_CLIENT]
+
+    def is_time() -> bool:
+        return way.carried[Way.TO_SERVER] > sent and way.carried[Way.TO_CLIENT] - got >= answered
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        futures = begin(threads, case, ANSWER, AT_ONCE)
+        eventually(lambda: is_time() or all(future.done() for future in futures))
+        case.gateway.command.kill()
+
+
 def test_sigkill_at_several_instants_leaves_no_request_without_its_row(
     gateway: Gateway, model: str, broken: FaultProxy, start_gateway: StartGateway
 ) -> None:
@@ -80,21 +93,9 @@ def test_sigkill_at_several_instants_leaves_no_request_without_its_row(
     some are complete; the gateway that starts next, on the same directory, closes the books."""
     case = case_on(gateway, model)
     for answered in (0, 2_000, 30_000, 60_000):
-        killed = case.gateway = start_gateway()
+        case.gateway = start_gateway()
         broken.reset()
-        sent, got = (broken.carried[way] for way in (Way.TO_SERVER, Way.TO_CLIENT))
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            futures = begin(threads, case, ANSWER, AT_ONCE)
-            eventually(
-                lambda: (
-                    (
-                        broken.carried[Way.TO_CLIENT] - got >= answered
-                        and broken.carried[Way.TO_SERVER] > sent
-                    )
-                    or all(future.done() for future in futures)
-                )
-            )
-            killed.command.kill()
+        kill_when(case, broken, answered)
     case.gateway = start_gateway()
 
     rows = case.check()

@@ -35,6 +35,7 @@ class Seen:
     pieces: int = 0
     usage: dict[str, Any] | None = None
     seconds: float = 0.0
+    retry_after_ms: int = 0
 
     @property
     def told(self) -> tuple[int | None, str | None]:
@@ -102,6 +103,7 @@ def read_answer(marker: str, status: int, headers: dict[str, str], body: bytes) 
         code=error["code"] if error else None,
         complete=status == 200 and not error,
         usage=answer.get("usage"),
+        retry_after_ms=int(headers.get("retry-after-ms", 0)),
     )
 
 
