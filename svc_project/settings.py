@@ -132,7 +132,15 @@ def _database(url: str) -> dict[str, Any]:
         }
         config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
     elif engine.endswith("postgresql"):
-        config.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+        # A peer that vanished without a word is noticed within half a minute, not after hours.
+        config["OPTIONS"] = {
+            "connect_timeout": 5,
+            "tcp_user_timeout": 20_000,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            **config.get("OPTIONS", {}),
+        }
     else:
         raise ImproperlyConfigured("DATABASE_URL must be a postgres:// or a sqlite:/// address.")
     return config

@@ -24,8 +24,9 @@ from pathlib import Path
 import msgspec
 from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from svc_project.lib.connections import keep_usable
+from svc_project.lib.connections import cut, keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
 from usage.journal import Journal, Segment, orphans, read_segment
@@ -37,6 +38,8 @@ _RETRY_SECONDS = 1.0
 _ADOPT_SECONDS = 15.0
 _STOP_SECONDS = 5.0
 _LARGEST_BATCH = 500
+_GIVE_UP_SECONDS = 8.0
+"""After which a database that took a statement and stays silent is asked on a new connection."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -61,6 +64,8 @@ class Ledger:
         self._unsynced_segments: set[Segment] = set()
         self._syncing: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._overdue: asyncio.TimerHandle | None = None
+        self._connection: BaseDatabaseWrapper | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._adopt: asyncio.TimerHandle | None = None
         self._database_answers = True
@@ -83,7 +88,7 @@ class Ledger:
         """Write what is waiting and end the writer; the journal keeps what could not be written."""
         if self._writer is None:
             return
-        for timer in (self._retry, self._adopt):
+        for timer in (self._retry, self._adopt, self._overdue):
             if timer is not None:
                 timer.cancel()
         while held := [
@@ -139,8 +144,31 @@ class Ledger:
         self._writing = self._waiting[:_LARGEST_BATCH]
         del self._waiting[:_LARGEST_BATCH]
         batch = [entry.receipt for entry in self._writing]
+        self._watch()
         self._work.put(lambda: self._write(batch))
         self._stall = self._loop.call_later(settings.SVC_LEDGER_ANSWER_SECONDS, self._stalled)
+
+    def _watch(self) -> None:
+        """Give the writer's connection up unless it answers in time.
+
+        A connection may die without a word (a firewall forgets it, a pooler hangs); waiting for
+        it would keep the rows in the journal until the process ends. Asking again is safe: a row
+        that was written after all is not written twice.
+        """
+        assert self._loop is not None  # noqa: S101  # only called after start()
+        self._answered()
+        self._overdue = self._loop.call_later(_GIVE_UP_SECONDS, self._give_up)
+
+    def _answered(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self) -> None:
+        log.warning("ledger: the database stays silent; its connection is given up")
+        if self._connection is not None:
+            cut(self._connection)
+        self._watch()
 
     def _stalled(self) -> None:
         """The database keeps a batch waiting: let the journal vouch for it meanwhile."""
@@ -194,6 +222,7 @@ class Ledger:
     def _written(self, request_ids: list[str], error: Error | None) -> None:
         """The writer's answer to the batch that was dispatched."""
         assert self._loop is not None  # noqa: S101  # only called after start()
+        self._answered()
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
@@ -221,10 +250,12 @@ class Ledger:
             return
         self._shipping = True
         paths = [segment.path for segment in self._journal.owed()]
+        self._watch()
         self._work.put(lambda: self._ship_segments(paths))
 
     def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
+        self._answered()
         self._shipping = False
         self._journal.written(request_ids)
         if not complete:
@@ -246,6 +277,7 @@ class Ledger:
     # -- the writer's side -------------------------------------------------------------------
 
     def _write_forever(self) -> None:
+        self._connection = connections["default"]
         while (work := self._work.get()) is not None:
             try:
                 work()
