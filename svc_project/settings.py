@@ -241,6 +241,8 @@ SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2
 SVC_BACKEND_FIRST_BYTE_SECONDS = env.float("SVC_BACKEND_FIRST_BYTE_SECONDS", default=60.0)
 SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
 SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
+# After which every worker keeps limits by itself.
+SVC_LIMIT_STORE_SECONDS = env.float("SVC_LIMIT_STORE_SECONDS", default=0.05)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 # How long the rest of an answer is read for the meter after its client has gone.

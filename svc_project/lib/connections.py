@@ -11,6 +11,7 @@ import os
 import socket
 from contextlib import suppress
 
+import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -31,7 +32,7 @@ def cut(connection: BaseDatabaseWrapper) -> None:
     if connection.vendor != "postgresql" or connection.connection is None:
         return
     # The other thread owns the connection and closes it; only the socket under it is shut down.
-    with suppress(OSError, connection.Database.Error):  # it was closed just now
+    with suppress(OSError, psycopg.Error):  # it was closed just now
         descriptor = os.dup(connection.connection.fileno())
         with socket.socket(fileno=descriptor) as link:
             link.shutdown(socket.SHUT_RDWR)

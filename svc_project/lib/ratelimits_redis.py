@@ -43,13 +43,15 @@ return redis.call('ZCARD', KEYS[1])
 """
 
 
-def open_limiter(redis_url: str, *, workers: int = 1) -> Limiter:
+def open_limiter(redis_url: str, *, workers: int = 1, timeout_seconds: float = 0.05) -> Limiter:
     """The store at ``redis_url``, or this process's memory when it is empty.
 
     ``workers`` is how many worker processes there are at least; it divides the limits while the
-    store is away and no better count is known.
+    store is away and no better count is known; ``timeout_seconds`` is the time it has to answer.
     """
-    return RedisLimiter(redis_url, workers=workers) if redis_url else MemoryLimiter()
+    if not redis_url:
+        return MemoryLimiter()
+    return RedisLimiter(redis_url, workers=workers, timeout_seconds=timeout_seconds)
 
 
 class _GrantedHere(Granted, kw_only=True):
