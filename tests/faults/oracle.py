@@ -163,7 +163,7 @@ def _assert_exports_agree(gateway: Gateway, key: str, rows: Sequence[UsageRow]) 
 
 def _assert_summary_agrees(gateway: Gateway, key: str, rows: Sequence[UsageRow]) -> None:
     written = [traffic.Written(_receipt(row), row.occurred_at) for row in rows]
-    names = {
+    names: dict[str, tuple[str | None, str | None]] = {
         str(each.pk): (each.label, each.prefix) for each in gateway.organization.api_keys.all()
     }
     for bucket in ("hour", "day"):

@@ -140,14 +140,34 @@ def test_a_connection_that_is_never_made_is_given_up_in_time(
         case.agree()
 
 
-def test_a_name_that_does_not_exist_is_a_backend_that_is_not_there(
-    gateway: Gateway, streamed: bool
+@pytest.mark.parametrize("address", ["http://nowhere.invalid/v1", "https://127.0.0.1:PORT/v1"])
+def test_an_unknown_name_and_failing_tls_are_a_backend_that_is_not_there(
+    gateway: Gateway, address: str, streamed: bool
 ) -> None:
-    lost = single(gateway, base_url="http://nowhere.invalid/v1", first_byte_seconds=20)
-    case = Case(gateway, publish_on(gateway, lost), [])
+    port = str(gateway.simulator.port)
+    lost = single(gateway, base_url=address.replace("PORT", port), first_byte_seconds=20)
+    case = Case(gateway, publish_on(gateway, lost), [gateway.simulator.requests])
 
     assert case.ask(streamed=streamed).told == GONE
-    case.agree()
+    case.agree(1)
+
+
+def test_an_answer_that_never_ends_is_ended_by_the_total_time(
+    gateway: Gateway, streamed: bool
+) -> None:
+    hasty = single(
+        gateway,
+        base_url=gateway.simulator.base_url,
+        first_byte_seconds=20,
+        total_seconds=0.6,
+        continuous_usage=True,
+    )
+    case = Case(gateway, publish_on(gateway, hasty), [gateway.simulator.requests])
+
+    seen = case.ask("[[sim tokens=400 pace=40]]", streamed=streamed)
+
+    assert seen.told == in_band(SILENT, streamed)
+    case.check(1)
 
 
 @pytest.mark.parametrize("fault", ["refused", "never made"])

@@ -17,7 +17,7 @@ from django.db import connection
 from tests.database_outage import rows_locked
 from tests.faults.conftest import Case, publish_on
 from tests.faults.proxy import FaultProxy, Way
-from tests.live import Gateway, eventually
+from tests.live import Gateway
 from tests.live_catalog import backend
 from usage.models import UsageRow
 
@@ -108,7 +108,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
 
         assert_all_served(case, 3)
 
-        eventually(lambda number=number: to_database.struck == number)
+        assert to_database.struck == number
         case.agree(1 + 3 * number)
     case.check(10)
 

@@ -63,6 +63,12 @@ class Redis:
         with closing(redis.Redis(port=self.port)) as client:
             yield client
 
+    def calls(self) -> int:
+        """How often the buckets were used since it started."""
+        with self.client() as client:
+            found: dict[str, Any] = client.info("commandstats")
+            return int(found.get("cmdstat_evalsha", {"calls": 0})["calls"])
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -142,10 +148,11 @@ def case_on(gateway: Gateway, shared: Shared) -> Case:
     return Case(through, model, [gateway.simulator.requests])
 
 
-def is_shared(shared: Shared, gateway: Gateway) -> bool:
-    """Whether the store keeps buckets of the organization."""
-    with shared.store.client() as client:
-        return bool(client.keys(f"*{gateway.organization.pk}*"))
+def assert_limits_are_shared(case: Case, shared: Shared, count: int) -> None:
+    """``count`` requests are each asked for in the store."""
+    before = shared.store.calls()
+    assert {each.told for each in case.ask_many(count)} == {(200, None)}
+    assert shared.store.calls() >= before + count
 
 
 FAULTS = ["refused", "blackhole", "slow", "reset", "emptied", "killed"]
@@ -156,8 +163,7 @@ def test_a_broken_limit_store_fails_and_refuses_nobody(
     gateway: Gateway, shared: Shared, fault: str
 ) -> None:
     case = case_on(gateway, shared)
-    case.ask_many(8)
-    assert is_shared(shared, gateway)
+    assert_limits_are_shared(case, shared, 8)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         futures = [
@@ -180,8 +186,7 @@ def test_a_broken_limit_store_fails_and_refuses_nobody(
     assert max(each.seconds for each in seen) < SLOWEST
     mend_store(shared, fault)
     shared.wait_for_all()
-    case.ask_many(2)
-    assert is_shared(shared, gateway)
+    assert_limits_are_shared(case, shared, 2)
     case.agree(70)
 
 

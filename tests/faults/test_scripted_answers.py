@@ -306,7 +306,8 @@ def test_a_stream_may_break_off_at_any_byte_of_a_frame(
     model = publish_single(gateway, scripted.base_url, running=False)
     case = Case(gateway, model, [scripted.requests])
     frame = chunked(CONTENT_FRAMES[2])
-    before = [CHUNKED_HEAD, *map(chunked, [ROLE_FRAME, *CONTENT_FRAMES[:2]]), Pause(0.02)]
+    words = [chunked(each) for each in (ROLE_FRAME, *CONTENT_FRAMES[:2])]
+    before: list[Step] = [CHUNKED_HEAD, *words, Pause(0.02)]
     places = range(0, len(frame), 9)
     for place in places:
         steps: list[Step] = [*before, frame[:place], Pause(0.02), end]
