@@ -23,12 +23,13 @@ from usage import partitions, rows
 from usage.cursors import Cursor
 from usage.models import UsageRollup, UsageRow
 from usage.receipts import Receipt
+from usage.tables import CHAT
 
 KEYS, MODELS = 20, 6
 RARE_KEY = str(uuid.UUID(int=((1 << 32) + 999) << 64))
 DAYS = 93
 
-_ROWS, _ROLLUPS = UsageRow._meta.db_table, UsageRollup._meta.db_table
+_ROWS = UsageRow._meta.db_table
 _FIELDS = UsageRow._meta.local_fields
 _NAMES = ", ".join(field.attname for field in _FIELDS)
 
@@ -70,10 +71,7 @@ def fill(organization_id: str, others: list[str], count: int) -> None:
                 "length": (until - period.start) // timedelta(milliseconds=1),
             }
             cursor.execute(f"INSERT INTO {_ROWS} ({_NAMES}) {_made()}", values)
-        cursor.execute(
-            f"INSERT INTO {_ROLLUPS} ({', '.join((*rows.ROLLUP_KEY, *rows.ROLLUP_SUMS))}) "
-            f"{rows.rollup_select(_ROWS)}"
-        )
+        cursor.execute(CHAT.summed_up(_ROWS))
         # As autovacuum does in time.
         cursor.execute("VACUUM ANALYZE")
 

@@ -236,6 +236,9 @@ SVC_TOKENS_PER_MINUTE = _limit("SVC_TOKENS_PER_MINUTE", "1000000")
 SVC_SPEECH_REQUESTS_PER_MINUTE = _limit("SVC_SPEECH_REQUESTS_PER_MINUTE", "120")
 SVC_SPEECH_CHARACTERS_PER_DAY = _limit("SVC_SPEECH_CHARACTERS_PER_DAY", "200000")
 
+# The same for every organization, new or not.
+SVC_CLONES_PER_HOUR = _limit("SVC_CLONES_PER_HOUR", "60")
+
 # Backends: time-outs in seconds, the queue in front of a full backend, and what may be reached.
 SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2.0)
 SVC_BACKEND_FIRST_BYTE_SECONDS = env.float("SVC_BACKEND_FIRST_BYTE_SECONDS", default=60.0)

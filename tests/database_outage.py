@@ -12,12 +12,12 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-from usage.models import UsageRow
+from usage.models import SpeechRow, UsageRow
 
 
 @contextmanager
 def rows_locked() -> Iterator[None]:
-    """Nobody can write usage rows meanwhile; reading goes on."""
+    """Nobody can write rows of the ledger meanwhile; reading goes on."""
     place = connection.settings_dict
     other: Any
     if connection.vendor == "sqlite":
@@ -31,7 +31,8 @@ def rows_locked() -> Iterator[None]:
             password=place["PASSWORD"],
             dbname=place["NAME"],
         )
-        statement = f'LOCK TABLE "{UsageRow._meta.db_table}" IN EXCLUSIVE MODE'
+        tables = ", ".join(f'"{model._meta.db_table}"' for model in (UsageRow, SpeechRow))
+        statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
     try:
         other.execute(statement)
         yield

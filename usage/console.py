@@ -20,6 +20,7 @@ from svc_project.lib.money import cost_text, sum_costs
 from usage import key_names
 from usage.charts import Chart, Metric, drawn_bucket, stacked
 from usage.console_place import Place, Preset, api_query, bound_text, curl, period_text, presets
+from usage.console_speech import speech_card
 from usage.key_names import KeyName, key_name
 from usage.meanings import figures
 from usage.periods import Bucket, Period, UsageQuery, parse_query
@@ -152,7 +153,7 @@ class CurrencyTotal:
 
 
 class UsagePage(PeriodPage):
-    """Cards, chart, tables by model and by key, what was throttled, and where to get the same."""
+    """Cards, chart, tables by model and by key, what was throttled, speech, and where to get the same."""
 
     section = "usage"
     template = "console/usage.html"
@@ -176,6 +177,7 @@ class UsagePage(PeriodPage):
             "coarser": bucket is not query.bucket,
             "models": self._models(summary),
             "keys": self._keys(summary),
+            "speech": speech_card(self.organization),
             "curl": curl(self._api_address(query)),
         }
 

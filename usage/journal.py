@@ -7,6 +7,7 @@ a space, the JSON, a line feed. Records hold ids, figures and prices, never cont
     {"admitted": receipt}   an admitted request, as the row it becomes if nothing more is heard
     {"progress": figures}   what a running stream has reported so far
     {"settled": receipt}    how a request ended, when the database did not answer in time
+    {"speech": record}      one of these three, of a speech request
 
 ``write(2)`` of a record survives the death of the process; only settled records are also synced
 to disk, because only for them an answer is released on the journal's word. A segment is deleted
@@ -21,35 +22,61 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 from zlib import crc32
 
 import msgspec
 
-from usage.receipts import Progress, Receipt
+from usage.receipts import (
+    AnyProgress,
+    AnyReceipt,
+    Progress,
+    Receipt,
+    SpeechProgress,
+    SpeechReceipt,
+)
 
 log = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 
 
-class Record(msgspec.Struct, omit_defaults=True):
-    """One line of a segment; exactly one member is set."""
+_R = TypeVar("_R", Receipt, SpeechReceipt)
+_P = TypeVar("_P", Progress, SpeechProgress)
 
-    admitted: Receipt | None = None
-    progress: Progress | None = None
-    settled: Receipt | None = None
+
+class _Note(msgspec.Struct, Generic[_R, _P], omit_defaults=True):
+    """What is known of one request of a kind; exactly one member is set."""
+
+    admitted: _R | None = None
+    progress: _P | None = None
+    settled: _R | None = None
+
+
+class Record(_Note[Receipt, Progress], omit_defaults=True):
+    """One line of a segment: about a chat request, or about ``speech``."""
+
+    speech: _Note[SpeechReceipt, SpeechProgress] | None = None
 
 
 class Found(msgspec.Struct):
     """What a segment says of its requests: those that ended, and those last seen running."""
 
-    settled: dict[str, Receipt]
-    running: dict[str, Receipt]
+    settled: dict[str, AnyReceipt]
+    running: dict[str, AnyReceipt]
     damaged: bool = False
 
 
-_encode = msgspec.json.Encoder().encode
+_OF_SPEECH = (SpeechReceipt, SpeechProgress)
+_encoder = msgspec.json.Encoder()
 _decode = msgspec.json.Decoder(Record).decode
+
+
+def _encode(member: str, noted: AnyReceipt | AnyProgress) -> bytes:
+    """The JSON of a record that has ``noted`` as its ``member``."""
+    if isinstance(noted, _OF_SPEECH):
+        return _encoder.encode({"speech": {member: noted}})
+    return _encoder.encode({member: noted})
 
 
 def read_segment(content: bytes) -> Found:
@@ -76,20 +103,18 @@ def read_segment(content: bytes) -> Found:
 
 
 def _apply(record: Record, found: Found) -> None:
-    if record.admitted is not None:
-        found.running[record.admitted.request_id] = record.admitted
-    elif record.settled is not None:
-        found.running.pop(record.settled.request_id, None)
-        found.settled[record.settled.request_id] = record.settled
-    elif record.progress is not None:
-        last_seen = found.running.get(record.progress.request_id)
+    note: _Note[Any, Any] = record.speech or record
+    if note.admitted is not None:
+        found.running[note.admitted.request_id] = note.admitted
+    elif note.settled is not None:
+        found.running.pop(note.settled.request_id, None)
+        found.settled[note.settled.request_id] = note.settled
+    elif note.progress is not None:
+        last_seen = found.running.get(note.progress.request_id)
         if last_seen is not None:
-            figures = record.progress
-            last_seen.backend_reported_input_tokens = figures.backend_reported_input_tokens
-            last_seen.backend_reported_output_tokens = figures.backend_reported_output_tokens
-            last_seen.backend_reported_reasoning_tokens = figures.backend_reported_reasoning_tokens
-            last_seen.generated_output_tokens = figures.generated_output_tokens
-            last_seen.delivered_output_tokens = figures.delivered_output_tokens
+            # Figures have the names that they have on the receipt.
+            for name in note.progress.__struct_fields__:
+                setattr(last_seen, name, getattr(note.progress, name))
 
 
 class Segment:
@@ -143,23 +168,23 @@ class Journal:
         self._segments: list[Segment] = []
         self._segment_of: dict[str, Segment] = {}
 
-    def admitted(self, receipt: Receipt) -> None:
+    def admitted(self, receipt: AnyReceipt) -> None:
         """Note an admitted request. Raises ``OSError`` when there is no room for it."""
         segment = self._current()
-        segment.append(_encode(Record(admitted=receipt)))
+        segment.append(_encode("admitted", receipt))
         segment.open.add(receipt.request_id)
         self._segment_of[receipt.request_id] = segment
 
-    def progress(self, figures: Progress) -> None:
+    def progress(self, figures: AnyProgress) -> None:
         """Note how far a request has come; of no consequence when it cannot be written."""
         segment = self._segment_of.get(figures.request_id)
         if segment is not None:
             try:
-                segment.append(_encode(Record(progress=figures)))
+                segment.append(_encode("progress", figures))
             except OSError as error:
                 log.warning("journal: progress not noted: %s", error.strerror)
 
-    def settled(self, receipt: Receipt) -> Segment:
+    def settled(self, receipt: AnyReceipt) -> Segment:
         """Note how a request ended; durable after ``sync`` of the segment that is returned.
 
         Raises ``OSError`` when there is no room for it.
@@ -169,7 +194,7 @@ class Journal:
             segment = self._current()
             segment.open.add(receipt.request_id)
             self._segment_of[receipt.request_id] = segment
-        segment.append(_encode(Record(settled=receipt)))
+        segment.append(_encode("settled", receipt))
         segment.has_settled = True
         return segment
 

@@ -168,3 +168,95 @@ class ThrottleCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.limit_scope}: {self.count}"
+
+
+class ResponseFormat(models.TextChoices):
+    """What speech is answered in (speech contract, POST /v1/audio/speech)."""
+
+    WAV = "wav", "wav"
+    MP3 = "mp3", "mp3"
+    PCM = "pcm", "pcm"
+    OPUS = "opus", "opus"
+    FLAC = "flac", "flac"
+
+
+class Transport(models.TextChoices):
+    """How the speech reached the client."""
+
+    HTTP = "http", "HTTP"
+    WEBSOCKET = "websocket", "WebSocket"
+
+
+class SpeechRow(models.Model):
+    """One admitted speech request or WebSocket session; figures as ``SpeechReceipt`` has them.
+
+    Written once by ``usage.ledger`` and never changed. No foreign keys: a row outlives the voice,
+    the engine and the key that it names.
+    """
+
+    request_id = models.CharField(max_length=36, primary_key=True)
+    occurred_at = models.DateTimeField()
+    organization_id = models.UUIDField()
+    api_key_id = models.UUIDField()
+    day = models.DateField()
+    voice = models.CharField(max_length=100)
+    cloned = models.BooleanField()
+    engine = models.CharField(max_length=100)
+    response_format = models.CharField(max_length=16, choices=ResponseFormat.choices)
+    transport = models.CharField(max_length=12, choices=Transport.choices)
+    outcome = models.CharField(max_length=24, choices=Outcome.choices)
+    http_status = models.PositiveSmallIntegerField()
+    error_type = models.CharField(max_length=48, null=True)  # noqa: DJ001  # as in the receipt
+    characters = models.PositiveBigIntegerField()
+    sentences = models.PositiveBigIntegerField()
+    audio_ms = models.PositiveBigIntegerField()
+    upstream_ms = models.PositiveBigIntegerField()
+    first_audio_ms = models.PositiveBigIntegerField()
+    gateway_ms = models.PositiveBigIntegerField()
+
+    class Meta:
+        verbose_name = "speech row"
+        ordering: ClassVar[list[str]] = ["occurred_at", "request_id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["organization_id", "occurred_at", "request_id"],
+                name="speech_by_organization",
+            ),
+        ]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=Outcome.values), name="speech_outcome_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(transport__in=Transport.values), name="speech_transport_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.request_id
+
+
+class SpeechDay(models.Model):
+    """The sums of one UTC day of one organization: what its daily quota is measured by.
+
+    Written in the transaction that writes the rows, so it is exact at any moment. The day is that
+    of the rows' admissions. Its own id is there for the admin, which lists no composite keys.
+    """
+
+    organization_id = models.UUIDField()
+    day = models.DateField()
+    requests = models.PositiveBigIntegerField()
+    characters = models.PositiveBigIntegerField()
+    audio_ms = models.PositiveBigIntegerField()
+
+    class Meta:
+        verbose_name = "speech day"
+        ordering: ClassVar[list[str]] = ["-day", "organization_id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["organization_id", "day"], name="speech_day_of_organization"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.day}: {self.characters} characters"

@@ -1,4 +1,4 @@
-"""The facts of one request, as they go into the ledger."""
+"""The facts of one request, as they go into the ledger: of a chat, or of speech."""
 
 from __future__ import annotations
 
@@ -94,3 +94,7 @@ class SpeechProgress(msgspec.Struct, array_like=True):
     sentences: int
     audio_ms: int
     upstream_ms: int
+
+
+AnyReceipt = Receipt | SpeechReceipt
+AnyProgress = Progress | SpeechProgress

@@ -1,8 +1,8 @@
-"""The SQL that puts receipts into the ledger: rows and roll-ups of a whole batch, together.
+"""The SQL that puts receipts into the ledger: rows and their sums of a whole batch, together.
 
 A receipt whose ``request_id`` is already there changes nothing, so writing a batch again after an
-unclear commit is harmless. Roll-ups are added to in the same transaction, only by rows that are
-new, and in the order of their keys, so that two writers cannot wait for each other in a circle.
+unclear commit is harmless. Sums are added to in the same transaction, only by rows that are new,
+and in the order of their keys, so that two writers cannot wait for each other in a circle.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,41 +17,11 @@ from django.db import IntegrityError, connection, transaction
 
 from svc_project.lib.clock import hour_of, now
 from svc_project.lib.money import price_units
-from usage.models import UsageRollup, UsageRow
-from usage.receipts import Receipt
-
-_ROWS = UsageRow._meta.db_table
-_ROLLUPS = UsageRollup._meta.db_table
-_COLUMNS = [field.attname for field in UsageRow._meta.local_fields]
-_RECEIPT_COLUMNS = [name for name in _COLUMNS if name != "occurred_at"]
-_UUID_COLUMNS = ("organization_id", "api_key_id", "model_id", "model_version_id")
-_UUID_PLACES = [_RECEIPT_COLUMNS.index(name) for name in _UUID_COLUMNS]
-_PRICE_COLUMNS = ("input_price_per_mtok", "output_price_per_mtok")
-_PRICE_PLACES = [_RECEIPT_COLUMNS.index(name) for name in _PRICE_COLUMNS]
-_receipt_values = attrgetter(*_RECEIPT_COLUMNS)
-
-ROLLUP_KEY = tuple(field.attname for field in UsageRollup._meta.pk_fields)
-SUMMED = (
-    "backend_reported_input_tokens",
-    "backend_reported_output_tokens",
-    "backend_reported_reasoning_tokens",
-    "generated_output_tokens",
-    "delivered_output_tokens",
-    "svc_counted_input_tokens",
-    "svc_counted_output_tokens",
-)
-ROLLUP_SUMS = ("requests", *SUMMED, "svc_counted_requests")
+from usage.receipts import AnyReceipt
+from usage.tables import KINDS, Tables, listed
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
-
-
-_ADD = ", ".join(f'"{name}" = "{_ROLLUPS}"."{name}" + excluded."{name}"' for name in ROLLUP_SUMS)
-_ROLLUP_CONFLICT = f"ON CONFLICT ({_listed(ROLLUP_KEY)}) DO UPDATE SET {_ADD}"
-
-
-def insert(receipts: Sequence[Receipt], occurred_at: datetime | None = None) -> int:
+def insert(receipts: Sequence[AnyReceipt], occurred_at: datetime | None = None) -> int:
     """Write ``receipts`` in one transaction, durable when this returns; returns how many are new.
 
     ``occurred_at`` is the moment of writing by default: taken when the database is reached and, on
@@ -61,32 +30,41 @@ def insert(receipts: Sequence[Receipt], occurred_at: datetime | None = None) -> 
     Raises ``django.db.Error``: ``IntegrityError`` or ``DataError`` when a receipt breaks a
     constraint (then none is written), anything else when the database did not do its part.
     """
+    batches = [
+        (tables, batch)
+        for tables in KINDS
+        if (batch := [each for each in receipts if type(each) is tables.receipt])
+    ]
+    if len(batches) == 1:
+        return _insert(*batches[0], occurred_at)
+    with transaction.atomic():
+        return sum(_insert(tables, batch, occurred_at) for tables, batch in batches)
+
+
+def _insert(tables: Tables, receipts: Sequence[AnyReceipt], occurred_at: datetime | None) -> int:
     if connection.vendor == "postgresql":
-        return _insert_postgresql(receipts, occurred_at)
-    return _insert_sqlite(receipts, occurred_at)
+        return _insert_postgresql(tables, receipts, occurred_at)
+    return _insert_sqlite(tables, receipts, occurred_at)
 
 
-def _values(receipt: Receipt) -> dict[str, Any]:
-    values = msgspec.structs.asdict(receipt)
-    values["input_price_per_mtok"] = price_units(receipt.input_price_per_mtok)
-    values["output_price_per_mtok"] = price_units(receipt.output_price_per_mtok)
-    return values
-
-
-def _insert_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
+def _insert_sqlite(
+    tables: Tables, receipts: Sequence[AnyReceipt], occurred_at: datetime | None
+) -> int:
     try:
-        _write_sqlite(receipts, occurred_at)
+        _write_sqlite(tables, receipts, occurred_at)
     except IntegrityError:
         # Rows that are there already break the primary key; anything else must be told.
-        missing = _missing(receipts)
+        missing = _missing(tables, receipts)
         if len(missing) == len(receipts):
             raise
-        _write_sqlite(missing, occurred_at)
+        _write_sqlite(tables, missing, occurred_at)
         return len(missing)
     return len(receipts)
 
 
-def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> None:
+def _write_sqlite(
+    tables: Tables, receipts: Sequence[AnyReceipt], occurred_at: datetime | None
+) -> None:
     """Write receipts that are not there yet.
 
     One JSON parameter and one statement for each table: the interpreter's lock is given up twice
@@ -94,90 +72,91 @@ def _write_sqlite(receipts: Sequence[Receipt], occurred_at: datetime | None) -> 
     to the driver as they are, because Django would search them for placeholders every time.
     """
     adapt = connection.ops.adapt_datetimefield_value
-    batch = msgspec.json.encode([_sqlite_row(receipt) for receipt in receipts]).decode()
+    batch = _sqlite_batch(tables, receipts)
     with transaction.atomic(), connection.wrap_database_errors:
         moment = occurred_at or now()
-        connection.connection.execute(_SQLITE_ROWS, (adapt(moment), batch))
-        connection.connection.execute(_SQLITE_ROLLUPS, (adapt(hour_of(moment)), batch))
+        parameters = {"moment": adapt(moment), "hour": adapt(hour_of(moment)), "batch": batch}
+        for statement in _sqlite_statements(tables):
+            connection.connection.execute(statement, parameters)
 
 
-def _missing(receipts: Sequence[Receipt]) -> list[Receipt]:
+def _missing(tables: Tables, receipts: Sequence[AnyReceipt]) -> list[AnyReceipt]:
     """Those of ``receipts`` that have no row, each once."""
     by_id = {receipt.request_id: receipt for receipt in receipts}
-    there = UsageRow.objects.filter(request_id__in=by_id).values_list("request_id", flat=True)
-    for request_id in there:
+    rows = tables.rows._default_manager.filter(request_id__in=by_id)
+    for request_id in rows.values_list("request_id", flat=True):
         del by_id[request_id]
     return list(by_id.values())
 
 
-def _sqlite_row(receipt: Receipt) -> list[Any]:
-    """The values of ``_RECEIPT_COLUMNS`` as Django keeps them on SQLite: a UUID as 32 hex digits."""
-    values = list(_receipt_values(receipt))
-    for index in _UUID_PLACES:
-        values[index] = values[index].replace("-", "")
-    for index in _PRICE_PLACES:
-        values[index] = price_units(values[index])
-    return values
-
-
-def _sqlite_column(name: str) -> str:
-    if name == "occurred_at":
-        return "?"
-    return f"json_extract(value, '$[{_RECEIPT_COLUMNS.index(name)}]')"
-
-
-def rollup_select(source: str, hour: str = "date_trunc('hour', occurred_at, 'UTC')") -> str:
-    """SQL of the roll-ups of the rows in ``source``, a table or the name of a query.
-
-    ``hour``: SQL of a row's hour; PostgreSQL's by default.
-    """
-    keys = ", ".join(hour if name == "hour" else f'"{name}"' for name in ROLLUP_KEY)
-    figures = ", ".join(f'coalesce(sum("{name}"), 0)' for name in SUMMED)
-    numbers = ", ".join(str(number) for number in range(1, len(ROLLUP_KEY) + 1))
-    return (
-        f'SELECT {keys}, count(*), {figures}, count("svc_counted_input_tokens") '  # noqa: S608
-        f"FROM {source} GROUP BY {numbers} ORDER BY {numbers}"
-    )
-
-
-_SQLITE_ROWS = (
-    f'INSERT INTO "{_ROWS}" ({_listed(_COLUMNS)}) '  # noqa: S608  # names are ours
-    f"SELECT {', '.join(map(_sqlite_column, _COLUMNS))} FROM json_each(?)"
-)
-_SUMMED_UP = (*(name for name in ROLLUP_KEY if name != "hour"), *SUMMED)
-_SQLITE_RECEIPTS = (
-    "(SELECT "  # noqa: S608  # names are ours
-    + ", ".join(f'{_sqlite_column(name)} AS "{name}"' for name in _SUMMED_UP)
-    + " FROM json_each(?)) AS receipt"
-)
-_SQLITE_ROLLUPS = (
-    f'INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
-    f"{rollup_select(_SQLITE_RECEIPTS, hour='?')} {_ROLLUP_CONFLICT}"
-)
+def _sqlite_batch(tables: Tables, receipts: Sequence[AnyReceipt]) -> str:
+    """Lists of ``receipt_columns`` as Django keeps them on SQLite: a UUID as 32 hex digits."""
+    uuids = [tables.receipt_columns.index(name) for name in tables.uuid_columns]
+    prices = [tables.receipt_columns.index(name) for name in tables.price_columns]
+    rows = []
+    for receipt in receipts:
+        values = list(tables.receipt_values(receipt))
+        for index in uuids:
+            values[index] = values[index].replace("-", "")
+        for index in prices:
+            values[index] = price_units(values[index])
+        rows.append(values)
+    return msgspec.json.encode(rows).decode()
 
 
 @cache
-def _postgresql_statement() -> str:
-    """Rows and their roll-ups from one JSON parameter; answers how many rows are new."""
-    types = ", ".join(
-        f'"{field.attname}" {field.db_type(connection)}' for field in UsageRow._meta.local_fields
+def _sqlite_statements(tables: Tables) -> tuple[str, str]:
+    """Rows, then their sums, from one JSON parameter."""
+
+    def column(name: str) -> str:
+        if name == "occurred_at":
+            return ":moment"
+        return f"json_extract(value, '$[{tables.receipt_columns.index(name)}]')"
+
+    read = [*(name for name in tables.key if name != "hour"), *tables.summed]
+    receipts = (
+        "(SELECT "  # noqa: S608  # names are ours
+        + ", ".join(f'{column(name)} AS "{name}"' for name in read)
+        + " FROM json_each(:batch)) AS receipt"
     )
-    columns = _listed(_COLUMNS)
+    rows = (
+        f'INSERT INTO "{tables.row_table}" ({listed(tables.columns)}) '  # noqa: S608
+        f"SELECT {', '.join(map(column, tables.columns))} FROM json_each(:batch)"
+    )
+    return rows, tables.added_up(receipts, hour=":hour")
+
+
+@cache
+def _postgresql_statement(tables: Tables) -> str:
+    """Rows and their sums from one JSON parameter; answers how many rows are new."""
+    types = ", ".join(
+        f'"{field.attname}" {field.db_type(connection)}' for field in tables.rows._meta.local_fields
+    )
+    columns = listed(tables.columns)
     return (
-        f'WITH inserted AS (INSERT INTO "{_ROWS}" ({columns}) '  # noqa: S608  # names are ours
+        f'WITH inserted AS (INSERT INTO "{tables.row_table}" ({columns}) '  # noqa: S608
         f"SELECT {columns} FROM jsonb_to_recordset(%s::jsonb) AS receipt({types}) "
-        'ON CONFLICT ("request_id", "organization_id") DO NOTHING RETURNING *), '
-        f'rolled AS (INSERT INTO "{_ROLLUPS}" ({_listed((*ROLLUP_KEY, *ROLLUP_SUMS))}) '
-        f"{rollup_select('inserted')} {_ROLLUP_CONFLICT}) "
+        f"ON CONFLICT ({listed(tables.identity)}) DO NOTHING RETURNING *), "
+        f"summed AS ({tables.added_up('inserted')}) "
         "SELECT count(*) FROM inserted"
     )
 
 
-def _insert_postgresql(receipts: Sequence[Receipt], occurred_at: datetime | None) -> int:
+def _insert_postgresql(
+    tables: Tables, receipts: Sequence[AnyReceipt], occurred_at: datetime | None
+) -> int:
     connection.ensure_connection()
     moment = occurred_at or now()
-    rows = [{**_values(receipt), "occurred_at": moment} for receipt in receipts]
+    rows = [_postgresql_row(tables, receipt, moment) for receipt in receipts]
     with connection.cursor() as cursor:
-        cursor.execute(_postgresql_statement(), [msgspec.json.encode(rows).decode()])
+        cursor.execute(_postgresql_statement(tables), [msgspec.json.encode(rows).decode()])
         new: int = cursor.fetchone()[0]
     return new
+
+
+def _postgresql_row(tables: Tables, receipt: AnyReceipt, moment: datetime) -> dict[str, Any]:
+    row = msgspec.structs.asdict(receipt)
+    for name in tables.price_columns:
+        row[name] = price_units(row[name])
+    row["occurred_at"] = moment
+    return row

@@ -22,7 +22,7 @@ from svc_project.lib.clock import hour_of, iso_milliseconds
 from svc_project.lib.money import price_of_units
 from usage.models import UsageRollup, UsageRow
 from usage.periods import Bucket, Filters, GroupBy, Period, UsageQuery
-from usage.rows import ROLLUP_SUMS, SUMMED
+from usage.tables import ROLLUP_SUMS, SUMMED
 
 Key = tuple[str, ...]
 """``(model_identifier, model_id)``, ``(api_key_id,)`` or ``(bucket_start,)``, in sorting order."""

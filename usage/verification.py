@@ -1,4 +1,4 @@
-"""Proof that the ledger agrees with itself: rows, roll-ups and costs, computed anew.
+"""Proof that the ledger agrees with itself: rows, their sums and costs, computed anew.
 
 Two streams, both by organization and time, are compared hour by hour, so memory holds one hour of
 one organization however long the ledger is.
@@ -21,8 +21,9 @@ from django.db import connection, transaction
 
 from svc_project.lib.clock import hour_of, iso_milliseconds
 from svc_project.lib.money import cost_text, price_text, token_cost
+from usage import speech_verification
 from usage.models import Outcome, Reconciliation, Shape, UsageRollup, UsageRow
-from usage.rows import ROLLUP_KEY, ROLLUP_SUMS, SUMMED
+from usage.tables import ROLLUP_KEY, ROLLUP_SUMS, SUMMED
 
 _CHUNK = 2000
 _EXACT = Context(prec=80, traps=[Inexact])
@@ -47,6 +48,8 @@ class Verdict:
 
     rows: int = 0
     rollups: int = 0
+    speech_rows: int = 0
+    speech_days: int = 0
     differences: int = 0
     costs: dict[str, Decimal] = field(default_factory=dict)
 
@@ -62,7 +65,7 @@ class _Hour:
 
 
 def verify(report: Report, since: datetime | None = None) -> Verdict:
-    """Compare everything from the hour of ``since`` on, telling ``report`` of each difference.
+    """Compare everything from the hour of ``since`` on, speech from its day on, telling ``report`` of each difference.
 
     What is compared is one state of the database, also while requests end. Raises
     ``django.db.Error``.
@@ -80,6 +83,8 @@ def verify(report: Report, since: datetime | None = None) -> Verdict:
         )
         for _, sides in groupby(hours, key=attrgetter("place")):
             _compare({side.stored: side for side in sides}, differ)
+        speech = speech_verification.compare(differ, None if first is None else first.date())
+        verdict.speech_rows, verdict.speech_days = speech
     return verdict
 
 

@@ -1,4 +1,4 @@
-"""Token buckets that several workers share in Redis, and the choice between the two stores.
+"""Limits that several workers share in Redis, and the choice between the two stores.
 
 One task owns the one connection: it sends whatever calls have gathered as one pipeline and reads
 exactly their replies. So a caller that is cancelled never touches the connection, and a reply can
@@ -12,24 +12,31 @@ import asyncio
 import contextlib
 import logging
 import uuid
+from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
-from svc_project.lib.ratelimits import Charge, Granted, Limiter, MemoryLimiter, Refusal, refusal
+from svc_project.lib.ratelimits import (
+    Charge,
+    Granted,
+    Limiter,
+    MemoryLimiter,
+    Refusal,
+    WindowUnknown,
+    refusal,
+)
+from svc_project.lib.ratelimits_calls import SCRIPT, Call, Reply
+from svc_project.lib.ratelimits_share import GrantedHere, WorkerShare
 
 log = logging.getLogger(__name__)
-
-LARGEST_LIMIT: Final = 10**11
-"""Limits above this are kept as this: the script's arithmetic is exact up to 2^53."""
 
 LARGEST_BATCH: Final = 64
 """Calls sent together, so few that a burst does not look like a store that hangs."""
 
-_SCRIPT: Final = Path(__file__).with_name("ratelimits.lua").read_text(encoding="utf-8")
+_MOST_KEPT: Final = 10_000
+"""Corrections that are kept for a store that is away, and windows that are remembered as known."""
 
 WORKER_SECONDS: Final = 15
 """A worker that used the store within this time counts as live."""
@@ -43,55 +50,22 @@ return redis.call('ZCARD', KEYS[1])
 """
 
 
-def open_limiter(redis_url: str, *, workers: int = 1, timeout_seconds: float = 0.05) -> Limiter:
+def open_limiter(
+    redis_url: str,
+    *,
+    workers: int = 1,
+    prefix: str = "svc:limits:",
+    timeout_seconds: float = 0.05,
+) -> Limiter:
     """The store at ``redis_url``, or this process's memory when it is empty.
 
     ``workers`` is how many worker processes there are at least; it divides the limits while the
-    store is away and no better count is known; ``timeout_seconds`` is the time it has to answer.
+    store is away and no better count is known. ``timeout_seconds`` is the time it has to answer.
+    Live workers are counted under the ``prefix``, so two limiters of one process need two.
     """
     if not redis_url:
         return MemoryLimiter()
-    return RedisLimiter(redis_url, workers=workers, timeout_seconds=timeout_seconds)
-
-
-class _GrantedHere(Granted, kw_only=True):
-    """A reservation that was ``taken`` from this worker's own buckets, each unit ``weight`` times."""
-
-    taken: Granted
-    weight: int
-
-
-class _Call:
-    """One run of the script; ``reply`` is None for a settlement, which nobody waits for."""
-
-    __slots__ = ("amounts", "charges", "reply", "step")
-
-    def __init__(
-        self,
-        step: str,
-        charges: Sequence[Charge],
-        amounts: Sequence[int],
-        reply: asyncio.Future[list[int] | None] | None,
-    ) -> None:
-        self.step = step
-        self.charges = charges
-        self.amounts = amounts
-        self.reply = reply
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether its caller was cancelled."""
-        return self.reply is not None and self.reply.cancelled()
-
-    def command(self, script: str | bytes, prefix: str) -> tuple[str | bytes | int, ...]:
-        """As Redis takes it; ``script`` is the digest that the script was loaded under."""
-        keys = [prefix + charge.bucket for charge in self.charges]
-        figures = [
-            figure
-            for charge, amount in zip(self.charges, self.amounts, strict=True)
-            for figure in (min(charge.limit, LARGEST_LIMIT), amount)
-        ]
-        return ("EVALSHA", script, len(keys), *keys, self.step, *figures)
+    return RedisLimiter(redis_url, workers=workers, prefix=prefix, timeout_seconds=timeout_seconds)
 
 
 class RedisLimiter:
@@ -99,8 +73,12 @@ class RedisLimiter:
 
     A call waits for the calls before it, and ``timeout_seconds`` at most for a store that does not
     answer. After a failure the worker keeps limits by itself, at its share of them, and asks the
-    store again in the background every ``pause_seconds``. What the lost call took from the store,
-    or should have given back, is mended by the refill within a minute.
+    store again in the background every ``pause_seconds``. What the lost call took from a bucket, or
+    should have given back, is mended by the refill within a period.
+
+    A window has no refill. So what is given back to one meanwhile is kept for the store's return,
+    and after each outage a worker has every window charged with ``used_before`` once, which brings
+    the store's count up to what the records say was used without it.
     """
 
     def __init__(
@@ -120,10 +98,12 @@ class RedisLimiter:
         self._pause = pause_seconds
         self._connection: AbstractConnection | None = None
         self._script: str | bytes = b""
-        self._queue: list[_Call] = []
+        self._queue: list[Call] = []
         self._task: asyncio.Task[None] | None = None
         self._resume_at: float | None = None
-        self._here = MemoryLimiter()
+        self._here = WorkerShare()
+        self._known_windows: set[str] = set()
+        self._late: deque[Call] = deque(maxlen=_MOST_KEPT)
         self._name = uuid.uuid4().hex
         self._least_workers = self._workers = max(workers, 1)
         self._count_at = 0.0
@@ -136,9 +116,11 @@ class RedisLimiter:
     async def reserve(self, charges: Sequence[Charge]) -> Granted | Refusal:
         if not self.is_shared:
             self._ask_again()
-            return self._reserve_here(charges)
-        reply: asyncio.Future[list[int] | None] = asyncio.get_running_loop().create_future()
-        call = _Call("reserve", charges, [charge.amount for charge in charges], reply)
+            return self._here.take(charges, self._workers)
+        if any(c.is_unseeded and c.bucket not in self._known_windows for c in charges):
+            raise WindowUnknown
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        call = Call("reserve", charges, [charge.amount for charge in charges], reply)
         self._send(call)
         try:
             answer = await reply
@@ -147,12 +129,13 @@ class RedisLimiter:
                 self._give_back(call, reply.result())
             raise
         if answer is None:
-            return self._reserve_here(charges)
+            return self._here.take(charges, self._workers)
+        self._learn(charges, answer)
         return Granted(charges) if answer[0] else refusal(charges, answer[1:])
 
     def settle(self, granted: Granted, actual: Sequence[int]) -> None:
-        if isinstance(granted, _GrantedHere):
-            self._settle_here(granted, actual)
+        if isinstance(granted, GrantedHere):
+            self._here.settle(granted, actual)
             return
         if granted.settled:
             return
@@ -162,51 +145,52 @@ class RedisLimiter:
             for charge, amount in zip(granted.charges, actual, strict=True)
             if amount != charge.amount
         ]
-        if changes and self.is_shared:
-            self._send(_Call("settle", [c for c, _ in changes], [d for _, d in changes], None))
+        self._correct([c for c, _ in changes], [change for _, change in changes])
 
     async def close(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
         await self._drop()
 
-    def _reserve_here(self, charges: Sequence[Charge]) -> Granted | Refusal:
-        """Charge this worker's buckets as if every live worker did the same.
+    def _learn(self, charges: Sequence[Charge], answer: list[int]) -> None:
+        """Note which windows the store has counted since it is in use; raises ``WindowUnknown``."""
+        windows = {charge.bucket for charge in charges if charge.window is not None}
+        if answer[0] < 0:
+            self._known_windows -= windows
+            raise WindowUnknown
+        if windows and self.is_shared:
+            if len(self._known_windows) >= _MOST_KEPT:
+                self._known_windows.clear()
+            self._known_windows |= windows
 
-        A charge that fits the limit is never made larger than it: the outage alone refuses nobody.
-        """
-        weight = self._workers
-        taken = self._here.take(
-            [
-                msgspec.structs.replace(
-                    charge, amount=max(charge.amount, min(charge.amount * weight, charge.limit))
-                )
-                for charge in charges
-            ]
-        )
-        if isinstance(taken, Granted):
-            return _GrantedHere(charges, taken=taken, weight=weight)
-        asked = next(c for c in charges if c.bucket == taken.charge.bucket)
-        return msgspec.structs.replace(taken, charge=asked)
-
-    def _settle_here(self, granted: _GrantedHere, actual: Sequence[int]) -> None:
-        taken = granted.taken
-        self._here.settle(
-            taken,
-            [
-                charged.amount if amount == asked.amount else amount * granted.weight
-                for asked, charged, amount in zip(
-                    granted.charges, taken.charges, actual, strict=True
-                )
-            ],
-        )
-
-    def _give_back(self, call: _Call, answer: list[int] | None) -> None:
+    def _give_back(self, call: Call, answer: Reply) -> None:
         """Undo a reservation whose caller was cancelled before it heard of it."""
-        if answer is not None and answer[0] and self.is_shared:
-            self._send(_Call("settle", call.charges, [-amount for amount in call.amounts], None))
+        if answer is not None and answer[0] == 1:
+            self._correct(call.charges, [-amount for amount in call.amounts])
 
-    def _send(self, call: _Call) -> None:
+    def _correct(self, charges: Sequence[Charge], changes: Sequence[int]) -> None:
+        if charges:
+            call = Call("settle", charges, changes, None)
+            if self.is_shared:
+                self._send(call)
+            else:
+                self._keep(call)
+
+    def _keep(self, call: Call) -> None:
+        """Have what ``call`` gives back to windows wait for the store.
+
+        The store may have taken it when only its answer was lost. Then it is given back twice, and
+        what the records say mends a count that is too low for that.
+        """
+        kept = [
+            (charge, amount)
+            for charge, amount in zip(call.charges, call.amounts, strict=True)
+            if charge.window is not None
+        ]
+        if kept:
+            self._late.append(Call("settle", [c for c, _ in kept], [a for _, a in kept], None))
+
+    def _send(self, call: Call) -> None:
         self._queue.append(call)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -220,8 +204,8 @@ class RedisLimiter:
         finally:
             self._task = None
 
-    async def _answer(self, calls: Sequence[_Call]) -> None:
-        answers: Sequence[list[int] | None] = [None] * len(calls)
+    async def _answer(self, calls: Sequence[Call]) -> None:
+        answers: Sequence[Reply] = [None] * len(calls)
         try:
             if calls and self.is_shared:
                 answers = await self._try_exchange(calls) or answers
@@ -231,6 +215,8 @@ class RedisLimiter:
                     self._give_back(call, answer)
                 elif call.reply is not None:
                     call.reply.set_result(answer)
+                elif answer is None:
+                    self._keep(call)
 
     def _ask_again(self) -> None:
         """Start a look at the store when it is time; nobody waits for it."""
@@ -243,10 +229,13 @@ class RedisLimiter:
             if await self._try_exchange([]) is not None:
                 self._resume_at = None
                 log.info("the limit store answers again; limits are shared by all workers")
+                self._queue += self._late
+                self._late.clear()
+                await self._work()
         finally:
             self._task = None
 
-    async def _try_exchange(self, calls: Sequence[_Call]) -> list[list[int]] | None:
+    async def _try_exchange(self, calls: Sequence[Call]) -> list[list[int]] | None:
         """The answers to ``calls``, or None after a failure, which puts the store out of use."""
         try:
             async with asyncio.timeout(self._timeout):
@@ -259,10 +248,12 @@ class RedisLimiter:
                     "the limit store failed (%s); each worker keeps its share of the limits",
                     type(error).__name__,
                 )
+                self._known_windows.clear()
+                self._here.forget_windows()
             self._resume_at = asyncio.get_running_loop().time() + self._pause
             return None
 
-    async def _exchange(self, calls: Sequence[_Call]) -> list[list[int]]:
+    async def _exchange(self, calls: Sequence[Call]) -> list[list[int]]:
         try:
             connection = self._connection or await self._connect()
             commands: list[Sequence[Any]] = [
@@ -290,7 +281,7 @@ class RedisLimiter:
         connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # typed in part
         self._connection = connection
         await connection.connect()  # type: ignore[no-untyped-call]  # likewise
-        await connection.send_command("SCRIPT", "LOAD", _SCRIPT)
+        await connection.send_command("SCRIPT", "LOAD", SCRIPT)
         self._script = await connection.read_response()
         return connection
 

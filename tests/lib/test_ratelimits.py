@@ -1,4 +1,4 @@
-"""The token buckets, checked against an exact model of what they promise."""
+"""The buckets, checked against an exact model of what they promise, and the windows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import asyncio
 from collections.abc import Sequence
 from fractions import Fraction
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter, Refusal
+from svc_project.lib.ratelimits import (
+    HOUR,
+    Charge,
+    Granted,
+    MemoryLimiter,
+    Refusal,
+    Window,
+    WindowUnknown,
+)
 
 LIMITS = {"a": 1, "b": 7, "c": 60, "d": 1000, "e": 999_999_937}
 
@@ -185,6 +194,65 @@ def test_an_attack_of_refused_requests_leaves_no_memory_behind() -> None:
     for number in range(5000):
         refused(limiter.take([charge(f"x{number}", 11, limit=10)]))
     assert len(limiter) < 10
+
+
+def characters(bucket: str, amount: int, used_before: int | None = None) -> Charge:
+    """A charge of a window that ends in a day."""
+    return Charge(bucket, "characters", 100, amount, window=Window(24 * HOUR, used_before))
+
+
+def test_a_window_does_not_refill_and_outlives_its_end_by_two_days() -> None:
+    clock = Clock()
+    limiter = MemoryLimiter(clock)
+    granted(limiter.take([characters("day", 100, 0)]))
+    clock.now += 24 * HOUR - 1
+    refusal = refused(limiter.take([characters("day", 1)]))
+    assert (refusal.used, refusal.wait_milliseconds) == (100, 24 * HOUR)
+    assert (refusal.levels[0].remaining, refusal.levels[0].reset_milliseconds) == (0, 24 * HOUR)
+    clock.now += 48 * HOUR + 2
+    granted(limiter.take([charge("a", 1)]))
+    with pytest.raises(WindowUnknown):
+        limiter.take([characters("day", 1)])
+
+
+def test_an_unknown_window_takes_nothing_from_the_buckets_beside_it() -> None:
+    limiter = MemoryLimiter(Clock())
+    with pytest.raises(WindowUnknown):
+        limiter.take([charge("b", 7), characters("day", 1)])
+    granted(limiter.take([charge("b", 7), characters("day", 1, 0)]))
+
+
+def test_what_was_used_before_only_ever_raises_the_count() -> None:
+    limiter = MemoryLimiter(Clock())
+    granted(limiter.take([characters("day", 50, 0)]))
+    granted(limiter.take([characters("day", 10, 20)]))
+    assert refused(limiter.take([characters("day", 31, 70)])).used == 70
+    assert refused(limiter.take([characters("day", 31)])).used == 70
+
+
+def test_forgotten_windows_take_nothing_back_and_buckets_stay() -> None:
+    limiter = MemoryLimiter(Clock())
+    reservation = granted(limiter.take([charge("b", 5), characters("day", 50, 0)]))
+    limiter.forget_windows()
+    assert len(limiter) == 1
+    limiter.settle(reservation, [5, 0])
+    assert refused(limiter.take([charge("b", 5)])).used == 5
+    with pytest.raises(WindowUnknown):
+        limiter.take([characters("day", 1)])
+
+
+def test_an_hourly_bucket_refills_in_an_hour() -> None:
+    clock = Clock()
+    limiter = MemoryLimiter(clock)
+    clones = Charge("x", "clones", 60, 1, period=HOUR)
+    for _ in range(60):
+        granted(limiter.take([clones]))
+    refusal = refused(limiter.take([clones]))
+    assert (refusal.used, refusal.wait_milliseconds) == (60, 60_000)
+    assert refusal.levels[0].reset_milliseconds == HOUR
+    clock.now += 60_000
+    granted(limiter.take([clones]))
+    refused(limiter.take([clones]))
 
 
 async def test_fifty_tasks_never_get_more_than_the_limit_and_its_refill() -> None:

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import multiprocessing
-import os
 import random
 import socket
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svc_project.lib import ratelimits_redis
-from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter, Refusal
-from svc_project.lib.ratelimits_redis import RedisLimiter, open_limiter
-
-REDIS_URL = os.environ.get("SVC_TEST_REDIS_URL", "")
-with_redis = pytest.mark.skipif(
-    not REDIS_URL, reason="SVC_TEST_REDIS_URL is not set: shared limits are not tested"
+from svc_project.lib.ratelimits import (
+    HOUR,
+    Charge,
+    Granted,
+    MemoryLimiter,
+    Refusal,
+    Window,
+    WindowUnknown,
 )
-PATIENT = 5.0
+from svc_project.lib.ratelimits_calls import SCRIPT, Call
+from svc_project.lib.ratelimits_redis import RedisLimiter, open_limiter
+from tests.redis_store import PATIENT, REDIS_URL, RelayToRedis, with_redis
 
 
 def tokens(bucket: str, amount: int, limit: int) -> Charge:
@@ -65,55 +66,6 @@ def silent_port() -> Iterator[int]:
 def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-class RelayToRedis:
-    """A TCP relay that can hold back what Redis answers, cut connections, and come and go."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self.requests = 0
-        self.open = asyncio.Event()
-        self.open.set()
-        self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.open.set()
-        for writer in self._writers:
-            writer.close()
-        await self._server.wait_closed()
-
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        target = urlsplit(REDIS_URL)
-        to_redis = await asyncio.open_connection(target.hostname, target.port)
-        self._writers |= {writer, to_redis[1]}
-        await asyncio.gather(
-            self._copy(reader, to_redis[1], holds=False),
-            self._copy(to_redis[0], writer, holds=True),
-        )
-
-    async def _copy(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, holds: bool
-    ) -> None:
-        with contextlib.suppress(ConnectionError):
-            while chunk := await source.read(65_536):
-                if holds:
-                    self.requests += 1
-                    await self.open.wait()
-                sink.write(chunk)
-                await sink.drain()
-        sink.close()
 
 
 @pytest.fixture
@@ -402,14 +354,29 @@ def test_several_processes_never_get_more_than_the_limit_and_its_refill(prefix: 
     assert limit <= sum(taken for taken, _ in results) <= limit + elapsed * limit / 60 + 1
 
 
-Step = tuple[bool, int, Sequence[int]]
+Step = tuple[bool, int, Sequence[int], int | None]
 steps = st.lists(
     st.tuples(
-        st.booleans(), st.integers(0, 30_000), st.lists(st.integers(0, 120), min_size=3, max_size=3)
+        st.booleans(),
+        st.integers(0, 30_000),
+        st.lists(st.integers(0, 120), min_size=5, max_size=5),
+        st.none() | st.integers(0, 300),
     ),
     max_size=30,
 )
-ARITHMETIC_LIMITS = (1, 60, 100)
+
+
+def _arithmetic_charges(
+    prefix: str, amounts: Sequence[int], used_before: int | None
+) -> list[Charge]:
+    """Three buckets of a minute, one of an hour, and a window."""
+    minutes = [
+        tokens(f"{prefix}{limit}", amount, limit)
+        for amount, limit in zip(amounts[:3], (1, 60, 100), strict=True)
+    ]
+    hour = Charge(f"{prefix}hour", "clones", 150, amounts[3], period=HOUR)
+    window = Window(86_400_000, used_before)
+    return [*minutes, hour, Charge(f"{prefix}day", "characters", 500, amounts[4], window=window)]
 
 
 @with_redis
@@ -421,7 +388,7 @@ def test_the_script_does_the_same_arithmetic_as_the_memory(steps: list[Step]) ->
 
 async def _compare(steps: list[Step]) -> None:
     """Run ``steps`` against both; the script gets its time from us, and its keys do not expire."""
-    script = ratelimits_redis._SCRIPT
+    script = SCRIPT
     for real, ours in (
         ("redis.call('TIME')", "{ARGV[#ARGV], 0}"),
         ("time[1] * 1000 +", "time[1] +"),
@@ -433,22 +400,39 @@ async def _compare(steps: list[Step]) -> None:
     memory = MemoryLimiter(lambda: now)
     client: redis.asyncio.Redis = redis.asyncio.from_url(REDIS_URL)
     prefix = f"svc-test:{uuid.uuid4().hex}:"
-    keys = [f"{prefix}{limit}" for limit in ARITHMETIC_LIMITS]
-    for settles, pause, amounts in steps:
+    keys: list[str] = []
+    for settles, pause, amounts, used_before in steps:
         now += pause
-        charges = [
-            tokens(key, amount, limit)
-            for key, amount, limit in zip(keys, amounts, ARITHMETIC_LIMITS, strict=True)
-        ]
+        charges = _arithmetic_charges(prefix, amounts, used_before)
+        keys = [charge.bucket for charge in charges]
         changes = [amount - 60 for amount in amounts] if settles else amounts
-        figures = [f for c, change in zip(charges, changes, strict=True) for f in (c.limit, change)]
         step = "settle" if settles else "reserve"
+        figures = Call(step, charges, changes, None).figures()
         answer = await client.eval(script, len(keys), *keys, step, *figures, now)
-        before = [memory._bucket(charge, now).drain(now, charge.limit) for charge in charges]
-        assert answer[1:] == before
         if settles:
-            memory.settle(Granted([tokens(c.bucket, 60, c.limit) for c in charges]), amounts)
-        else:
-            assert bool(answer[0]) == isinstance(memory.take(charges), Granted)
-    await client.delete(*keys)
+            assert answer[1:] == _used(memory, charges, now)
+            taken = [msgspec.structs.replace(charge, amount=60) for charge in charges]
+            memory.settle(Granted(taken), amounts)
+            continue
+        try:
+            outcome = memory.take(charges)
+        except WindowUnknown:
+            assert answer == [-1]
+            continue
+        assert bool(answer[0]) == isinstance(outcome, Granted)
+        amounts_taken = amounts if answer[0] else [0] * len(amounts)
+        used = [u + a * c.unit for u, a, c in zip(answer[1:], amounts_taken, charges, strict=True)]
+        assert used == _used(memory, charges, now)
+    if keys:
+        await client.delete(*keys)
     await client.aclose()
+
+
+def _used(memory: MemoryLimiter, charges: Sequence[Charge], now: int) -> list[int]:
+    """What ``memory`` counts of each; -1 for a window that it does not know."""
+    return [
+        -1
+        if charge.window is not None and charge.bucket not in memory._buckets
+        else memory._bucket(charge, now).drain(now, charge.limit)
+        for charge in charges
+    ]

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from svc_project.lib.ids import NIL_UUID, request_id
-from usage.receipts import Progress, Receipt
+from usage.receipts import Progress, Receipt, SpeechReceipt
 
 _numbers = count(1)
 
@@ -51,3 +51,48 @@ def admitted(**facts: Any) -> Receipt:
 
 def progress(request_id: str, tokens: int) -> Progress:
     return Progress(request_id, 11, tokens, 0, tokens, tokens)
+
+
+def speech_receipt(**facts: Any) -> SpeechReceipt:
+    """One sentence over HTTP, spoken whole, unless told."""
+    identity = str(NIL_UUID)
+    return SpeechReceipt(
+        **{
+            "request_id": request_id(),
+            "organization_id": identity,
+            "api_key_id": identity,
+            "day": "2026-11-20",
+            "voice": "amber",
+            "cloned": False,
+            "engine": "espeak",
+            "response_format": "wav",
+            "transport": "http",
+            "outcome": "success",
+            "http_status": 200,
+            "characters": 40,
+            "sentences": 1,
+            "audio_ms": 2500,
+            "upstream_ms": 30,
+            "first_audio_ms": 31,
+            "gateway_ms": 33,
+            **facts,
+        }
+    )
+
+
+def speech_admitted(**facts: Any) -> SpeechReceipt:
+    """Speech that runs: as a row it would be interrupted."""
+    return speech_receipt(
+        **{
+            "outcome": "interrupted",
+            "http_status": 500,
+            "error_type": "proxy_error",
+            "characters": 0,
+            "sentences": 0,
+            "audio_ms": 0,
+            "upstream_ms": 0,
+            "first_audio_ms": 0,
+            "gateway_ms": 0,
+            **facts,
+        }
+    )

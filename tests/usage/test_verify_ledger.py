@@ -18,7 +18,7 @@ from svc_project.lib.ids import request_id
 from tests.usage import traffic
 from usage import counts, verification
 from usage.models import Reconciliation, UsageRollup, UsageRow
-from usage.rows import ROLLUP_SUMS
+from usage.tables import ROLLUP_SUMS
 
 pytestmark = pytest.mark.django_db
 
@@ -106,7 +106,7 @@ def test_a_ledger_as_it_was_written_has_no_difference() -> None:
 
     (line,) = verify().splitlines()
 
-    assert line.startswith(f"rows: {rows}, roll-ups: {rollups}, cost: ")
+    assert line.startswith(f"rows: {rows}, roll-ups: {rollups}, speech rows: 0, ")
     assert line.endswith(" USD")
     assert " EUR, " in line
 
@@ -115,7 +115,8 @@ def test_an_empty_ledger_is_right() -> None:
     UsageRow.objects.all().delete()
     UsageRollup.objects.all().delete()
 
-    assert verify() == "rows: 0, roll-ups: 0, cost: nothing\n"
+    nothing = "rows: 0, roll-ups: 0, speech rows: 0, speech days: 0, cost: nothing\n"
+    assert verify() == nothing
 
 
 def test_a_count_that_was_filled_in_later_is_no_difference() -> None:

@@ -50,3 +50,14 @@ def exact(time: datetime) -> str:
 def duration(milliseconds: int) -> str:
     """``840 ms`` or ``12.35 s``."""
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.2f} s"
+
+
+@register.filter
+def playing_time(milliseconds: int) -> str:
+    """How long audio plays: ``8.4 s``, ``3 min 20 s`` or ``1 h 2 min``; cut, not rounded up."""
+    seconds = milliseconds // 1000
+    if seconds < 60:
+        return f"{milliseconds // 100 / 10} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600:,} h {seconds // 60 % 60} min"

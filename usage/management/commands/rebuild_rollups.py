@@ -1,4 +1,4 @@
-"""``rebuild_rollups [--since T]``: make the roll-ups from the rows alone."""
+"""``rebuild_rollups [--since T]``: make the roll-ups and the speech days from the rows alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from usage.rebuild import rebuild
 
 class Command(BaseCommand):
     help = (
-        "Make the hourly roll-ups again from the usage rows. Roll-ups whose rows are gone go too: "
-        "give --since when old months were dropped. Can run while requests are served."
+        "Make the hourly roll-ups and the speech days again from their rows. Those whose rows are "
+        "gone go too: give --since when old months were dropped. Can run while requests are served."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -23,5 +23,5 @@ class Command(BaseCommand):
         rebuilt = rebuild(options["since"])
         self.stdout.write(
             f"made from the rows: {rebuilt.rollups} roll-up(s) of {rebuilt.hours} hour(s) of "
-            f"{rebuilt.organizations} organization(s)"
+            f"{rebuilt.organizations} organization(s), {rebuilt.speech_days} speech day(s)"
         )

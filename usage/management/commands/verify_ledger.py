@@ -1,4 +1,4 @@
-"""``verify_ledger [--since T]``: prove that rows, roll-ups and costs agree."""
+"""``verify_ledger [--since T]``: prove that rows, their sums and costs agree."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from usage.verification import verify
 
 class Command(BaseCommand):
     help = (
-        "Recompute every roll-up and every cost from the rows, check the rows themselves, and "
-        "print each difference. Exits 1 when there is one. Changes nothing."
+        "Recompute every roll-up, every speech day and every cost from the rows, check the rows "
+        "themselves, and print each difference. Exits 1 when there is one. Changes nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,10 +26,12 @@ class Command(BaseCommand):
             f"{cost_text(cost)} {currency}" for currency, cost in sorted(verdict.costs.items())
         )
         self.stdout.write(
-            f"rows: {verdict.rows}, roll-ups: {verdict.rollups}, cost: {costs or 'nothing'}"
+            f"rows: {verdict.rows}, roll-ups: {verdict.rollups}, "
+            f"speech rows: {verdict.speech_rows}, speech days: {verdict.speech_days}, "
+            f"cost: {costs or 'nothing'}"
         )
         if verdict.differences:
             raise CommandError(
-                f"Differences: {verdict.differences}. Roll-ups are made again from the rows with "
-                "rebuild_rollups; what is wrong in a row itself is for a person to look at."
+                f"Differences: {verdict.differences}. Roll-ups and speech days are made again from the "
+                "rows with rebuild_rollups; what is wrong in a row itself is for a person to look at."
             )
