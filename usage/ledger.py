@@ -289,6 +289,10 @@ class Ledger:
                 self._asked_at = None
         connections.close_all()
 
+    def _asking(self) -> None:
+        """The writer begins a statement."""
+        self._asked_at = time.monotonic()
+
     def _write(self, batch: list[AnyReceipt]) -> None:
         request_ids = [receipt.request_id for receipt in batch]
         failure: Error | None = None
