@@ -10,9 +10,12 @@ from django.contrib.auth.forms import BaseUserCreationForm
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
+from accounts.audit_admin import AuditEntryAdmin
 from accounts.key_admin import ApiKeyAdmin
-from accounts.models import ApiKey, Membership, Organization, User
+from accounts.models import ApiKey, AuditEntry, Membership, Organization, User
 from svc_project.lib import clock
 
 if TYPE_CHECKING:  # generic in the stubs only
@@ -109,7 +112,7 @@ class UserAdmin(EmailUserAdmin):
     add_form = UserCreationForm
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "password1", "password2")}),)
     fieldsets = (
-        (None, {"fields": ("email", "password")}),
+        (None, {"fields": ("email", "shown_password")}),
         (
             "Permissions",
             {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
@@ -120,12 +123,19 @@ class UserAdmin(EmailUserAdmin):
     list_filter = ("is_staff", "is_active")
     search_fields = ("email",)
     ordering = ("email",)
-    readonly_fields = ("last_login", "created_at")
+    readonly_fields = ("shown_password", "last_login", "created_at")
     show_full_result_count = False
     inlines = (MembershipInline,)
+
+    @admin.display(description="password")
+    def shown_password(self, user: User) -> SafeString:
+        """Whether there is one: Django's own field shows where its hash begins."""
+        state = "Set." if user.has_usable_password() else "None: the user cannot log in."
+        return format_html('{} <a href="../password/">Set another</a>', state)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
 admin.site.register(ApiKey, ApiKeyAdmin)
+admin.site.register(AuditEntry, AuditEntryAdmin)

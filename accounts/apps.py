@@ -10,4 +10,6 @@ class AccountsConfig(AppConfig):
     verbose_name = "Accounts"
 
     def ready(self) -> None:
-        from accounts import signals  # noqa: F401  # importing connects the receivers
+        from accounts import audited, signals  # noqa: F401  # importing connects the receivers
+
+        audited.watch()

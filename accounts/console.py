@@ -1,17 +1,14 @@
-"""The frame of the console: login, logout, the organization, and what every page carries."""
+"""The frame of the console: login, logout, and the organization that the pages are about."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from django import forms
 from django.conf import settings
 from django.contrib.auth import views as auth_views
-from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
-from django.utils.cache import patch_vary_headers
 from django.views.generic import View
 
 from accounts.authentication import (
@@ -19,43 +16,11 @@ from accounts.authentication import (
     open_organizations,
     picked_organization,
 )
+from accounts.login import LoginForm, login_answer
 from accounts.models import Organization, User
 
-if TYPE_CHECKING:  # a mixin that knows which methods it stands before
-    _BeforeView = View
-else:
-    _BeforeView = object
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
-)
-"""Own files only, nothing inline: a text of somebody else's on a page stays text."""
-
-
-def protect(response: HttpResponseBase) -> HttpResponseBase:
-    """Give ``response`` the headers of a console page: strict, private, never stored."""
-    response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
-    response["Cache-Control"] = "no-store"
-    patch_vary_headers(response, ["Cookie"])
-    return response
-
-
-class Protected(_BeforeView):
-    """Gives every answer of a view the headers of ``protect``."""
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return protect(super().dispatch(request, *args, **kwargs))
-
-
-class ConsoleView(Protected, View):
+class ConsoleView(View):
     """A page about one organization, for a person who belongs to it.
 
     Without a session it leads to the login and back. ``Http404`` becomes a page of the console,
@@ -73,17 +38,17 @@ class ConsoleView(Protected, View):
         if not isinstance(request.user, User):
             # A form cannot be sent again after the login, so only pages are returned to.
             path = request.get_full_path() if request.method == "GET" else None
-            return protect(redirect_to_login(path or resolve_url(settings.LOGIN_REDIRECT_URL)))
+            return redirect_to_login(path or resolve_url(settings.LOGIN_REDIRECT_URL))
         self.user = request.user
         self.organizations = open_organizations(self.user)
         organization = picked_organization(request, self.organizations)
         if organization is None:
-            return protect(self.page("console/no_organization.html", status=403))
+            return self.page("console/no_organization.html", status=403)
         self.organization = organization
         try:
             return super().dispatch(request, *args, **kwargs)
         except Http404:
-            return protect(self.page("console/not_found.html", status=404))
+            return self.page("console/not_found.html", status=404)
 
     def page(self, template: str, status: int = 200, **context: Any) -> HttpResponse:
         """``template`` with the frame's own variables and ``context``."""
@@ -96,24 +61,14 @@ class ConsoleView(Protected, View):
         return render(self.request, template, {**frame, **context}, status=status)
 
 
-class LoginForm(AuthenticationForm):
-    """Email and password; one message for every reason to refuse."""
-
-    username = forms.EmailField(
-        label="Email",
-        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
-    )
-    error_messages: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # an instance variable in the stubs only
-        **AuthenticationForm.error_messages,
-        "invalid_login": "No user has this email address and password.",
-    }
-
-
-class LoginView(Protected, auth_views.LoginView):
+class LoginView(auth_views.LoginView):
     """The console's own login. ``next`` is followed within this host only (Django's check)."""
 
     template_name = "console/login.html"
     authentication_form = LoginForm
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return login_answer(request, super().dispatch(request, *args, **kwargs))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
@@ -121,7 +76,7 @@ class LoginView(Protected, auth_views.LoginView):
         return super().get(request, *args, **kwargs)
 
 
-class LogoutView(Protected, auth_views.LogoutView):  # type: ignore[misc]  # wider only in the stubs
+class LogoutView(auth_views.LogoutView):
     """By POST only, so that no link or image of another site logs anybody out."""
 
     next_page = "console-login"
@@ -151,4 +106,4 @@ class NothingHere(ConsoleView):
 
 def stale_form(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """``CSRF_FAILURE_VIEW``: a form from before a login, or not from here."""
-    return protect(render(request, "console/stale_form.html", status=403))
+    return render(request, "console/stale_form.html", status=403)

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from django.conf import settings
 from django.db import models, transaction
 
+from accounts import audit
 from accounts.models import ApiKey, Organization, Scope
 from svc_project.lib import clock
 
@@ -172,7 +173,8 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
             limits=KeyLimits(old.requests_per_minute, old.tokens_per_minute),
         )
         old.expires_at = old_valid_until or clock.now()
-        old.save(update_fields=["expires_at"])
+        with audit.named("rotated", successor=new.api_key.prefix):
+            old.save(update_fields=["expires_at"])
     api_key.expires_at = old.expires_at
     return new
 

@@ -11,6 +11,21 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from accounts.security_rows import AuditEntry, FailedLogins
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "ChangeStamp",
+    "FailedLogins",
+    "Membership",
+    "Organization",
+    "Plan",
+    "Scope",
+    "User",
+    "UserManager",
+]
+
 
 class Plan(models.TextChoices):
     STANDARD = "standard", "Standard"

@@ -20,11 +20,14 @@ from inference.admin_lifecycle import LifecycleAdmin
 from inference.entry import served
 from inference.lifecycle import Status, status
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price, WeightsRecord
+from inference.pool import BackendView
+from inference.present import VIEW
 from inference.pricing import PriceError, effective_moment
 from inference.snapshot import backend_key, read_models
 from svc_project.lib import clock
 from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.money import price_text
+from svc_project.lib.worker_views import views
 
 if TYPE_CHECKING:  # generic in the stubs only
     PriceModelForm = forms.ModelForm[Price]
@@ -216,12 +219,20 @@ class DeploymentInline(DeploymentTabularInline):
 
 @admin.register(Backend)
 class BackendAdmin(BackendModelAdmin):
-    list_display = ("name", "base_url", "enabled", "max_concurrency", "deployed", "problems")
+    list_display = (
+        "name",
+        "base_url",
+        "enabled",
+        "max_concurrency",
+        "deployed",
+        "health",
+        "problems",
+    )
     list_filter = ("enabled", "continuous_usage")
     search_fields = ("name", "base_url")
     actions = None
     inlines = (DeploymentInline,)
-    readonly_fields = ("problems",)
+    readonly_fields = ("health", "problems")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         serving = Count("deployments", filter=Q(deployments__enabled=True))
@@ -230,6 +241,22 @@ class BackendAdmin(BackendModelAdmin):
     @admin.display(description="weights served", ordering="serving")
     def deployed(self, backend: Any) -> int:
         return int(backend.serving)
+
+    @admin.display(description="health on this host")
+    def health(self, backend: Any) -> str:
+        """How the workers of this host find it, worst first; several hosts each have a view."""
+        seen = [
+            (worker, view)
+            for worker, all_views in views.read(VIEW, list[BackendView])
+            for view in all_views
+            if view.id == str(backend.pk)
+        ]
+        if not seen:
+            return "no worker uses it"
+        busy = sum(view.inflight for _, view in seen)
+        waiting = sum(view.waiting for _, view in seen)
+        words = [_health_of(worker, view) for worker, view in seen if view.failures or view.ejected]
+        return f"{'; '.join(words) or 'in'} ({busy} running, {waiting} waiting)"
 
     @admin.display(description="problems")
     def problems(self, backend: Any) -> str:
@@ -244,3 +271,11 @@ class BackendAdmin(BackendModelAdmin):
         if backend.api_key_env and backend_key(backend) is None:
             found.append(f"The variable {backend.api_key_env} is not set in this process.")
         return " ".join(found) or "none"
+
+
+def _health_of(worker: int, view: BackendView) -> str:
+    failed = f"worker {worker}: {view.failures} failures in a row"
+    if not view.ejected:
+        return failed
+    left = f"for {view.seconds_left:.0f} s more" if view.seconds_left else "until it is tried again"
+    return f"{failed}, left out {left}"

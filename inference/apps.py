@@ -20,6 +20,9 @@ class InferenceConfig(AppConfig):
                 signal.connect(
                     _catalog_changed, sender=self.get_model(name), dispatch_uid="catalog_changed"
                 )
+        from inference import audited
+
+        audited.watch()
 
 
 def _catalog_changed(**_: Any) -> None:

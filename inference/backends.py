@@ -1,4 +1,4 @@
-"""Model servers: which one takes a request, and the exchange with it.
+"""The HTTP client towards model servers, and what their failures are called.
 
 Nothing of a request chooses a host: addresses come from the catalog alone, redirects are not
 followed, the environment's proxies are not used, headers are made from scratch. What a backend
@@ -8,15 +8,12 @@ sends is untrusted. docs/explain/backends.md has the table of failures.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 
 import aiohttp
 import msgspec
-from django.conf import settings
 from yarl import URL
 
 from inference.snapshot import BackendRef, DeploymentRef
-from svc_project.lib.capacity import Slots
 from svc_project.lib.errors import (
     ApiError,
     BackendError,
@@ -37,12 +34,34 @@ _LONGEST_REASON = 300
 class NothingRan(Exception):
     """An exchange failed before the backend can have begun: another one may be tried.
 
-    ``error`` is what the caller gets when there is no other.
+    ``error`` is what the caller gets when there is no other; ``unreachable``: no connection to
+    the backend could be made.
     """
 
-    def __init__(self, error: ApiError) -> None:
+    def __init__(self, error: ApiError, *, unreachable: bool = False) -> None:
         super().__init__(type(error).__name__)
         self.error = error
+        self.unreachable = unreachable
+
+
+class ConnectionLost(BackendUnavailable):
+    """The connection broke after the request was sent: it may have run."""
+
+    default_message = "The connection to the model server was lost."
+
+
+class ServerFailed(BackendError):
+    """The backend answered with a server error."""
+
+
+class Misconfigured(BackendError):
+    """The backend works; its key, its address or the model's name is wrong."""
+
+    default_message = "The model server is not set up correctly. The operator was told."
+
+
+class GaveUp(BackendTimeout):
+    """The backend works, and says itself that it waited too long (408)."""
 
 
 class _ErrorObject(msgspec.Struct):
@@ -54,73 +73,6 @@ class _ErrorBody(msgspec.Struct):
 
     error: _ErrorObject | str | None = None
     message: str | None = None
-
-
-class Lease:
-    """A slot on a backend, held for one exchange; ``release`` may be called twice."""
-
-    __slots__ = ("_slots", "deployment")
-
-    def __init__(self, deployment: DeploymentRef, slots: Slots) -> None:
-        self.deployment = deployment
-        self._slots: Slots | None = slots
-
-    def release(self) -> None:
-        if self._slots is not None:
-            self._slots.release()
-            self._slots = None
-
-
-@dataclass(slots=True)
-class BackendPool:
-    """The slots of every backend, in this process."""
-
-    _slots: dict[str, Slots] = field(default_factory=dict)
-    _turn: int = 0
-
-    async def lease(
-        self,
-        deployments: tuple[DeploymentRef, ...],
-        organization_id: str,
-        without: DeploymentRef | None = None,
-    ) -> Lease:
-        """A slot on the least busy backend of ``deployments``, waiting shortly when all are full.
-
-        ``without`` leaves out the deployment that has just failed. Raises ``ServerOverloaded``
-        when there is no slot in time, ``BackendUnavailable`` when there is no deployment at all.
-        """
-        candidates = [each for each in deployments if each is not without]
-        if not candidates:
-            raise BackendUnavailable
-        if len(candidates) > 1:
-            # Equally busy ones take turns.
-            self._turn += 1
-            turn = self._turn % len(candidates)
-            candidates = candidates[turn:] + candidates[:turn]
-            candidates.sort(key=self._load)
-        for deployment in candidates:
-            slots = self._slots_of(deployment.backend)
-            if slots.try_acquire():
-                return Lease(deployment, slots)
-        slots = self._slots_of(candidates[0].backend)
-        await slots.acquire(organization_id)
-        return Lease(candidates[0], slots)
-
-    def _load(self, deployment: DeploymentRef) -> float:
-        slots = self._slots_of(deployment.backend)
-        return slots.inflight / max(slots.limit, 1)
-
-    def _slots_of(self, backend: BackendRef) -> Slots:
-        slots = self._slots.get(backend.id)
-        if slots is None:
-            slots = self._slots[backend.id] = Slots(
-                backend.max_concurrency,
-                settings.SVC_BACKEND_QUEUE_LENGTH,
-                settings.SVC_BACKEND_QUEUE_SECONDS,
-            )
-        elif slots.limit != backend.max_concurrency:
-            slots.limit = backend.max_concurrency
-        return slots
 
 
 class BackendClient:
@@ -151,10 +103,15 @@ class BackendClient:
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             log.warning("backend %s: cannot connect: %s", backend.name, type(error).__name__)
+            raise NothingRan(BackendUnavailable(), unreachable=True) from None
+        except aiohttp.ClientConnectionResetError:
             raise NothingRan(BackendUnavailable()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if isinstance(error.__cause__, aiohttp.ClientConnectionResetError):
+                # A pooled connection had been closed: the request never left whole.
+                raise NothingRan(BackendUnavailable()) from None
             log.warning("backend %s: connection lost: %s", backend.name, type(error).__name__)
-            raise BackendUnavailable from None
+            raise ConnectionLost from None
         except (aiohttp.ClientError, ValueError) as error:
             log.warning("backend %s: not HTTP: %s", backend.name, type(error).__name__)
             raise BackendProtocolError from None
@@ -169,12 +126,29 @@ class BackendClient:
     async def read_some(self, response: aiohttp.ClientResponse) -> bytes:
         """What has come of an answer's body, at least one byte; empty at its end.
 
-        Raises ``BackendUnavailable`` when the connection is lost.
+        Raises ``ConnectionLost``.
         """
         try:
             return await response.content.readany()
         except (aiohttp.ClientError, ConnectionError):
-            raise BackendUnavailable("The connection to the model server was lost.") from None
+            raise ConnectionLost from None
+
+    async def is_alive(self, backend: BackendRef, seconds: float) -> bool:
+        """Whether ``GET /models`` is answered within ``seconds`` by anything but a server error.
+
+        A status such as 404 will do: not every server has the path, and one that answers lives.
+        """
+        try:
+            response = await self._open_session().get(
+                URL(backend.base_url + "/models"),
+                headers=_authorization(backend),
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+            )
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return False
+        response.close()
+        return response.status < 500
 
     def _address(self, backend: BackendRef) -> URL:
         address = self._addresses.get(backend.base_url)
@@ -200,14 +174,14 @@ async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -
         raise NothingRan(ServerOverloaded())
     if status in (401, 403, 404):
         log.error("backend %s: answers %d: its key, address or model is wrong", name, status)
-        raise BackendError("The model server is not set up correctly. The operator was told.")
+        raise Misconfigured
     if status == 408:
-        raise BackendTimeout
+        raise GaveUp
     if 400 <= status < 500:
         raise BackendRejectedRequest(await _reason(deployment, response))
     log.warning("backend %s: answers %d", name, status)
     if status >= 500:
-        raise BackendError
+        raise ServerFailed
     raise BackendProtocolError
 
 

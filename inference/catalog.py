@@ -41,6 +41,11 @@ class Catalog:
             self.snapshot = read_snapshot()
         self._loaded = True
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it was read at least once."""
+        return self._loaded
+
     def current(self) -> CatalogSnapshot:
         """The snapshot for a view that may wait.
 

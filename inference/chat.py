@@ -14,13 +14,14 @@ from typing import Protocol
 import msgspec
 
 from accounts.principal import Principal
-from inference import admission, captures, schema_subset
+from inference import admission, captures, figures, schema_subset
 from inference.answers import encode
 from inference.catalog import Catalog
 from inference.exchange import Client, Egress, Exchange
 from inference.metering import Identity, Meter
 from inference.reconciliation import Reconciler
 from inference.snapshot import PublishedModel, StampedPrice
+from inference.verdict import RequestBreaksServers, fingerprint
 from inference.wire import ChatRequest, model_of, parse_body
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
@@ -102,6 +103,7 @@ class ChatService:
             )
         request = ChatRequest.from_fields(fields)
         _check_capabilities(request, model)
+        self._check_poison(request, model, principal)
         return Call(
             request_id=request_id,
             arrived=arrived,
@@ -113,6 +115,15 @@ class ChatService:
             body_bytes=len(body),
             captured=captured,
         )
+
+    def _check_poison(
+        self, request: ChatRequest, model: PublishedModel, principal: Principal
+    ) -> None:
+        poison = self.egress.poison
+        if poison.has_suspects:
+            caller = principal.api_key_id or str(NIL_UUID)
+            if poison.is_poison(fingerprint(poison, caller, request, model)):
+                raise RequestBreaksServers
 
     async def complete(self, call: Call, sink: Sink) -> None:
         """Admit, ask a backend, relay, write the row; the answer's last bytes leave after it.
@@ -146,6 +157,7 @@ class ChatService:
         try:
             return await admission.reserve(self.limiter, call.model.id, charges)
         except RateLimitExceeded as refusal:
+            figures.refusals.add(refusal.limit_scope)
             throttles.counters.count(
                 call.principal.organization_id,
                 call.principal.api_key_id or str(NIL_UUID),
@@ -177,6 +189,7 @@ class ChatService:
         if not meter.reported and meter.pieces:
             await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         receipt = meter.receipt(failure, _http_status(failure, sink))
+        figures.observe(receipt)
         try:
             await self.ledger.record(receipt)
         except InternalError as error:

@@ -85,6 +85,10 @@ class _ConsumerSink:
     def gone(self) -> bool:
         return self._consumer.gone
 
+    @property
+    def backed_up(self) -> bool:
+        return self._consumer.backed_up
+
     def on_stop(self, exchange: Exchange) -> None:
         self._consumer.follow(exchange)
 
@@ -103,6 +107,7 @@ class StreamSink(_ConsumerSink):
     async def fail(self, error: ApiError) -> None:
         if self.status is None:
             raise error
+        self._consumer.failure = error
         await self._consumer.send_body(frame(error_body(error)), more=False)
 
     async def _begin(self) -> None:

@@ -11,15 +11,12 @@ from typing import Protocol
 import aiohttp
 
 from inference.answers import CompletionObject
-from inference.backends import (
-    BackendClient,
-    BackendPool,
-    Lease,
-    NothingRan,
-)
+from inference.backends import BackendClient, NothingRan
 from inference.metering import Meter
+from inference.pool import BackendPool, Lease
 from inference.relay import StreamRelay, relay_completion
 from inference.snapshot import PublishedModel
+from inference.verdict import OutOfTime, fingerprint, report, report_nothing_ran
 from inference.wire import ChatRequest
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
@@ -31,6 +28,7 @@ from svc_project.lib.errors import (
     ServerShuttingDown,
 )
 from svc_project.lib.logs import log_unexpected
+from svc_project.lib.poison import Fingerprint, Poison
 from svc_project.lib.sse import EventReader, FrameTooLarge
 from usage.ledger import ledger
 
@@ -39,6 +37,7 @@ log = logging.getLogger(__name__)
 LARGEST_ANSWER = 64 * 1024 * 1024
 LARGEST_EVENT = 1024 * 1024
 PROGRESS_SECONDS = 1.0
+_CLOCK_SLACK = 0.01
 
 
 class Client(Protocol):
@@ -48,16 +47,21 @@ class Client(Protocol):
     def gone(self) -> bool:
         """Whether the client has hung up."""
 
+    @property
+    def backed_up(self) -> bool:
+        """Whether so much waits for the client to read it that the next ``send`` waits too."""
+
     async def send(self, frames: bytes) -> None:
         """Hand ``frames`` to the client's socket; nothing when it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What an exchange needs of the outside: the slots and the HTTP client."""
+    """What an exchange needs of the outside: slots, the HTTP client, and who breaks servers."""
 
     pool: BackendPool
     client: BackendClient
+    poison: Poison
     drain_seconds: float
 
 
@@ -104,6 +108,15 @@ class Exchange:
 
         Never raises: whatever happens, the caller has a row to write.
         """
+        failure = await self._run(client, created)
+        try:
+            report(failure, self._lease, self._egress.poison, self._fingerprint)
+        finally:
+            self._ended = True
+            self._lease.release()
+        return failure
+
+    async def _run(self, client: Client, created: int) -> ApiError | None:
         try:
             if self._stopped is not None:
                 return self._stopped
@@ -117,8 +130,10 @@ class Exchange:
             return self._stopped or error
         except TimeoutError:
             if self._stopped is None and self._sending:
-                # A client that stops reading holds a backend: it counts as gone.
+                # The backend's whole time went by while the client read too slowly.
                 return ClientDisconnected()
+            if self._loop.time() >= self._deadline - _CLOCK_SLACK:
+                return self._stopped or OutOfTime()
             return self._stopped or BackendTimeout()
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -128,9 +143,6 @@ class Exchange:
         except Exception as error:
             log_unexpected(log, self._meter.identity.request_id, error)
             return InternalError()
-        finally:
-            self._ended = True
-            self._lease.release()
         return None
 
     def close(self, *, complete: bool) -> None:
@@ -163,6 +175,11 @@ class Exchange:
         continuous = bool(self._request.stream) and self._lease.deployment.backend.continuous_usage
         return continuous and self._meter.reported
 
+    def _fingerprint(self) -> Fingerprint:
+        return fingerprint(
+            self._egress.poison, self._meter.identity.api_key_id, self._request, self._model
+        )
+
     def _wait_at_most(self, seconds: float) -> None:
         due = min(self._loop.time() + seconds, self._deadline)
         # Moving a timer costs as much as a read; up to a twentieth early is near enough.
@@ -182,8 +199,11 @@ class Exchange:
                 default_cap=None,
             )
             try:
-                return await self._egress.client.post(deployment, self.sent_body)
+                response = await self._egress.client.post(deployment, self.sent_body)
+                self._lease.trial.answered()
+                return response
             except NothingRan as nothing:
+                report_nothing_ran(nothing, self._lease, self._egress.poison)
                 if failed is not None:
                     raise nothing.error from None
                 failed = nothing
@@ -222,6 +242,9 @@ class Exchange:
 
     async def _send(self, client: Client, frames: bytes, relay: StreamRelay) -> None:
         if frames and not client.gone:
+            if client.backed_up:
+                # It is the client's turn now; the server's stall limit ends one that never reads.
+                self._wait_at_most(self._deadline - self._loop.time())
             self._sending = True
             await client.send(frames)
             self._sending = False

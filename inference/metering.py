@@ -49,7 +49,10 @@ def outcome_of(failure: ApiError | None) -> Outcome:
     """
     if failure is None:
         return Outcome.SUCCESS
-    return _OUTCOMES.get(type(failure), Outcome.BACKEND_UNAVAILABLE)
+    return next(
+        (_OUTCOMES[kind] for kind in type(failure).__mro__ if kind in _OUTCOMES),
+        Outcome.BACKEND_UNAVAILABLE,
+    )
 
 
 class Identity(msgspec.Struct, frozen=True):

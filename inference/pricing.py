@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from django.core.exceptions import ValidationError
+from django.db import transaction
 
 from inference.models import ModelEntry, Price
 from svc_project.lib import clock
@@ -58,7 +59,8 @@ def add_price(
     price back, add the right one a moment after it. Raises ``PriceError`` that names the column.
     """
     price = _checked(entry, input_per_mtok, output_per_mtok, currency, effective_from)
-    price.save()
+    with transaction.atomic():
+        price.save()
     return price
 
 
@@ -73,7 +75,8 @@ def ensure_price(
     before = price_in_force(entry, price.effective_from)
     if before is not None and _terms(before) == _terms(price):
         return None
-    price.save()
+    with transaction.atomic():
+        price.save()
     return price
 
 

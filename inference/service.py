@@ -6,11 +6,13 @@ from functools import cache
 
 from django.conf import settings
 
-from inference.backends import BackendClient, BackendPool
+from inference.backends import BackendClient
 from inference.catalog import catalog
 from inference.chat import ChatService
 from inference.exchange import Egress
+from inference.pool import BackendPool
 from inference.reconciliation import Reconciler
+from svc_project.lib.poison import Poison
 from svc_project.lib.ratelimits_redis import open_limiter
 from usage.ledger import ledger
 
@@ -25,7 +27,12 @@ def service() -> ChatService:
             workers=settings.SVC_WORKERS,
             timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS,
         ),
-        egress=Egress(BackendPool(), BackendClient(), settings.SVC_DISCONNECT_DRAIN_SECONDS),
+        egress=Egress(
+            BackendPool(),
+            BackendClient(),
+            Poison(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS),
+            settings.SVC_DISCONNECT_DRAIN_SECONDS,
+        ),
         ledger=ledger,
         reconciler=Reconciler(),
         max_inflight=settings.SVC_MAX_INFLIGHT,

@@ -8,3 +8,6 @@ from django.apps import AppConfig
 class SvcProjectConfig(AppConfig):
     name = "svc_project"
     verbose_name = "svc"
+
+    def ready(self) -> None:
+        from svc_project import checks  # noqa: F401  # importing registers them

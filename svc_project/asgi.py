@@ -13,6 +13,7 @@ django_application = get_asgi_application()
 
 # Django must be set up before anything with models is imported.
 from inference.consumers import ChatCompletionsConsumer
+from svc_project.monitoring import PROBES
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
@@ -22,6 +23,7 @@ router = SurfaceRouter(
         Surface.SPEECH: {},
     },
     django_application,
+    PROBES,
 )
 
 

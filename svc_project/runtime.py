@@ -6,14 +6,19 @@ import asyncio
 import logging
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import Error, connections
 
 from accounts.changes import watcher
 from accounts.keyring import keyring
 from inference import captures
 from inference.catalog import catalog
+from inference.health_checks import check_ejected
+from inference.present import VIEW, backends, current_backends
 from inference.service import service
 from svc_project.lib.clock import now
+from svc_project.lib.worker_views import EVERY_SECONDS, views
+from svc_project.monitoring import METRICS_VIEW, own_families
 from svc_project.surfaces import Receive, Send
 from usage import partitions, throttles
 from usage.ledger import ledger
@@ -29,6 +34,7 @@ class Runtime:
     def __init__(self) -> None:
         self._started: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     async def ensure_started(self) -> None:
         """Return when everything runs; costs nothing from the second call on."""
@@ -41,6 +47,9 @@ class Runtime:
         """Stop in the reverse order; what is in flight is written first."""
         if self._upkeep is not None:
             self._upkeep.cancel()
+        for task in self._beside:
+            task.cancel()
+        views.withdraw()
         await ledger.stop()
         chat = service()
         await chat.egress.client.close()
@@ -68,6 +77,17 @@ class Runtime:
             log.error("the catalog cannot be read: %s", type(error).__name__)
         watcher.start()
         self._upkeep = asyncio.create_task(self._keep_up())
+        views.offer(METRICS_VIEW, own_families)
+        views.offer(VIEW, backends)
+        if settings.SVC_WORKERS > 1:
+            self._beside.append(asyncio.create_task(_publish_views()))
+        if settings.SVC_BACKEND_CHECK_SECONDS:
+            egress = service().egress
+            self._beside.append(
+                asyncio.create_task(
+                    check_ejected(egress.pool, egress.client, settings.SVC_BACKEND_CHECK_SECONDS)
+                )
+            )
 
     async def _keep_up(self) -> None:
         while True:
@@ -75,7 +95,17 @@ class Runtime:
                 await sync_to_async(_upkeep, thread_sensitive=False)()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
+            service().egress.pool.forget_all_but({each.id for each in current_backends()})
             await asyncio.sleep(UPKEEP_SECONDS)
+
+
+async def _publish_views() -> None:
+    while True:
+        try:
+            views.publish()
+        except OSError as error:
+            log.warning("this worker's figures are not published: %s", error.strerror)
+        await asyncio.sleep(EVERY_SECONDS)
 
 
 def _load_catalog() -> None:

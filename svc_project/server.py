@@ -10,11 +10,9 @@ from types import FrameType
 
 import uvicorn
 from django.conf import settings
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from svc_project.http_protocol import ContractHttpProtocol
 from svc_project.lib.drain import drain
-from svc_project.lib.errors import BadRequest, error_body
-from svc_project.lib.ids import request_id
 
 _ABORT_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
@@ -25,9 +23,11 @@ _COLLECT_EVERY = 20_000
 class DrainingServer(uvicorn.Server):
     """On SIGTERM goes on accepting, so that new requests get a clear 503, until none runs.
 
-    Requests that outlast ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second
-    Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
-    process of a group and the parent of the workers signals them again.
+    With ``SVC_DRAIN_DELAY_SECONDS`` it goes on serving for that long first, not ready any more, so
+    that a load balancer can look elsewhere before anybody is refused. Requests that outlast
+    ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second Ctrl-C stops at once; a
+    second SIGTERM changes nothing, because service managers signal every process of a group and
+    the parent of the workers signals them again.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -42,41 +42,29 @@ class DrainingServer(uvicorn.Server):
         gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if drain.draining:
+        if drain.stopping:
             if sig == signal.SIGINT:
                 self.should_exit = self.force_exit = True
         elif self._loop is None:
             self.should_exit = True
         else:
-            drain.begin()
+            drain.announce()
+            if not settings.SVC_DRAIN_DELAY_SECONDS:
+                drain.begin()
             self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
+        if not drain.draining:
+            await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
+            drain.begin()
         await _until_idle(settings.SVC_DRAIN_SECONDS)
         if drain.running:
             drain.abort()
             await _until_idle(_ABORT_SECONDS)
         self.should_exit = True
-
-
-class ContractHttpProtocol(HttpToolsProtocol):
-    """Answers what is no HTTP request with the contract's error, before any application runs."""
-
-    def send_400_response(self, msg: str) -> None:
-        error = BadRequest("What arrived is not a valid HTTP request. Send it again.")
-        body = error_body(error)
-        head = (
-            "HTTP/1.1 400 Bad Request\r\n"
-            f"x-request-id: {request_id()}\r\n"
-            "content-type: application/json\r\n"
-            f"content-length: {len(body)}\r\n"
-            "connection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
-        self.transport.close()
 
 
 async def _until_idle(seconds: float) -> None:

@@ -28,6 +28,10 @@ SVC_DATA_DIR = Path(env.str("SVC_DATA_DIR", default=str(BASE_DIR / "var"))).abso
 SVC_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
+# Names of the secrets that nobody gave; the system checks ask (svc_project.checks).
+SVC_MADE_UP_SECRETS: list[str] = []
+
+
 def _secret(name: str) -> str:
     """A secret from the environment, or one made once and kept in the data directory.
 
@@ -36,6 +40,7 @@ def _secret(name: str) -> str:
     """
     if given := env.str(name, default=""):
         return str(given)
+    SVC_MADE_UP_SECRETS.append(name)
     path = SVC_DATA_DIR / f"{name.lower()}.secret"
     if not path.exists():
         import os
@@ -69,7 +74,7 @@ SVC_WORKERS = env.int("SVC_WORKERS", default=1)
 
 INSTALLED_APPS = [
     "daphne",
-    "django.contrib.admin",
+    "svc_project.admin_config.OperationsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -87,12 +92,15 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "svc_project.middleware.RequestIdMiddleware",
+    "svc_project.middleware.HttpsOnlyMiddleware",
+    "svc_project.middleware.PageHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.audit.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -192,13 +200,27 @@ warnings.filterwarnings(
     "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
 )
 
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
+# Proxies in front, each of which adds an address to X-Forwarded-For.
+SVC_PROXIES = env.int("SVC_PROXIES", default=0)
 SVC_HTTPS_ONLY = env.bool("SVC_HTTPS_ONLY", default=False)
+# The prefix makes browsers refuse the cookie from another host or without TLS (RFC 6265bis).
+_COOKIE_PREFIX = "__Host-" if SVC_HTTPS_ONLY else ""
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SVC_HTTPS_ONLY
-SECURE_SSL_REDIRECT = False
+SESSION_COOKIE_AGE = int(env.float("SVC_SESSION_HOURS", default=12.0) * 3600)
+# In the session, so that there is no further cookie to protect.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+SECURE_SSL_REDIRECT = SVC_HTTPS_ONLY
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SVC_HTTPS_ONLY else None
 SECURE_HSTS_SECONDS = 31_536_000 if SVC_HTTPS_ONLY else 0
+# Whether all subdomains have TLS, and a browser's preload list, are for the domain's owner.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
 
@@ -244,17 +266,35 @@ SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2
 SVC_BACKEND_FIRST_BYTE_SECONDS = env.float("SVC_BACKEND_FIRST_BYTE_SECONDS", default=60.0)
 SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
 SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
+# Only operators name backends, and model servers usually stand in a private network: true.
+SVC_BACKEND_PRIVATE_ADDRESSES = env.bool("SVC_BACKEND_PRIVATE_ADDRESSES", default=True)
 # After which every worker keeps limits by itself.
 SVC_LIMIT_STORE_SECONDS = env.float("SVC_LIMIT_STORE_SECONDS", default=0.05)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
+# When a backend that keeps failing is left out, and how it comes back (docs/explain/backends.md).
+SVC_BACKEND_EJECT_AFTER = env.int("SVC_BACKEND_EJECT_AFTER", default=5)
+SVC_BACKEND_EJECT_SECONDS = env.float("SVC_BACKEND_EJECT_SECONDS", default=5.0)
+SVC_BACKEND_CHECK_SECONDS = env.float("SVC_BACKEND_CHECK_SECONDS", default=0.0)
+SVC_POISON_DEATHS = env.int("SVC_POISON_DEATHS", default=2)
+SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
+SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
+SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268_435_456)
+SVC_HEAD_SECONDS = env.float("SVC_HEAD_SECONDS", default=30.0)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
+SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)
+SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
+
+# Who may read GET /metrics: whoever sends this as a bearer token; empty: only this host.
+SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
+# This worker's number; the parent of the workers sets it.
+SVC_WORKER = env.int("SVC_WORKER", default=0)
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)

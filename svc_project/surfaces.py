@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.http.request import split_domain_port, validate_host
 
+from svc_project.lib import metrics
 from svc_project.lib.errors import BadRequest, error_body
 from svc_project.lib.http import JSON_TYPE
 from svc_project.lib.ids import request_id
@@ -43,24 +44,42 @@ def surface_of(scope: Mapping[str, Any]) -> Surface:
 class SurfaceRouter:
     """Sends a request to the consumer of its path, or to Django with ``scope["surface"]`` set.
 
-    ``consumers``: for each surface, exact paths and who answers them.
+    ``consumers``: for each surface, exact paths and who answers them. ``probes``: paths of the
+    inference surface that are answered whatever the Host says, since whoever watches a server
+    often knows it by its address only.
     """
 
     def __init__(
-        self, consumers: Mapping[Surface, Mapping[str, Application]], django: ASGIHandler
+        self,
+        consumers: Mapping[Surface, Mapping[str, Application]],
+        django: ASGIHandler,
+        probes: Mapping[str, Application],
     ) -> None:
         self._consumers = consumers
+        self._probes = probes
         self._django = django
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         surface = surface_of(scope)
         consumer = self._consumers[surface].get(scope["path"])
         if consumer is None:
-            await self._django({**scope, "surface": surface}, receive, send)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+            if surface is Surface.INFERENCE and scope["path"] in self._probes:
+                await self._probes[scope["path"]](scope, receive, send)
+                return
+            await self._django({**scope, "surface": surface}, receive, _counted(surface, send))  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
         elif _is_allowed(_host(scope)):
             await consumer(scope, receive, send)
         else:
             await _refuse_host(send)
+
+
+def _counted(surface: Surface, send: Send) -> Send:
+    async def send_counted(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            metrics.requests.add(surface, "pages", str(message["status"]), "")
+        await send(message)
+
+    return send_counted
 
 
 def _host(scope: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -30,7 +31,7 @@ class Supervisor:
         """Run until SIGTERM or SIGINT; returns when every worker has drained and ended."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        self._workers = [self._start() for _ in range(self._count)]
+        self._workers = [self._start(number) for number in range(self._count)]
         while not self._stopping:
             time.sleep(_LOOK_SECONDS)
             self._replace_dead()
@@ -48,9 +49,9 @@ class Supervisor:
                 log.error("worker %d ended with %d and is replaced", worker.pid, worker.returncode)
                 # A worker that dies at once must not make the parent spin.
                 time.sleep(_RESTART_SECONDS)
-                self._workers[index] = self._start()
+                self._workers[index] = self._start(index)
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
         descriptors = [listener.fileno() for listener in self._sockets]
         return subprocess.Popen(  # noqa: S603  # our own command line
             [
@@ -61,4 +62,5 @@ class Supervisor:
                 ",".join(map(str, descriptors)),
             ],
             pass_fds=descriptors,
+            env={**os.environ, "SVC_WORKER": str(number)},
         )

@@ -23,11 +23,15 @@ class Leaving(Enum):
 
 
 class RawClient:
-    """One connection to a gateway; ``received`` is everything that came."""
+    """One connection to a gateway; ``received`` is everything that came.
 
-    def __init__(self, gateway: Gateway) -> None:
+    ``port`` is the inference surface's unless another is given.
+    """
+
+    def __init__(self, gateway: Gateway, port: int | None = None) -> None:
         self._gateway = gateway
-        self._socket = socket.create_connection(("127.0.0.1", gateway.port), timeout=SECONDS)
+        address = ("127.0.0.1", port or gateway.port)
+        self._socket = socket.create_connection(address, timeout=SECONDS)
         self.received = b""
 
     def __enter__(self) -> Self:

@@ -54,7 +54,9 @@ class _Note(msgspec.Struct, Generic[_R, _P], omit_defaults=True):
 
 
 class Record(_Note[Receipt, Progress], omit_defaults=True):
-    """One line of a segment: about a chat request, or about ``speech``."""
+    """One line of a segment: about a chat request, or about ``speech``; or an empty one, which says
+    nothing.
+    """
 
     speech: _Note[SpeechReceipt, SpeechProgress] | None = None
 
@@ -213,6 +215,19 @@ class Journal:
         """The segments with settled requests that the database does not have."""
         return [segment for segment in self._segments if segment.has_settled]
 
+    @property
+    def size(self) -> int:
+        """Bytes of all live segments."""
+        return sum(segment.size for segment in self._segments)
+
+    def takes_more(self) -> bool:
+        """Whether a record can be written now; tries it with one that says nothing."""
+        try:
+            self._current().append(_encoder.encode(Record()))
+        except OSError:
+            return False
+        return True
+
     def close(self) -> None:
         """Delete what the database has whole; leave the rest to whoever adopts it."""
         for segment in self._segments:
@@ -229,7 +244,7 @@ class Journal:
             for segment in done:
                 self._segments.remove(segment)
                 segment.remove()
-            if sum(segment.size for segment in self._segments) >= self._max_bytes:
+            if self.size >= self._max_bytes:
                 raise OSError("the journal has reached SVC_JOURNAL_MAX_BYTES")
             self._segments.append(Segment(self.directory))
         return self._segments[-1]

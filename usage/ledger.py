@@ -75,6 +75,27 @@ class Ledger:
         self._database_answers = True
         self._shipping = False
         self._journal = Journal(Path(), 0)
+        self.rows_written = 0
+        """Rows that this process brought into the database."""
+
+    @property
+    def rows_waiting(self) -> int:
+        """Requests whose answer is held back until their row is durable."""
+        return len(self._waiting) + len(self._writing) + len(self._unsynced)
+
+    @property
+    def journal_bytes(self) -> int:
+        """Bytes of the journal of this process."""
+        return self._journal.size
+
+    @property
+    def database_answers(self) -> bool:
+        """Whether rows go to the database, and not to the journal instead."""
+        return self._database_answers
+
+    def has_place(self) -> bool:
+        """Whether a row could be made durable now; asks the disk when the database is away."""
+        return self._database_answers or self._journal.takes_more()
 
     async def start(self) -> None:
         """Take up work: adopt what dead processes left in the journal, start the writer."""
@@ -230,6 +251,7 @@ class Ledger:
             self._stall.cancel()
             self._stall = None
         if error is None:
+            self.rows_written += len(request_ids)
             for entry in self._writing:
                 if not entry.durable.done():
                     entry.durable.set_result(None)
@@ -259,6 +281,7 @@ class Ledger:
     def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._shipping = False
+        self.rows_written += len(request_ids)
         self._journal.written(request_ids)
         if not complete:
             self._retry = self._loop.call_later(_RETRY_SECONDS, self._ship)

@@ -15,11 +15,12 @@ class Running(Protocol):
 class Drain:
     """The running requests of one process.
 
-    After ``begin`` new requests are refused with ``server_shutting_down``; after ``abort`` those
+    After ``announce`` the process says that it is about to stop, and serves as before. After ``begin`` new requests are refused with ``server_shutting_down``; after ``abort`` those
     that still run end with the same code, and write their rows.
     """
 
     def __init__(self) -> None:
+        self.stopping = False
         self.draining = False
         self._running: set[Running] = set()
 
@@ -34,13 +35,17 @@ class Drain:
         """How many requests are being answered."""
         return len(self._running)
 
+    def announce(self) -> None:
+        """Not ready from now on: whoever distributes requests should look elsewhere."""
+        self.stopping = True
+
     def begin(self) -> None:
         """Take no new work from now on."""
-        self.draining = True
+        self.stopping = self.draining = True
 
     def abort(self) -> None:
         """Tell what still runs to end."""
-        self.draining = True
+        self.begin()
         for request in tuple(self._running):
             request.server_stopping()
 

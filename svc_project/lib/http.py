@@ -16,9 +16,12 @@ from typing import Any, ClassVar
 
 from channels.consumer import AsyncConsumer
 
+from svc_project.lib import metrics
+from svc_project.lib.bodies import held_bodies
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
+    ClientDisconnected,
     InternalError,
     InvalidField,
     RequestTooLarge,
@@ -48,6 +51,9 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
     channel_layer_alias = None
     body_seconds: ClassVar[float] = 30.0
     """How long the whole body may take to arrive."""
+    surface: ClassVar[str] = "inference"
+    route: ClassVar[str] = "chat"
+    """What this counts under in the metrics, as ``surface``."""
 
     scope: dict[str, Any]
 
@@ -56,6 +62,11 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
         self.arrived = time.perf_counter()
         self.gone = False
         self.started = False
+        self.status = 0
+        """The status that was sent, 0 while none was."""
+        self.failure: ApiError | None = None
+        """How the answer failed, in-band too."""
+        self._held = 0
         self._body_read = False
         self._body_late = False
         self._receive: Callable[[], Awaitable[dict[str, Any]]]
@@ -78,6 +89,8 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
             await self._fail(InternalError())
         finally:
             drain.leave(self)
+            held_bodies.give_back(self._held)
+            self._count()
 
     async def answer(self) -> None:
         """Make the whole answer. Raises ``ApiError``."""
@@ -102,16 +115,20 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
     async def read_body(self, largest: int) -> bytes:
         """The request's body, read no further than ``largest`` bytes.
 
-        Raises ``RequestTooLarge`` as soon as more has come or is announced, ``InvalidField`` when
-        it does not arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
+        Raises ``RequestTooLarge`` as soon as more has come or is announced, ``ServerOverloaded``
+        when this process holds too many bytes of bodies already, ``InvalidField`` when it does not
+        arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
         """
         announced = self.header(b"content-length")
-        if announced is not None and announced.isdigit() and int(announced) > largest:
-            raise _too_large(largest)
+        if announced is not None and announced.isdigit():
+            if int(announced) > largest:
+                raise _too_large(largest)
+            held_bodies.check(int(announced))
         try:
             async with asyncio.timeout(self.body_seconds):
                 message = await self._receive()
                 body: bytes = message.get("body", b"")
+                self._hold(len(body))
                 if message.get("more_body"):
                     parts = [body]
                     size = len(body)
@@ -119,6 +136,7 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
                         message = await self._receive()
                         parts.append(message.get("body", b""))
                         size += len(parts[-1])
+                        self._hold(len(parts[-1]))
                     body = b"".join(parts)
         except TimeoutError:
             self._body_late = True
@@ -129,6 +147,15 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
         if len(body) > largest:
             raise _too_large(largest)
         return body
+
+    @property
+    def backed_up(self) -> bool:
+        """Whether the client reads so slowly that the next ``send_body`` waits for it.
+
+        Known of our own server only; elsewhere False.
+        """
+        connection = self.scope.get("svc.connection")
+        return connection is not None and connection.flow.write_paused
 
     def watch_client(self) -> asyncio.Task[None]:
         """Notice a hang-up from now on; cancel the returned task when the answer is complete.
@@ -148,6 +175,7 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
     async def start(self, status: int, headers: Iterable[Header]) -> None:
         """Send the status line and headers, ``x-request-id`` among them."""
         self.started = True
+        self.status = status
         if self.gone:
             return
         await self._send(
@@ -170,7 +198,23 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
         )
         await self.send_body(body, more=False)
 
+    def _hold(self, size: int) -> None:
+        held_bodies.take(size)
+        self._held += size
+
+    def _count(self) -> None:
+        failure = self.failure
+        if isinstance(failure, ClientDisconnected):
+            status = failure.status
+        elif self.status:
+            status = self.status
+        else:
+            return  # it left before anything was asked
+        code = "" if failure is None else failure.code or ""
+        metrics.requests.add(self.surface, self.route, str(status), code)
+
     async def _fail(self, error: ApiError) -> None:
+        self.failure = error
         if self.started:
             # Nothing sensible can follow; ending without the last chunk tells the client.
             return

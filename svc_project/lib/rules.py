@@ -6,8 +6,6 @@ PostgreSQL have in common.
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -15,18 +13,12 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from svc_project.lib import addresses
+
 VARIABLE = r"\A([A-Za-z_][A-Za-z0-9_]*)?\Z"
 BASE_URL = r"\Ahttps?://[^/?#@\s]+(/[^?#@\s]*)?\Z"
 
 AT_LEAST_ONE = MinValueValidator(1)
-
-_REFUSED_NETWORKS = (
-    ipaddress.ip_network(
-        "169.254.0.0/16"
-    ),  # link-local (RFC 3927); instance metadata on most clouds
-    ipaddress.ip_network("fe80::/10"),  # link-local (RFC 4291, section 2.5.6)
-    ipaddress.ip_network("fd00:ec2::/32"),  # instance metadata over IPv6 on EC2
-)
 
 
 def positive(name: str, *fields: str) -> models.CheckConstraint:
@@ -48,8 +40,8 @@ def check_base_url(url: str) -> None:
     mistyped one into a leak of credentials, the host's own ones included.
 
     Raises ``ValidationError``, worded for people, when another scheme, no host, a user name or
-    password, a query or a fragment is given, or when the host is literally a link-local or
-    instance-metadata address (in any spelling that the resolver takes).
+    password, a query or a fragment is given, or when the host is literally an address that
+    ``addresses.refusal`` refuses. What a name leads to is judged when it is connected to.
     """
     try:
         parts = urlsplit(url)
@@ -66,20 +58,7 @@ def check_base_url(url: str) -> None:
         )
     if "?" in url or "#" in url:
         raise ValidationError("Take the part from ? or # on out of the address.")
-    literal = _literal_address(host)
-    if literal is not None and any(literal in network for network in _REFUSED_NETWORKS):
-        raise ValidationError("Link-local and instance-metadata addresses are no backends.")
-
-
-def _literal_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        try:
-            # Shortened, octal, hexadecimal and single-number forms, which the resolver takes too.
-            return ipaddress.IPv4Address(socket.inet_aton(host))
-        except OSError:
-            return None
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return address.ipv4_mapped
-    return address
+    address = addresses.literal(host)
+    reason = addresses.refusal(address) if address is not None else None
+    if reason is not None:
+        raise ValidationError(reason)

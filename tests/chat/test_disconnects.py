@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,9 +206,11 @@ def test_a_client_that_leaves_while_it_waits_for_a_slot_costs_the_model_server_n
     assert gateway.chat("say: ok", entry.identifier).status_code == 200
 
 
-def test_a_client_that_stops_reading_loses_its_slot(gateway: Gateway) -> None:
-    slow = backend(gateway, max_concurrency=1, idle_seconds=0.5, continuous_usage=True)
-    entry = publish(gateway, slow)
+def test_a_client_that_stops_reading_loses_its_slot(
+    start_gateway: Callable[..., Gateway],
+) -> None:
+    gateway = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
+    entry = publish(gateway, backend(gateway, max_concurrency=1, continuous_usage=True))
     with RawClient(gateway) as client:
         client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)
         client.read_until(1, b"data: ")
@@ -218,6 +221,21 @@ def test_a_client_that_stops_reading_loses_its_slot(gateway: Gateway) -> None:
         assert 0 < row.generated_output_tokens < 60_000
         assert row.delivered_output_tokens < row.generated_output_tokens
         assert gateway.chat("say: ok", entry.identifier).status_code == 200
+
+
+def test_a_client_may_pause_for_longer_than_a_model_server_may(gateway: Gateway) -> None:
+    entry = publish(gateway, backend(gateway, idle_seconds=1, continuous_usage=True))
+    with RawClient(gateway) as client:
+        client.patience(60)
+        client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)
+        client.read_until(1, b"data: ")
+        # The pause itself is what is tested: more than twice the model server's patience.
+        time.sleep(2.5)
+        client.read_until(1, b"[DONE]")
+
+        row = gateway.row(client.request_id)
+
+    assert (row.outcome, row.delivered_output_tokens) == ("success", 60_000)
 
 
 def test_nobody_who_only_half_sent_a_request_is_a_row(gateway: Gateway) -> None:

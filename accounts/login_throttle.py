@@ -1,0 +1,186 @@
+"""How often a password may be tried: waits that double, kept in the database for all workers.
+
+Three ladders stand in front of a login: of the account from that address, of the account from
+anywhere, and of the address for any account. A try is charged before the password is looked at, so
+that tries at the same time cannot pass together, and given back when it was right.
+
+Nobody can lock a right user out for good: a browser that the user has logged in with before holds
+a cookie, and climbs a ladder of its own instead (OWASP, "device cookies").
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import math
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from django.conf import settings
+from django.core import signing
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.crypto import salted_hmac
+
+from accounts.models import FailedLogins
+from svc_project.lib import clock
+from svc_project.lib.client_address import client_address
+
+log = logging.getLogger(__name__)
+
+FORGOTTEN_AFTER = timedelta(hours=1)
+"""Without a failure for so long, a subject starts anew."""
+
+DEVICE_DAYS = 180
+_SALT = "accounts.login_throttle"
+_PRUNED_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """``free`` failures cost nothing; the next wait is ``first`` seconds, doubling to ``longest``."""
+
+    name: str
+    free: int
+    first: int
+    longest: int
+
+    def wait(self, failures: int) -> timedelta | None:
+        """How long to wait after so many failures in a row."""
+        beyond = failures - self.free
+        if beyond < 0:
+            return None
+        return timedelta(seconds=min(self.first * 2 ** min(beyond, 30), self.longest))
+
+
+ACCOUNT_HERE = Ladder("account and address", free=5, first=15, longest=900)
+ACCOUNT = Ladder("account", free=20, first=15, longest=120)
+ADDRESS = Ladder("address", free=40, first=15, longest=900)
+DEVICE = Ladder("device", free=5, first=15, longest=900)
+
+
+class TooManyLogins(Exception):
+    """No try is allowed for another ``seconds``, which the message says in words."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+        minutes = math.ceil(seconds / 60)
+        when = f"{seconds} seconds" if seconds < 120 else f"{minutes} minutes"
+        super().__init__(f"Too many failed logins. Try again in {when}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A try that has been charged, to be given back if it was right."""
+
+    forgiven: tuple[str, ...]
+    """Subjects that start anew."""
+    refunded: tuple[str, ...]
+    """Subjects that get this one try back: other accounts count there too."""
+
+    def succeeded(self) -> None:
+        FailedLogins.objects.filter(subject__in=self.forgiven).delete()
+        for row in FailedLogins.objects.filter(subject__in=self.refunded, count__gt=0):
+            row.count -= 1
+            row.blocked_until = None
+            row.save(update_fields=["count", "blocked_until"])
+
+
+def admit(request: HttpRequest, email: str) -> Attempt:
+    """Charge one try of ``email`` from where ``request`` came. Raises ``TooManyLogins``.
+
+    An address without an account is treated like one with an account.
+    """
+    account = email.strip().lower()
+    device = _device(request, account)
+    place = _network(client_address(request))
+    if device is not None:
+        ladders = {_subject("device", device): DEVICE}
+        attempt = Attempt(tuple(ladders), ())
+    else:
+        here = _subject("here", account, place)
+        everywhere, address = _subject("account", account), _subject("address", place)
+        ladders = {here: ACCOUNT_HERE, everywhere: ACCOUNT, address: ADDRESS}
+        attempt = Attempt((here, everywhere), (address,))
+    now = clock.now()
+    _charge(ladders, now)
+    _prune(now)
+    return attempt
+
+
+def remember_device(response: HttpResponseBase, email: str) -> None:
+    """Give the browser that has just logged in the cookie that tells it from a stranger's."""
+    held = {"account": _subject("account", email.strip().lower()), "device": secrets.token_hex(16)}
+    response.set_cookie(
+        _cookie_name(),
+        signing.dumps(held, salt=_SALT),
+        max_age=timedelta(days=DEVICE_DAYS),
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+@transaction.atomic
+def _charge(ladders: dict[str, Ladder], now: datetime) -> None:
+    # Made first, so that there is a row to lock; a refusal below takes new ones back.
+    FailedLogins.objects.bulk_create(
+        [FailedLogins(subject=subject, failed_at=now) for subject in ladders],
+        ignore_conflicts=True,
+    )
+    rows = list(
+        FailedLogins.objects.select_for_update()
+        .filter(subject__in=list(ladders))
+        .order_by("subject")
+    )
+    waiting = [row for row in rows if row.blocked_until is not None and row.blocked_until > now]
+    if waiting:
+        longest = max(waiting, key=lambda row: row.blocked_until or now)
+        left = (longest.blocked_until or now) - now
+        log.warning("logins are throttled: %s", ladders[longest.subject].name)
+        raise TooManyLogins(max(1, math.ceil(left.total_seconds())))
+    for row in rows:
+        row.count = 1 if now - row.failed_at > FORGOTTEN_AFTER else row.count + 1
+        wait = ladders[row.subject].wait(row.count)
+        row.failed_at, row.blocked_until = now, now + wait if wait else None
+        row.save(update_fields=["count", "failed_at", "blocked_until"])
+
+
+def _prune(now: datetime) -> None:
+    """Forget a few old rows, one statement each, so that no two prunings wait for each other."""
+    old = FailedLogins.objects.filter(failed_at__lt=now - FORGOTTEN_AFTER)
+    for subject in list(old.values_list("subject", flat=True)[:_PRUNED_AT_ONCE]):
+        old.filter(subject=subject).delete()
+
+
+def _device(request: HttpRequest, account: str) -> str | None:
+    """The device in the request's cookie, when it was given for ``account``."""
+    try:
+        held = signing.loads(
+            request.COOKIES.get(_cookie_name(), ""),
+            salt=_SALT,
+            max_age=timedelta(days=DEVICE_DAYS),
+        )
+        given, device = str(held["account"]), str(held["device"])
+    except (signing.BadSignature, KeyError, TypeError):
+        return None
+    return device if hmac.compare_digest(given, _subject("account", account)) else None
+
+
+def _cookie_name() -> str:
+    return "__Host-device" if settings.SESSION_COOKIE_SECURE else "device"
+
+
+def _network(address: str | None) -> str:
+    """The part of an address that one client can hardly change: of IPv6 the first 64 bits."""
+    if address is None:
+        return ""
+    if isinstance(ip_address(address), IPv6Address):
+        return str(ip_network(f"{address}/64", strict=False))
+    return address
+
+
+def _subject(kind: str, *parts: str) -> str:
+    return salted_hmac(_SALT, "\0".join((kind, *parts)), algorithm="sha256").hexdigest()

@@ -1,0 +1,118 @@
+"""What one connection may cost, and how many there may be: below HTTP's meaning, above its parser."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Collection
+from typing import Any, ClassVar, Final
+
+from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from svc_project.lib.errors import ServerOverloaded, error_body
+from svc_project.lib.ids import request_id
+
+_PROBES: Final = (b"GET /livez ", b"GET /readyz ", b"GET /metrics ")
+_KEPT_FOR_PROBES: Final = 16
+"""Connections above the bound that may still ask how the server is."""
+_PROBE_SECONDS: Final = 5.0
+"""How long any connection above the bound may last."""
+_LINGER_SECONDS: Final = 1.0
+_LOOKS: Final = 3
+"""How often, during the time that a client may stall, one looks whether it took anything."""
+
+
+def refusal() -> bytes:
+    """A whole response: 503 ``server_overloaded``, and the connection ends."""
+    body = error_body(ServerOverloaded())
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\n"
+        f"x-request-id: {request_id()}\r\n"
+        "content-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Refuses connections above ``SVC_MAX_CONNECTIONS``, and drops clients that stop reading.
+
+    What a client does not read is buffered up to the transport's high-water mark; then the answer
+    waits for it. When not a single byte was taken for ``SVC_CLIENT_STALL_SECONDS`` the connection
+    is aborted, whatever it was that answered; requests notice it as any other hang-up.
+    """
+
+    open_connections: ClassVar[Collection[Any]] = ()
+    """Of this process, WebSockets too."""
+    _is_refused = False
+    _has_answered = False
+    _stall: asyncio.TimerHandle | None = None
+    _unread = 0
+    _idle_looks = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        BoundedProtocol.open_connections = self.connections
+        self._is_refused = len(self.connections) > settings.SVC_MAX_CONNECTIONS
+        if self._is_refused:
+            self.loop.call_later(_PROBE_SECONDS, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused and self._is_probe(data):
+            self._is_refused = False
+        if not self._is_refused:
+            super().data_received(data)
+        elif not self._has_answered:
+            # Not closed at once: with unread bytes that would be a reset, and lose the answer.
+            self._has_answered = True
+            self.transport.write(refusal())
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        scope: Any = self.scope
+        scope["svc.connection"] = self
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = sys.maxsize
+        self._watch()
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        # Closing waits for what is still unread, which need never end.
+        self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS, self.transport.abort)
+
+    def _is_probe(self, data: bytes) -> bool:
+        most = settings.SVC_MAX_CONNECTIONS + _KEPT_FOR_PROBES
+        return len(self.connections) <= most and data.startswith(_PROBES)
+
+    def _watch(self) -> None:
+        self._stall = self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS / _LOOKS, self._look)
+
+    def _look(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._idle_looks = self._idle_looks + 1 if unread >= self._unread else 0
+        self._unread = unread
+        if self._idle_looks < _LOOKS:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _stop_watching(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+            self._idle_looks = 0

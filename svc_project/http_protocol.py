@@ -1,0 +1,188 @@
+"""HTTP/1.1 at the socket: what a request's head may be, and the answer to what is none.
+
+The parser (llhttp, strict) refuses the ambiguous messages that smuggling needs. Here is what it
+leaves open: how large a head may grow, how long it may take, and what a trailer may say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+
+from svc_project.bounds import BoundedProtocol
+from svc_project.lib.errors import ApiError, BadRequest, error_body
+from svc_project.lib.ids import request_id
+
+LARGEST_TARGET = 16 * 1024
+"""Bytes of a request target; above it 414."""
+LARGEST_HEAD = 32 * 1024
+"""Bytes of names and values of all headers, and again of all trailers; above it 431."""
+MOST_HEADERS = 100
+
+_REASONS = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+}
+
+
+class NotHttp(BadRequest):
+    default_message = "What arrived is not a valid HTTP request. Send it again."
+
+
+class NotOneHost(BadRequest):
+    default_message = "The request needs exactly one Host header."
+
+
+class UnknownFraming(BadRequest):
+    default_message = (
+        "Send the body with a Content-Length, or with chunked as its only Transfer-Encoding."
+    )
+
+
+class HeadTooSlow(BadRequest):
+    status = 408
+    default_message = "The head of the request did not arrive in time. Send it again."
+
+
+class TargetTooLong(BadRequest):
+    status = 414
+    default_message = f"The address is longer than {LARGEST_TARGET} bytes. Send a shorter one."
+
+
+class HeadTooLarge(BadRequest):
+    status = 431
+    default_message = (
+        f"The headers are more than {MOST_HEADERS} or larger than {LARGEST_HEAD} bytes together. "
+        "Send fewer or shorter ones."
+    )
+
+
+class ContractHttpProtocol(BoundedProtocol):
+    """Bounds the head of each request and answers what is no HTTP with the contract's error.
+
+    A head may take ``SVC_HEAD_SECONDS``, from the connection or its first byte to its end.
+
+    Sizes are counted from the parser's callbacks. A line that does not end reaches none of them,
+    so what was read while a head is unfinished is counted as well.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = False
+        self._unfinished = 0
+        self._bytes = 0
+        self._count = 0
+        self._hosts = 0
+        self._encodings: list[bytes] = []
+        self._refusal: ApiError | None = None
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        unfinished = self._in_head
+        super().data_received(data)
+        if self.transport.is_closing() or self.parser is None:
+            return
+        if self._in_head and unfinished:
+            self._unfinished += len(data)
+            if self._unfinished > LARGEST_TARGET + LARGEST_HEAD:
+                self._refuse(HeadTooLarge())
+                return
+        # Empty lines between requests, which begin no head, must not hold a connection either.
+        if self._in_head or self.cycle is None or self.cycle.response_complete:
+            self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        self._unfinished = self._bytes = self._count = self._hosts = 0
+        self._encodings = []
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > LARGEST_TARGET:
+            self._stop_parsing(TargetTooLong())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._bytes += len(name) + len(value)
+        self._count += 1
+        if self._bytes > LARGEST_HEAD or self._count > MOST_HEADERS:
+            self._stop_parsing(HeadTooLarge())
+        if not self._in_head:
+            # A trailer: taken for a header it could say who calls, past a proxy that checks heads.
+            return
+        super().on_header(name, value)
+        name = self.headers[-1][0]
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"transfer-encoding":
+            self._encodings.append(value.lower())
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._bytes = self._count = 0
+        self._stop_waiting()
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._stop_parsing(NotHttp())
+        if self._hosts != 1 and (version == "1.1" or self._hosts):  # RFC 9112, section 3.2
+            self._stop_parsing(NotOneHost())
+        if self._encodings and (self._encodings != [b"chunked"] or version == "1.0"):
+            self._stop_parsing(UnknownFraming())  # RFC 9112, section 6.1
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by the base for everything that the parser or a callback refused."""
+        self._refuse(self._refusal or NotHttp())
+
+    def _stop_parsing(self, error: ApiError) -> None:
+        self._refusal = error
+        raise error
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answer ``error`` and close; say nothing where another answer is under way."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if not self.pipeline and not (busy and self.cycle.response_started):
+            body = error_body(error)
+            head = (
+                f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\n"
+                f"x-request-id: {request_id()}\r\n"
+                "content-type: application/json\r\n"
+                f"content-length: {len(body)}\r\n"
+                "connection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+        if busy:
+            # Its application may be about to answer: one answer to one request.
+            self.cycle.disconnected = True
+        self.transport.close()
+
+    def _wait_for_head(self) -> None:
+        if self._patience is None:
+            self._patience = self.loop.call_later(settings.SVC_HEAD_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _give_up(self) -> None:
+        self._patience = None
+        if self.transport.is_closing():
+            return
+        if self._in_head:
+            self._refuse(HeadTooSlow())
+        else:
+            # Nothing was asked yet, as when a browser connects ahead of need.
+            self.transport.close()

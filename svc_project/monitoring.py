@@ -1,0 +1,167 @@
+"""How the service is doing, for machines: ``/livez``, ``/readyz`` and ``/metrics``.
+
+They are on the inference surface beside the contract, need no key and read no database, and are
+answered while the server drains.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+from prometheus_client import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from inference import present
+from inference.catalog import catalog
+from svc_project.bounds import BoundedProtocol
+from svc_project.lib import metrics
+from svc_project.lib.bodies import held_bodies
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    InvalidCredential,
+    MethodNotAllowed,
+    NotFound,
+    error_body,
+)
+from svc_project.lib.ids import request_id
+from svc_project.lib.metrics import Family, gauge, total
+from svc_project.lib.worker_views import views
+from svc_project.surfaces import Application, Receive, Send
+from usage.ledger import ledger
+
+METRICS_VIEW: Final = "metrics"
+_JSON: Final = b"application/json"
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+
+
+async def livez(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200 as long as the event loop turns."""
+    await _answer(scope, send, 200, _JSON, b'{"status":"alive"}')
+
+
+async def readyz(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200, or 503 with the reasons why no request should be sent here."""
+    reasons = unready_reasons()
+    body = msgspec.json.encode({"status": "not_ready" if reasons else "ready", "reasons": reasons})
+    await _answer(scope, send, 503 if reasons else 200, _JSON, body)
+
+
+async def read_metrics(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """The figures of all workers of this host in Prometheus' text format."""
+    if (refusal := _refusal(scope)) is not None:
+        await _refuse(scope, send, refusal)
+        return
+    body = generate_latest(_Workers())
+    await _answer(scope, send, 200, CONTENT_TYPE_PLAIN_0_0_4.encode(), body)
+
+
+PROBES: Final[dict[str, Application]] = {
+    "/livez": livez,
+    "/readyz": readyz,
+    "/metrics": read_metrics,
+}
+
+
+def unready_reasons() -> list[str]:
+    """Why this process should get no requests; empty when it should."""
+    found = {
+        "draining": drain.stopping,
+        "catalog_not_loaded": not catalog.is_loaded,
+        "no_durable_place_for_usage_rows": not ledger.has_place(),
+    }
+    return [reason for reason, applies in found.items() if applies]
+
+
+def own_families() -> list[Family]:
+    """All figures of this process."""
+    return [*_server_families(), *_ledger_families(), *present.families()]
+
+
+def _server_families() -> Iterator[Family]:
+    yield metrics.requests.family()
+    yield gauge("svc_requests_in_flight", "Requests that are being answered.", drain.running)
+    yield gauge("svc_connections", "Open connections.", len(BoundedProtocol.open_connections))
+    yield gauge("svc_body_bytes", "Bytes of request bodies held in memory.", held_bodies.held)
+    yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
+
+
+def _ledger_families() -> Iterator[Family]:
+    yield total("svc_ledger_rows", "Usage rows brought into the database.", ledger.rows_written)
+    yield gauge(
+        "svc_ledger_rows_waiting",
+        "Answers held back until their row is durable.",
+        ledger.rows_waiting,
+    )
+    yield gauge("svc_ledger_journal_bytes", "Bytes of the local journal.", ledger.journal_bytes)
+    yield gauge(
+        "svc_ledger_database_up",
+        "1 while rows go to the database, 0 while they go to the journal.",
+        ledger.database_answers,
+    )
+
+
+class _Workers(Collector):
+    """Every worker's families under one name each, told apart by the label ``worker``."""
+
+    def collect(self) -> list[Metric]:
+        merged: dict[str, Metric] = {}
+        for worker, families in views.read(METRICS_VIEW, list[Family]):
+            for family in families:
+                metric = merged.get(family.name)
+                if metric is None:
+                    metric = merged[family.name] = Metric(family.name, family.help, family.kind)
+                for sample in family.samples:
+                    labels = {**sample.labels, "worker": str(worker)}
+                    metric.add_sample(family.name + sample.suffix, labels, sample.value)
+        return list(merged.values())
+
+
+def _refusal(scope: dict[str, Any]) -> ApiError | None:
+    """Who may read the figures: the holder of ``SVC_METRICS_TOKEN``; without one, this host.
+
+    A request that a proxy on this host passed on comes from elsewhere, whatever its address says.
+    """
+    given = b""
+    forwarded = False
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            given = value
+        forwarded = forwarded or name in _FORWARDED
+    if settings.SVC_METRICS_TOKEN:
+        expected = f"Bearer {settings.SVC_METRICS_TOKEN}".encode()
+        return None if hmac.compare_digest(given, expected) else InvalidCredential()
+    client = scope.get("client")
+    if client is not None and not forwarded and ipaddress.ip_address(client[0]).is_loopback:
+        return None
+    return NotFound()
+
+
+async def _answer(
+    scope: dict[str, Any], send: Send, status: int, content_type: bytes, body: bytes
+) -> None:
+    if scope["method"] not in ("GET", "HEAD"):
+        await _refuse(scope, send, MethodNotAllowed("GET, HEAD"))
+        return
+    headers = [(b"content-type", content_type), (b"cache-control", b"no-store")]
+    await _send(send, status, headers, body)
+
+
+async def _refuse(scope: dict[str, Any], send: Send, error: ApiError) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
+    await _send(send, error.status, [(b"content-type", _JSON), *headers], error_body(error))
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    fixed = [
+        (b"x-request-id", request_id().encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body})

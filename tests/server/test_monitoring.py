@@ -1,0 +1,167 @@
+"""``/livez``, ``/readyz`` and ``/metrics``: what machines are told about the service."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+import httpx2
+import pytest
+
+from tests.conftest import Served
+from tests.figures import Figures, figures
+from tests.live import NO_TLS, Gateway, eventually
+from tests.server.test_serve import another_gateway, needs_redis
+
+StartGateway = Callable[..., Gateway]
+
+
+def get(gateway: Gateway, path: str, **headers: str) -> httpx2.Response:
+    return httpx2.get(
+        f"{gateway.url}{path}",
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+        verify=NO_TLS,
+    )
+
+
+def test_a_serving_process_is_alive_and_ready_whatever_name_it_is_called_by(
+    gateway: Gateway,
+) -> None:
+    alive, ready = get(gateway, "/livez"), get(gateway, "/readyz", host="10.1.2.3:8000")
+
+    assert (alive.status_code, alive.json()) == (200, {"status": "alive"})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "reasons": []})
+    assert alive.headers["x-request-id"].startswith("req_")
+    assert alive.headers["cache-control"] == "no-store"
+
+
+def test_only_reading_is_allowed_and_only_on_the_inference_surface(gateway: Gateway) -> None:
+    posted = httpx2.post(f"{gateway.url}/readyz", verify=NO_TLS)
+    headed = httpx2.head(f"{gateway.url}/readyz", verify=NO_TLS)
+    elsewhere = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/metrics", verify=NO_TLS)
+
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD")
+    assert (headed.status_code, headed.content) == (200, b"")
+    assert elsewhere.status_code == 404
+
+
+def test_readiness_turns_red_first_and_requests_are_served_until_the_delay_is_over(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_DRAIN_DELAY_SECONDS="4")
+    assert get(gateway, "/readyz").status_code == 200
+    gateway.command.process.send_signal(signal.SIGTERM)
+
+    red = eventually(
+        lambda: answer if (answer := get(gateway, "/readyz")).status_code == 503 else None
+    )
+
+    assert red.json() == {"status": "not_ready", "reasons": ["draining"]}
+    assert get(gateway, "/livez").status_code == 200
+    assert gateway.chat("say: still served").status_code == 200
+    assert gateway.command.process.wait(20) == 0
+
+
+def test_without_a_durable_place_for_rows_it_is_not_ready(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(SVC_JOURNAL_MAX_BYTES="0", SVC_LEDGER_ANSWER_SECONDS="0.000001")
+    gateway.chat("say: the answer comes too late to be ready again at once")
+
+    eventually(lambda: figures(gateway).sum("svc_ledger_database_up") == 1)
+    assert get(gateway, "/readyz").status_code == 200
+
+
+def test_figures_tell_what_happened(start_gateway: StartGateway) -> None:
+    gateway = start_gateway()
+    secret = "nobody-may-read-this"
+    assert gateway.chat(f"say: one two three {secret}").status_code == 200
+    assert gateway.chat("say: one two", stream=True).status_code == 200
+    assert gateway.chat("[[sim fault=cut@1 tokens=5]]", stream=True).status_code == 200
+    assert gateway.chat("hello", secret).status_code == 404
+    assert gateway.post(b"{", headers={"authorization": "Bearer nonsense"}).status_code == 401
+    assert gateway.get("/models").status_code == 200
+
+    seen = figures(gateway)
+
+    chat = {"surface": "inference", "route": "chat"}
+    assert seen.sum("svc_requests_total", status="200", code="", **chat) == 2
+    assert seen.sum("svc_requests_total", status="200", code="backend_unavailable", **chat) == 1
+    assert seen.sum("svc_requests_total", status="404", code="model_not_found", **chat) == 1
+    assert seen.sum("svc_requests_total", status="401", **chat) == 1
+    assert seen.sum("svc_requests_total", surface="inference", route="pages", status="200") == 1
+    model = gateway.models["running"]
+    assert seen.sum("svc_chat_outcomes_total", model=model, outcome="success") == 2
+    assert seen.sum("svc_chat_duration_seconds_count", model=model) == 3
+    assert seen.sum("svc_chat_duration_seconds_bucket", model=model, le="+Inf") == 3
+    assert seen.sum("svc_ledger_rows_total") == 3
+    reported = sum(row.backend_reported_output_tokens for row in gateway.rows())
+    assert seen.sum("svc_tokens_total", kind="output") == reported
+    assert seen.sum("svc_ready") == seen.sum("svc_ledger_database_up") == 1
+    assert seen.sum("svc_requests_in_flight") == seen.sum("svc_body_bytes") == 0
+    assert seen.sum("svc_connections") >= 1
+    assert secret not in seen.text
+    assert gateway.key not in seen.text
+    assert seen.values("backend") >= {"simulator", "simulator-plain"}
+
+
+def test_a_running_request_shows_in_the_figures(start_gateway: StartGateway) -> None:
+    gateway = start_gateway()
+    with httpx2.stream(
+        "POST",
+        f"{gateway.base_url}/chat/completions",
+        json={
+            "model": gateway.models["running"],
+            "stream": True,
+            "messages": [{"role": "user", "content": "[[sim tokens=600 pace=20]]"}],
+        },
+        headers=gateway.headers,
+        verify=NO_TLS,
+    ) as stream:
+        next(stream.iter_bytes())
+        seen = figures(gateway)
+
+    assert seen.sum("svc_requests_in_flight") == 1
+    assert seen.sum("svc_backend_in_flight", backend="simulator") == 1
+    assert seen.sum("svc_body_bytes") > 50
+
+
+def test_figures_are_for_this_host_or_for_who_holds_the_token(
+    gateway: Gateway, start_gateway: StartGateway
+) -> None:
+    assert get(gateway, "/metrics").status_code == 200
+    assert get(gateway, "/metrics", x_forwarded_for="203.0.113.9").status_code == 404
+
+    guarded = start_gateway(SVC_METRICS_TOKEN="open sesame")
+    refused = [
+        get(guarded, "/metrics"),
+        get(guarded, "/metrics", authorization="Bearer wrong"),
+        get(guarded, "/metrics", authorization=f"Bearer {gateway.key}"),
+    ]
+    assert [answer.status_code for answer in refused] == [401] * 3
+    assert refused[0].json()["error"]["type"] == "authentication_error"
+    passed = get(
+        guarded, "/metrics", authorization="Bearer open sesame", x_forwarded_for="203.0.113.9"
+    )
+    assert passed.status_code == 200
+    assert passed.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+@needs_redis
+def test_any_worker_shows_the_figures_of_all(gateway: Gateway, served: Served) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (_, url):
+
+        def reading() -> Figures:
+            text = httpx2.get(f"{url.removesuffix('/v1')}/metrics", verify=NO_TLS).text
+            return Figures(text)
+
+        eventually(lambda: reading().values("worker") == {"0", "1"}, 20)
+        seen = reading()
+
+    assert seen.sum("svc_ready") == 2
+    assert seen.sum("svc_limiter_shared") == 2
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_probes_need_no_key(gateway: Gateway, path: str) -> None:
+    assert get(gateway, path, authorization="Bearer nonsense").status_code == 200
