@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.faults.conftest import Case, publish_single
@@ -128,11 +130,17 @@ def large_body() -> Script:
 
 
 @pytest.fixture
-def large(gateway: Gateway, scripted: ScriptedServer, running: bool) -> Case:
+def large(
+    gateway: Gateway,
+    start_gateway: Callable[..., Gateway],
+    scripted: ScriptedServer,
+    running: bool,
+) -> Case:
     """A model whose answers do not fit into the buffers between it and its client."""
     scripted.say(large_stream(), large_body())
     model = publish_single(gateway, scripted.base_url, running=running)
-    return Case(gateway, model, [scripted.requests])
+    impatient = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
+    return Case(impatient, model, [scripted.requests])
 
 
 def test_a_client_that_stops_reading_a_stream_counts_as_gone(
