@@ -154,7 +154,7 @@ def test_a_client_that_stops_reading_a_stream_counts_as_gone(
         (row,) = large.agree(1)
 
         assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-        assert row.delivered_output_tokens < row.generated_output_tokens < 100
+        assert row.delivered_output_tokens < row.generated_output_tokens <= 100
         scripted.heal()
         large.check(1)
 
