@@ -22,7 +22,11 @@ def service() -> ChatService:
     """The one chat service; belongs to the event loop that first uses it."""
     return ChatService(
         catalog=catalog,
-        limiter=open_limiter(settings.REDIS_URL, workers=settings.SVC_WORKERS),
+        limiter=open_limiter(
+            settings.REDIS_URL,
+            workers=settings.SVC_WORKERS,
+            timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS,
+        ),
         egress=Egress(
             BackendPool(),
             BackendClient(),

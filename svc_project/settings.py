@@ -143,7 +143,15 @@ def _database(url: str) -> dict[str, Any]:
         }
         config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
     elif engine.endswith("postgresql"):
-        config.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+        # A peer that vanished without a word is noticed within half a minute, not after hours.
+        config["OPTIONS"] = {
+            "connect_timeout": 5,
+            "tcp_user_timeout": 20_000,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            **config.get("OPTIONS", {}),
+        }
     else:
         raise ImproperlyConfigured("DATABASE_URL must be a postgres:// or a sqlite:/// address.")
     return config
@@ -263,6 +271,8 @@ SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
 SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
 # Only operators name backends, and model servers usually stand in a private network: true.
 SVC_BACKEND_PRIVATE_ADDRESSES = env.bool("SVC_BACKEND_PRIVATE_ADDRESSES", default=True)
+# After which every worker keeps limits by itself.
+SVC_LIMIT_STORE_SECONDS = env.float("SVC_LIMIT_STORE_SECONDS", default=0.05)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
 # Speech backends: until the first sound (and a silence later), and one utterance in all.

@@ -101,6 +101,7 @@ def served(
         "SVC_CLONE_KEYS": ",".join(settings.SVC_CLONE_KEYS),
         "SECRET_KEY": settings.SECRET_KEY,
         "SVC_SAMPLED_FRACTION": "0.2",
+        "SVC_BACKEND_CONNECT_SECONDS": "1",
         "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",
         "SVC_BACKEND_IDLE_SECONDS": "2",
         "SVC_DISCONNECT_DRAIN_SECONDS": "5",

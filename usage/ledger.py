@@ -17,6 +17,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,8 +25,9 @@ from pathlib import Path
 import msgspec
 from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from svc_project.lib.connections import keep_usable
+from svc_project.lib.connections import cut, keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from usage import rows
 from usage.journal import Journal, Segment, orphans, read_segment
@@ -37,6 +39,9 @@ _RETRY_SECONDS = 1.0
 _ADOPT_SECONDS = 15.0
 _STOP_SECONDS = 5.0
 _LARGEST_BATCH = 500
+_LOOK_SECONDS = 1.0
+_GIVE_UP_SECONDS = 8.0
+"""After which a database that took a statement and stays silent is asked on a new connection."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -61,6 +66,10 @@ class Ledger:
         self._unsynced_segments: set[Segment] = set()
         self._syncing: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._connection: BaseDatabaseWrapper | None = None
+        self._asked_at: float | None = None
+        """When the writer's statement began, on the monotonic clock; None between statements."""
         self._retry: asyncio.TimerHandle | None = None
         self._adopt: asyncio.TimerHandle | None = None
         self._database_answers = True
@@ -104,7 +113,7 @@ class Ledger:
         """Write what is waiting and end the writer; the journal keeps what could not be written."""
         if self._writer is None:
             return
-        for timer in (self._retry, self._adopt):
+        for timer in (self._retry, self._adopt, self._look):
             if timer is not None:
                 timer.cancel()
         while held := [
@@ -160,8 +169,31 @@ class Ledger:
         self._writing = self._waiting[:_LARGEST_BATCH]
         del self._waiting[:_LARGEST_BATCH]
         batch = [entry.receipt for entry in self._writing]
+        self._watch()
         self._work.put(lambda: self._write(batch))
         self._stall = self._loop.call_later(settings.SVC_LEDGER_ANSWER_SECONDS, self._stalled)
+
+    def _watch(self) -> None:
+        """Look after the writer once a second for as long as it owes an answer."""
+        assert self._loop is not None  # noqa: S101  # only called after start()
+        if self._look is None:
+            self._look = self._loop.call_later(_LOOK_SECONDS, self._look_after_writer)
+
+    def _look_after_writer(self) -> None:
+        """Give the writer's connection up when a statement gets no answer.
+
+        A connection may die without a word (a firewall forgets it, a pooler hangs); waiting for
+        it would keep the rows in the journal until the process ends. Asking again is safe: a row
+        that was written after all is not written twice.
+        """
+        self._look = None
+        asked_at = self._asked_at
+        if asked_at is not None and time.monotonic() - asked_at > _GIVE_UP_SECONDS:
+            log.warning("ledger: the database stays silent; its connection is given up")
+            if self._connection is not None:
+                cut(self._connection)
+        if self._writing or self._shipping:
+            self._watch()
 
     def _stalled(self) -> None:
         """The database keeps a batch waiting: let the journal vouch for it meanwhile."""
@@ -243,6 +275,7 @@ class Ledger:
             return
         self._shipping = True
         paths = [segment.path for segment in self._journal.owed()]
+        self._watch()
         self._work.put(lambda: self._ship_segments(paths))
 
     def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
@@ -269,19 +302,26 @@ class Ledger:
     # -- the writer's side -------------------------------------------------------------------
 
     def _write_forever(self) -> None:
+        self._connection = connections["default"]
         while (work := self._work.get()) is not None:
             try:
                 work()
             except Exception:
                 log.exception("ledger: the writer failed")
+            finally:
+                self._asked_at = None
         connections.close_all()
+
+    def _asking(self) -> None:
+        """The writer begins a statement."""
+        self._asked_at = time.monotonic()
 
     def _write(self, batch: list[AnyReceipt]) -> None:
         request_ids = [receipt.request_id for receipt in batch]
         failure: Error | None = None
         try:
             keep_usable()
-            _insert_all(batch)
+            _insert_all(batch, self._asking)
         except Error as error:
             failure = error
             connections.close_all()
@@ -298,7 +338,7 @@ class Ledger:
             keep_usable()
             for path in paths:
                 settled = list(read_segment(path.read_bytes()).settled.values())
-                _insert_all(settled)
+                _insert_all(settled, self._asking)
                 shipped += [receipt.request_id for receipt in settled]
             if not paths:
                 connections["default"].ensure_connection()
@@ -310,7 +350,7 @@ class Ledger:
 
     def _adopt_quietly(self) -> None:
         try:
-            adopt(self._journal.directory)
+            adopt(self._journal.directory, self._asking)
         except Error as error:
             log.warning("ledger: nothing adopted, the database: %s", type(error).__name__)
             connections.close_all()
@@ -320,18 +360,20 @@ class Ledger:
             self._loop.call_soon_threadsafe(what)
 
 
-def _insert_all(receipts: Sequence[AnyReceipt]) -> int:
+def _insert_all(receipts: Sequence[AnyReceipt], asking: Callable[[], None] = lambda: None) -> int:
     """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch.
 
-    Returns how many were new.
+    ``asking`` is called before each statement. Returns how many were new.
     """
     new = 0
     for first in range(0, len(receipts), _LARGEST_BATCH):
         batch = receipts[first : first + _LARGEST_BATCH]
+        asking()
         try:
             new += rows.insert(batch)
         except (IntegrityError, DataError):
             for receipt in batch:
+                asking()
                 try:
                     new += rows.insert([receipt])
                 except (IntegrityError, DataError) as error:
@@ -343,12 +385,12 @@ def _insert_all(receipts: Sequence[AnyReceipt]) -> int:
     return new
 
 
-def adopt(directory: Path) -> int:
+def adopt(directory: Path, asking: Callable[[], None] = lambda: None) -> int:
     """Write the rows that dead processes left in ``directory``; returns how many were missing.
 
     A request last seen running becomes a row with the outcome ``interrupted`` and the figures
     last noted. Raises ``django.db.Error`` when the database does not answer; then nothing is lost
-    and the next call tries again.
+    and the next call tries again. ``asking`` is called before each statement.
     """
     adopted = 0
     for orphan in orphans(directory):
@@ -356,7 +398,7 @@ def adopt(directory: Path) -> int:
         receipts = [*found.settled.values(), *found.running.values()]
         try:
             keep_usable()
-            new = _insert_all(receipts)
+            new = _insert_all(receipts, asking)
         except Error:
             orphan.let_go()
             raise

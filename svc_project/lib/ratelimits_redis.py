@@ -50,16 +50,22 @@ return redis.call('ZCARD', KEYS[1])
 """
 
 
-def open_limiter(redis_url: str, *, workers: int = 1, prefix: str = "svc:limits:") -> Limiter:
+def open_limiter(
+    redis_url: str,
+    *,
+    workers: int = 1,
+    prefix: str = "svc:limits:",
+    timeout_seconds: float = 0.05,
+) -> Limiter:
     """The store at ``redis_url``, or this process's memory when it is empty.
 
     ``workers`` is how many worker processes there are at least; it divides the limits while the
-    store is away and no better count is known. Live workers are counted under the ``prefix``, so
-    two limiters of one process need two.
+    store is away and no better count is known. ``timeout_seconds`` is the time it has to answer.
+    Live workers are counted under the ``prefix``, so two limiters of one process need two.
     """
     if not redis_url:
         return MemoryLimiter()
-    return RedisLimiter(redis_url, workers=workers, prefix=prefix)
+    return RedisLimiter(redis_url, workers=workers, prefix=prefix, timeout_seconds=timeout_seconds)
 
 
 class RedisLimiter:

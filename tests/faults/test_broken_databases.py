@@ -1,0 +1,140 @@
+"""The database breaks while requests run; none fails for it, and all rows are there afterwards.
+
+PostgreSQL behind a proxy; SQLite, which has no network, with others who hold it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connection
+
+from tests.database_outage import rows_locked
+from tests.faults.conftest import Case, publish_on
+from tests.faults.proxy import FaultProxy, Way
+from tests.live import Gateway
+from tests.live_catalog import backend
+from usage.models import UsageRow
+
+StartGateway = Callable[..., Gateway]
+REQUESTS = 24
+SLOWEST = 5.0
+KEYS = {"SVC_KEY_CACHE_SECONDS": "0.2"}
+"""Keys are looked up during a fault too, not only remembered."""
+
+
+def roomy_model(gateway: Gateway) -> str:
+    return publish_on(gateway, backend(gateway, max_concurrency=32, continuous_usage=True))
+
+
+def assert_all_served(case: Case, count: int = REQUESTS) -> None:
+    seen = case.ask_many(count)
+    assert {each.told for each in seen} == {(200, None)}
+    assert all(each.complete for each in seen)
+    assert max(each.seconds for each in seen) < SLOWEST
+
+
+@pytest.fixture
+def to_database() -> Iterator[FaultProxy]:
+    address = urlsplit(os.environ["DATABASE_URL"])
+    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def case(gateway: Gateway, start_gateway: StartGateway, to_database: FaultProxy) -> Case:
+    """A gateway behind ``to_database`` that has served one request."""
+    model = roomy_model(gateway)
+    address = urlsplit(os.environ["DATABASE_URL"])
+    user = address.netloc.rpartition("@")[0]
+    name = connection.settings_dict["NAME"]
+    started = start_gateway(
+        DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}", **KEYS
+    )
+    found = Case(started, model, [gateway.simulator.requests])
+    assert found.ask(streamed=True).complete
+    return found
+
+
+NETWORK: dict[str, Callable[[FaultProxy], None]] = {
+    "refused": lambda proxy: proxy.refuse(),
+    "blackhole": lambda proxy: proxy.blackhole(),
+    "answers lost": lambda proxy: proxy.half_open(Way.TO_CLIENT),
+    "reset": lambda proxy: proxy.reset(),
+    "slow": lambda proxy: proxy.delay(0.1),
+    "very slow": lambda proxy: proxy.delay(0.4),
+}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("fault", NETWORK)
+def test_answers_go_on_while_postgresql_cannot_be_reached_and_their_rows_follow(
+    case: Case, to_database: FaultProxy, fault: str
+) -> None:
+    NETWORK[fault](to_database)
+
+    assert_all_served(case)
+
+    to_database.heal()
+    assert len(case.check(REQUESTS + 1)) == REQUESTS + 1
+    assert_all_served(case, 4)
+    case.agree(REQUESTS + 6)
+
+
+@pytest.mark.postgresql
+def test_a_connection_that_dies_silently_does_not_keep_rows_from_a_database_that_answers(
+    case: Case, to_database: FaultProxy
+) -> None:
+    """The open connections swallow everything, as behind a firewall that forgot them; new ones
+    work, and nobody ever resets the old."""
+    to_database.forget_open()
+
+    assert_all_served(case, 8)
+
+    case.check(9)
+
+
+@pytest.mark.postgresql
+def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
+    case: Case, to_database: FaultProxy
+) -> None:
+    for number in range(1, 4):
+        to_database.lose_reply_to(b"WITH inserted AS")
+
+        assert_all_served(case, 3)
+
+        assert to_database.struck == number
+        case.agree(1 + 3 * number)
+    case.check(10)
+
+
+@pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
+def test_rows_wait_for_someone_who_locks_them(
+    gateway: Gateway, start_gateway: StartGateway, streams: bool
+) -> None:
+    case = Case(start_gateway(**KEYS), roomy_model(gateway), [gateway.simulator.requests])
+    assert case.ask(streamed=streams).complete
+    with rows_locked():
+        assert_all_served(case, 12)
+        assert len(gateway.rows()) == 1
+
+    case.check(13)
+
+
+@pytest.mark.sqlite
+def test_a_reader_who_holds_sqlite_holds_nobody_up(gateway: Gateway) -> None:
+    case = Case(gateway, roomy_model(gateway), [gateway.simulator.requests])
+    assert case.ask(streamed=True).complete
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute(f"SELECT count(*) FROM {UsageRow._meta.db_table}").fetchone()
+
+        assert_all_served(case)
+        assert len(case.agree(REQUESTS + 1)) == REQUESTS + 1
+
+    case.check(REQUESTS + 1)

@@ -1,0 +1,267 @@
+"""The limit store breaks under four workers: no request fails or is refused for that."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from accounts.keys import mint
+from accounts.models import Organization, Scope
+from tests.conftest import Served
+from tests.faults.conftest import SMALL_CAP, Case, publish_on
+from tests.faults.proxy import FaultProxy
+from tests.faults.views import Seen, ask
+from tests.live import Command, Gateway, database, eventually, free_port
+from tests.live_catalog import backend, served_models
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="there is no redis-server: what happens when the limit store breaks is not tested",
+)
+WORKERS = 4
+AT_ONCE = 8
+STORE_SECONDS = 2.0
+"""For the store to answer: more than the default, so that a busy machine is no broken store."""
+SLOWEST = STORE_SECONDS + 5.0
+
+
+class Redis:
+    """A redis-server of the tests' own, which may be killed and emptied."""
+
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
+        self._process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), *options],
+            cwd=self._directory,
+            stdout=subprocess.DEVNULL,
+        )
+        eventually(self._answers)
+
+    def _answers(self) -> bool:
+        with suppress(redis.ConnectionError), self.client() as client:
+            return bool(client.ping())
+        return False
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        with closing(redis.Redis(port=self.port)) as client:
+            yield client
+
+    def calls(self) -> int:
+        """How often the buckets were used since it started."""
+        with self.client() as client:
+            found: dict[str, Any] = client.info("commandstats")
+            return int(found.get("cmdstat_evalsha", {"calls": 0})["calls"])
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@dataclass
+class Shared:
+    """Four workers that share their limits through ``proxy``."""
+
+    store: Redis
+    proxy: FaultProxy
+    command: Command
+    port: int
+    caller: Gateway
+    """An organization of its own to knock with."""
+
+    def wait_for_all(self) -> None:
+        """Return when every worker uses the store: each keeps one connection to it."""
+        eventually(self._knock, 90)
+
+    def _knock(self) -> bool:
+        model = self.caller.models["running"]
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            told = threads.map(
+                lambda _: ask(self.caller, model, streamed=False, max_completion_tokens=1).told,
+                range(2 * AT_ONCE),
+            )
+            # While workers start, one may take a connection long before it answers.
+            if set(told) != {(200, None)}:
+                return False
+        return self.proxy.open_connections == WORKERS
+
+
+@pytest.fixture(scope="module")
+def shared(
+    served: Served, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
+) -> Iterator[Shared]:
+    directory = tmp_path_factory.mktemp("redis")
+    store = Redis(directory)
+    store.start()
+    port = free_port()
+    with FaultProxy(store.port) as proxy:
+        command = Command(
+            ["serve", "--port", str(port), "--speech-port", str(free_port())],
+            {
+                **served.environment,
+                "REDIS_URL": f"redis://127.0.0.1:{proxy.port}",
+                "SVC_WORKERS": str(WORKERS),
+                "SVC_LIMIT_STORE_SECONDS": str(STORE_SECONDS),
+            },
+            directory / "gateway.log",
+        )
+        try:
+            command.wait_for(f"127.0.0.1:{port}")
+            with django_db_blocker.unblock(), database(served.database_name):
+                organization = Organization.objects.create(
+                    name=f"test {uuid.uuid4()}", requests_per_minute=10**6, tokens_per_minute=None
+                )
+                minted = mint(organization, Scope.INFERENCE, "test")
+            caller = Gateway(
+                port, 0, command, organization, minted.api_key, minted.secret, served.simulator
+            )
+            yield Shared(store, proxy, command, port, caller)
+        finally:
+            command.stop()
+            store.kill()
+
+
+def case_on(gateway: Gateway, shared: Shared) -> Case:
+    model = publish_on(gateway, backend(gateway, max_concurrency=64, continuous_usage=True))
+    shared.wait_for_all()
+    through = replace(gateway, port=shared.port, command=shared.command)
+    # Every worker looks for changes by itself.
+    eventually(lambda: all(model in served_models(through) for _ in range(20)))
+    return Case(through, model, [gateway.simulator.requests])
+
+
+def assert_limits_are_shared(case: Case, shared: Shared, count: int) -> None:
+    """``count`` requests are each asked for in the store."""
+    before = shared.store.calls()
+    assert {each.told for each in case.ask_many(count)} == {(200, None)}
+    assert shared.store.calls() >= before + count
+
+
+FAULTS = ["refused", "blackhole", "slow", "reset", "emptied", "killed"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_limit_store_fails_and_refuses_nobody(
+    gateway: Gateway, shared: Shared, fault: str
+) -> None:
+    case = case_on(gateway, shared)
+    assert_limits_are_shared(case, shared, 8)
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        futures = [
+            threads.submit(
+                ask,
+                case.gateway,
+                case.model,
+                "[[sim tokens=4 first=0.02]]",
+                streamed=number % 2 == 0,
+                max_completion_tokens=SMALL_CAP // 10,
+            )
+            for number in range(60)
+        ]
+        eventually(lambda: sum(future.done() for future in futures) > AT_ONCE)
+        break_store(shared, fault)
+        seen = [future.result() for future in futures]
+    case.seen += seen
+
+    assert {each.told for each in seen} == {(200, None)}
+    assert max(each.seconds for each in seen) < SLOWEST
+    mend_store(shared, fault)
+    shared.wait_for_all()
+    assert_limits_are_shared(case, shared, 2)
+    case.agree(70)
+
+
+def break_store(shared: Shared, fault: str) -> None:
+    match fault:
+        case "refused":
+            shared.proxy.refuse()
+        case "blackhole":
+            shared.proxy.blackhole()
+        case "slow":
+            shared.proxy.delay(STORE_SECONDS + 0.2)
+        case "reset":
+            shared.proxy.reset()
+        case "emptied":
+            with shared.store.client() as client:
+                client.flushall()
+        case "killed":
+            shared.store.kill()
+
+
+def mend_store(shared: Shared, fault: str) -> None:
+    shared.proxy.heal()
+    if fault == "killed":
+        shared.store.start()
+
+
+CLIENTS = 50
+TRIES = 6
+PER_MINUTE = 120
+
+
+def limit_requests(gateway: Gateway) -> None:
+    organization = gateway.organization
+    organization.requests_per_minute = PER_MINUTE
+    organization.tokens_per_minute = None
+    organization.save()
+
+
+def crowd(gateway: Gateway, model: str) -> tuple[list[Seen], float]:
+    """Fifty clients at once, some tries each; and how long it took, in seconds."""
+
+    def tries(number: int) -> list[Seen]:
+        return [
+            ask(gateway, model, "[[sim tokens=1]]", streamed=number % 2 == 0) for _ in range(TRIES)
+        ]
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        seen = [each for found in threads.map(tries, range(CLIENTS)) for each in found]
+    return seen, time.monotonic() - began
+
+
+@pytest.mark.parametrize("workers", [1, WORKERS], ids=["in process", "four workers"])
+def test_fifty_clients_never_get_more_than_the_bucket_and_its_refill(
+    gateway: Gateway, request: pytest.FixtureRequest, workers: int
+) -> None:
+    limit_requests(gateway)
+    if workers == 1:
+        model = publish_on(gateway, backend(gateway, max_concurrency=64, continuous_usage=True))
+        case = Case(gateway, model, [gateway.simulator.requests])
+    else:
+        case = case_on(gateway, request.getfixturevalue("shared"))
+
+    seen, seconds = crowd(case.gateway, case.model)
+
+    case.seen += seen
+    assert {each.told for each in seen} == {(200, None), (429, "rate_limit_exceeded")}
+    admitted = sum(each.complete for each in seen)
+    assert PER_MINUTE <= admitted <= PER_MINUTE + PER_MINUTE / 60 * seconds + 1
+    case.agree(admitted)
+
+    for _ in range(3):
+        while (refused := case.ask(streamed=False)).complete:
+            pass
+        assert refused.told == (429, "rate_limit_exceeded")
+        time.sleep(refused.retry_after_ms / 1000)
+        assert case.ask(streamed=False).complete
+    case.agree()

@@ -1,0 +1,173 @@
+"""Clients that hang up or stop reading, at every stage; every case ends in the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.conftest import Case, publish_single
+from tests.faults.scripted import (
+    DONE,
+    FINISH,
+    ROLE,
+    TOKENS,
+    Script,
+    ScriptedServer,
+    body,
+    chunk,
+    completion,
+    stream,
+    usage,
+)
+from tests.faults.views import CAP, Seen, new_marker, read_answer
+from tests.live import Gateway, eventually
+from tests.raw_client import Leaving, RawClient
+
+SLOW = "[[sim first=0.1 tokens=20 pace=100]]"
+
+
+@pytest.fixture
+def case(gateway: Gateway, running: bool) -> Case:
+    model = publish_single(gateway, gateway.simulator.base_url, running=running)
+    return Case(gateway, model, [gateway.simulator.requests])
+
+
+def without_chunks(raw: bytes) -> bytes:
+    """The body of a chunked answer, as far as it has come."""
+    body = b""
+    while raw:
+        length, separator, raw = raw.partition(b"\r\n")
+        if not separator or not length:
+            break
+        size = int(length, 16)
+        body += raw[:size]
+        raw = raw[size + 2 :]
+    return body
+
+
+def seen_by(client: RawClient, marker: str, *, streamed: bool) -> Seen:
+    """What ``client`` has read until now."""
+    head, blank_line, body = client.received.partition(b"\r\n\r\n")
+    if not blank_line:
+        return Seen(marker, streamed)
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    if headers.get("transfer-encoding") == "chunked":
+        body = without_chunks(body)
+    # A frame that has come in part is nobody's frame.
+    if streamed:
+        body = body[: body.rfind(b"\n\n") + 2] if b"\n\n" in body else b""
+    return read_answer(marker, int(first.split()[1]), headers, body)
+
+
+def begin(client: RawClient, case: Case, text: str, *, streamed: bool) -> str:
+    marker = new_marker()
+    client.chat(f"{marker}. {text}", case.model, stream=streamed, max_completion_tokens=CAP)
+    return marker
+
+
+@pytest.mark.parametrize("how", Leaving, ids=lambda how: how.value)
+def test_leaving_before_the_first_byte(case: Case, how: Leaving, streamed: bool) -> None:
+    with RawClient(case.gateway) as client:
+        marker = begin(client, case, "[[sim first=0.3 tokens=4]]", streamed=streamed)
+        # The one slot is taken once the request was admitted: another one has to wait for it.
+        eventually(lambda: is_running(case))
+        client.leave(how)
+        case.seen.append(Seen(marker, streamed))
+
+        (row,) = case.check(1)
+
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.delivered_output_tokens == 0
+
+
+def is_running(case: Case) -> bool:
+    """Whether the journal has an admitted request of the organization that has not ended."""
+    organization_id = str(case.gateway.organization.pk)
+    directory = case.gateway.command.log.parent / "journal"
+    return any(organization_id in path.read_text() for path in directory.glob("*.log"))
+
+
+@pytest.mark.parametrize("frames", [1, 2, 10, 20])
+@pytest.mark.parametrize("how", Leaving, ids=lambda how: how.value)
+def test_leaving_in_mid_stream(case: Case, how: Leaving, frames: int) -> None:
+    with RawClient(case.gateway) as client:
+        marker = begin(client, case, SLOW, streamed=True)
+        client.read_until(frames, b"data: ")
+        case.seen.append(seen_by(client, marker, streamed=True))
+        client.leave(how)
+
+        rows = case.check()
+
+    assert [row.outcome for row in rows] == ["client_disconnected"]
+
+
+@pytest.mark.parametrize("how", Leaving, ids=lambda how: how.value)
+def test_leaving_at_the_end_is_a_success(case: Case, how: Leaving, streamed: bool) -> None:
+    last = b"[DONE]\n\n" if streamed else b'"request_id":'
+    with RawClient(case.gateway) as client:
+        marker = begin(client, case, "[[sim tokens=4]]", streamed=streamed)
+        client.read_until(1, last)
+        client.leave(how)
+        case.seen.append(seen_by(client, marker, streamed=streamed))
+
+        rows = case.check()
+
+    assert [row.outcome for row in rows] == ["success"]
+
+
+def large_stream() -> Script:
+    """More than the sockets on the way hold, with running usage."""
+    words = [chunk({"content": "x" * 200_000}, usage=usage(number + 1)) for number in range(100)]
+    return Script(stream(ROLE, *words, FINISH, DONE), 100)
+
+
+def large_body() -> Script:
+    message = {"content": "x" * 10_000_000}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return Script([body(completion(choices=choices))], TOKENS)
+
+
+@pytest.fixture
+def large(
+    gateway: Gateway,
+    start_gateway: Callable[..., Gateway],
+    scripted: ScriptedServer,
+    running: bool,
+) -> Case:
+    """A model whose answers do not fit into the buffers between it and its client."""
+    scripted.say(large_stream(), large_body())
+    model = publish_single(gateway, scripted.base_url, running=running)
+    impatient = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
+    return Case(impatient, model, [scripted.requests])
+
+
+def test_a_client_that_stops_reading_a_stream_counts_as_gone(
+    large: Case, scripted: ScriptedServer
+) -> None:
+    with RawClient(large.gateway) as client:
+        marker = begin(client, large, "", streamed=True)
+        client.read_until(1, b"data: ")
+        large.seen.append(seen_by(client, marker, streamed=True))
+
+        (row,) = large.agree(1)
+
+        assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+        assert row.delivered_output_tokens < row.generated_output_tokens <= 100
+        scripted.heal()
+        large.check(1)
+
+
+def test_a_client_that_never_reads_a_whole_answer_holds_no_slot(
+    large: Case, scripted: ScriptedServer
+) -> None:
+    with RawClient(large.gateway) as client:
+        marker = begin(client, large, "", streamed=False)
+        large.seen.append(Seen(marker, streamed=False))
+        large.agree(1)
+        scripted.heal()
+
+        (row,) = large.check(1)
+
+        assert row.outcome == "success"

@@ -1,0 +1,64 @@
+"""Three times more than there is room for: what is served stays, the rest hears so at once."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.faults.conftest import Case, publish_on
+from tests.faults.views import Seen, ask
+from tests.live import Gateway
+from tests.live_catalog import backend
+
+StartGateway = Callable[..., Gateway]
+SLOTS = 4
+SERVICE_SECONDS = 0.5
+"""So long that the processors of a small machine are never what is full."""
+SECONDS = 5.0
+CAPACITY = SLOTS / SERVICE_SECONDS
+REFUSED_WITHIN = 0.2
+"""Of a refusal, as the median of a client that shares two processors with everything else."""
+
+
+def offer(case: Case, times: float) -> list[Seen]:
+    """Requests at an even pace of ``times`` the capacity, whatever becomes of them."""
+    count = round(times * CAPACITY * SECONDS)
+    pace = SECONDS / count
+    began = time.monotonic()
+
+    def at_its_time(number: int) -> Seen:
+        time.sleep(max(0.0, began + number * pace - time.monotonic()))
+        return ask(
+            case.gateway,
+            case.model,
+            f"[[sim first={SERVICE_SECONDS} tokens=2]]",
+            streamed=number % 2 == 0,
+        )
+
+    with ThreadPoolExecutor(count) as threads:
+        found = list(threads.map(at_its_time, range(count)))
+    case.seen += found
+    return found
+
+
+def test_at_three_times_the_capacity_nearly_all_of_it_is_still_goodput(
+    gateway: Gateway, start_gateway: StartGateway
+) -> None:
+    gateway.organization.tokens_per_minute = None
+    gateway.organization.save()
+    started = start_gateway(SVC_BACKEND_QUEUE_LENGTH=str(SLOTS))
+    narrow = backend(gateway, max_concurrency=SLOTS, continuous_usage=True)
+    case = Case(started, publish_on(gateway, narrow), [gateway.simulator.requests])
+    assert case.ask(streamed=True).complete
+
+    alone = sum(each.complete for each in offer(case, 1))
+    crowded = offer(case, 3)
+
+    served = sum(each.complete for each in crowded)
+    refused = [each for each in crowded if not each.complete]
+    assert {each.told for each in refused} == {(503, "server_overloaded")}
+    assert served >= 0.9 * alone
+    assert statistics.median(each.seconds for each in refused) < REFUSED_WITHIN
+    case.agree(1 + alone + served)
