@@ -17,12 +17,17 @@ from speech.clones.consumer import CloneCreationConsumer
 from speech.clones.service import creation
 from speech.health import HealthConsumer
 from svc_project.monitoring import PROBES
+from svc_project.openapi import PATH as OPENAPI
+from svc_project.openapi import InferenceDocumentConsumer
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
 router = SurfaceRouter(
     {
-        Surface.INFERENCE: {"/v1/chat/completions": ChatCompletionsConsumer.as_asgi()},
+        Surface.INFERENCE: {
+            "/v1/chat/completions": ChatCompletionsConsumer.as_asgi(),
+            OPENAPI: InferenceDocumentConsumer.as_asgi(),
+        },
         Surface.SPEECH: {
             "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
             "/health": HealthConsumer.as_asgi(),

@@ -61,13 +61,13 @@ class SurfaceRouter:
         django: ASGIHandler,
         probes: Mapping[str, Application],
     ) -> None:
-        self._consumers = consumers
+        self.consumers = consumers
         self._probes = probes
         self._django = django
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         surface = surface_of(scope)
-        consumer = self._consumers[surface].get(scope["path"])
+        consumer = self.consumers[surface].get(scope["path"])
         if consumer is None:
             if surface is Surface.INFERENCE and scope["path"] in self._probes:
                 await self._probes[scope["path"]](scope, receive, send)

@@ -1,0 +1,53 @@
+"""Schemathesis asks a live gateway everything that its own OpenAPI documents let it think of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from accounts.models import Scope
+from tests.live import ROOT, Gateway
+
+HERE = Path(__file__).parent
+SECONDS = 35
+
+
+def run(directory: Path, url: str, key: str, *options: str) -> None:
+    """Try everything at ``url`` for a bounded time; asserts that nothing was found."""
+    derandomized = ["--generation-deterministic"] if os.environ.get("CI") else []
+    finished = subprocess.run(
+        [
+            *(
+                str(Path(sys.executable).parent / "st"),
+                "--config-file",
+                str(HERE / "schemathesis.toml"),
+            ),
+            *("run", f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}"),
+            # Which models and voices there are, and which texts are timestamps, no schema says.
+            *("--checks", "all", "--exclude-checks", "positive_data_acceptance"),
+            *("--request-timeout", "20", "--no-color", *derandomized, *options),
+        ],
+        cwd=directory,
+        env={
+            **os.environ,
+            "SCHEMATHESIS_HOOKS": "tests.fuzz.hooks",
+            "SVC_FUZZ_MODEL": "acme/demo-8b",
+            "PYTHONPATH": str(ROOT),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(finished.stdout)  # for -rP
+    assert finished.returncode == 0, finished.stdout
+
+
+def test_the_chat_surface_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+    run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models")
+
+
+def test_the_usage_api_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+    run(tmp_path, gateway.url, gateway.mint(Scope.READ), "--include-path-regex", "usage")
