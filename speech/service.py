@@ -45,7 +45,12 @@ def creation() -> CloneCreation:
 @cache
 def limiter() -> Limiter:
     """The store of this surface's limits."""
-    return open_limiter(settings.REDIS_URL, workers=settings.SVC_WORKERS)
+    return open_limiter(
+        settings.REDIS_URL,
+        workers=settings.SVC_WORKERS,
+        prefix="svc:speech:",
+        timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS,
+    )
 
 
 async def _used_before(organization_id: str, day: str) -> int:

@@ -68,6 +68,7 @@ class SessionIdle(ApiError):
 class _Spoken:
     sentence: Sentence
     pcm: bytes
+    cloned: bool
 
 
 class Session:
@@ -198,6 +199,9 @@ class Session:
         async with aclosing(run_ahead(self._spoken(), _FRAMES_AHEAD)) as spoken:
             async for each in spoken:
                 frame = await encode_in_thread(each.pcm, audio_format)
+                if each.cloned:
+                    # It was spoken ahead; a clone that was deleted meanwhile is heard no more.
+                    await self._service.voices.resolve(self._start.voice, self._principal)
                 await self._socket.send_bytes(frame)
                 self._active_at = self._loop.time()
                 self._charged.pop(0)
@@ -216,7 +220,7 @@ class Session:
             speaker = Speaker(voice, engine, principal.organization_id)
             async with aclosing(speak_sentence(sentence, speaker, self._meter.clock)) as pieces:
                 pcm = b"".join([piece async for piece in pieces])
-            yield _Spoken(sentence, pcm)
+            yield _Spoken(sentence, pcm, cloned=voice.clone is not None)
 
     async def _watch_key(self, check_key: CheckKey) -> None:
         """Raises ``InvalidCredential`` soon after the key was revoked."""
