@@ -53,6 +53,7 @@ class SlowSocket:
     def __init__(self, texts: list[dict[str, str]]) -> None:
         self.frames: list[bytes] = []
         self.reads = asyncio.Event()
+        self.is_sent_one = asyncio.Event()
         self.stopping: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._texts = [json.dumps(text) for text in texts]
 
@@ -66,6 +67,7 @@ class SlowSocket:
 
     async def send_bytes(self, frame: bytes) -> None:
         self.frames.append(frame)
+        self.is_sent_one.set()
         await self.reads.wait()
 
 
@@ -102,6 +104,7 @@ async def test_a_deleted_clone_is_not_heard_from_what_was_spoken_ahead() -> None
     running = asyncio.create_task(session.run(principal, check_key, "{}"))
     async with asyncio.timeout(10):
         await quota.charged_twice.wait()
+        await socket.is_sent_one.wait()
     shelf.deleted = True
     socket.reads.set()
     failure = await running
