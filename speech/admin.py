@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 
+from accounts import audit
 from speech.admin_filters import CloneStateFilter, OverdueFilter
 from speech.clones import registry
 from speech.clones.outbox import outbox
@@ -190,7 +192,9 @@ class VoiceCloneAdmin(CloneModelAdmin):
         deleted = 0
         for clone in chosen:
             try:
-                registry.delete(clone.pk, str(clone.organization_id))
+                with transaction.atomic():
+                    registry.delete(clone.pk, str(clone.organization_id))
+                    audit.record("deleted", clone, {})
             except CloneNotFound:
                 continue
             self.log_change(request, clone, "Deleted.")

@@ -20,6 +20,9 @@ class SpeechConfig(AppConfig):
                 signal.connect(
                     _voices_changed, sender=self.get_model(name), dispatch_uid="voices_changed"
                 )
+        from speech import audited
+
+        audited.watch()
 
 
 def _voices_changed(**_: Any) -> None:

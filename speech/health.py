@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import ClassVar
 
 import msgspec
 
@@ -16,6 +17,9 @@ _STARTED = time.monotonic()
 
 class HealthConsumer(HttpConsumer):
     """200 while this process serves, 503 while it drains."""
+
+    surface: ClassVar[str] = "speech"
+    route: ClassVar[str] = "health"
 
     async def answer(self) -> None:
         if self.scope["method"] not in ("GET", "HEAD"):

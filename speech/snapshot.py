@@ -96,6 +96,10 @@ class VoiceSnapshot:
     voices: Mapping[str, GlobalVoice] = field(default_factory=dict)
     clone_backend: BackendRef | None = None
 
+    def speaks(self, language: str) -> bool:
+        """Whether a voice of ``language`` is there."""
+        return any(voice.ref.language == language for voice in self.voices.values())
+
     def visible_to(self, plan: str) -> list[GlobalVoice]:
         """The voices that an account of ``plan`` may list and use, by id."""
         return [voice for voice in self.voices.values() if voice.is_visible_to(plan)]

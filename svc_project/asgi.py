@@ -14,8 +14,10 @@ django_application = get_asgi_application()
 # Django must be set up before anything with models is imported.
 from inference.consumers import ChatCompletionsConsumer
 from speech.clones.consumer import CloneCreationConsumer
-from speech.clones.service import creation
+from speech.consumers import SpeechConsumer
 from speech.health import HealthConsumer
+from speech.service import creation
+from speech.stream_consumer import SpeechStreamConsumer
 from svc_project.monitoring import PROBES
 from svc_project.openapi import PATH as OPENAPI
 from svc_project.openapi import InferenceDocumentConsumer
@@ -29,10 +31,12 @@ router = SurfaceRouter(
             OPENAPI: InferenceDocumentConsumer.as_asgi(),
         },
         Surface.SPEECH: {
+            "/v1/audio/speech": SpeechConsumer.as_asgi(),
             "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
             "/health": HealthConsumer.as_asgi(),
         },
     },
+    {Surface.SPEECH: {"/v1/audio/speech/stream": SpeechStreamConsumer.as_asgi()}},
     django_application,
     PROBES,
 )
@@ -40,11 +44,8 @@ router = SurfaceRouter(
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """The whole service, both surfaces."""
-    if scope["type"] == "http":
+    if scope["type"] in {"http", "websocket"}:
         await runtime.ensure_started()
         await router(scope, receive, send)
     elif scope["type"] == "lifespan":
         await runtime.lifespan(receive, send)
-    elif scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1000})

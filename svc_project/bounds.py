@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
@@ -37,7 +38,55 @@ def refusal(surface: Surface) -> bytes:
     return head.encode() + body
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class StallWatch:
+    """Aborts a connection whose client took not a single byte for ``SVC_CLIENT_STALL_SECONDS``.
+
+    To be put in front of an asyncio protocol that has ``loop`` and ``transport``.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _stall: asyncio.TimerHandle | None = None
+    _unread = 0
+    _idle_looks = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_watching()
+        super().connection_lost(exc)  # type: ignore[misc]  # the protocol behind this
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self._unread = sys.maxsize
+        self._watch()
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()  # type: ignore[misc]
+
+    def _watch(self) -> None:
+        self._stall = self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS / _LOOKS, self._look)
+
+    def _look(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._idle_looks = self._idle_looks + 1 if unread >= self._unread else 0
+        self._unread = unread
+        if self._idle_looks < _LOOKS:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _stop_watching(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+            self._idle_looks = 0
+
+
+class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
+    """A WebSocket whose client must go on reading, also once its session is over."""
+
+
+class BoundedProtocol(StallWatch, HttpToolsProtocol):
     """Refuses connections above ``SVC_MAX_CONNECTIONS``, and drops clients that stop reading.
 
     What a client does not read is buffered up to the transport's high-water mark; then the answer
@@ -49,9 +98,6 @@ class BoundedProtocol(HttpToolsProtocol):
     """Of this process, WebSockets too."""
     _is_refused = False
     _has_answered = False
-    _stall: asyncio.TimerHandle | None = None
-    _unread = 0
-    _idle_looks = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,19 +125,6 @@ class BoundedProtocol(HttpToolsProtocol):
         scope: Any = self.scope
         scope["svc.connection"] = self
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._unread = sys.maxsize
-        self._watch()
-
-    def resume_writing(self) -> None:
-        self._stop_watching()
-        super().resume_writing()
-
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         # Closing waits for what is still unread, which need never end.
@@ -100,21 +133,3 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_probe(self, data: bytes) -> bool:
         most = settings.SVC_MAX_CONNECTIONS + _KEPT_FOR_PROBES
         return len(self.connections) <= most and data.startswith(_PROBES)
-
-    def _watch(self) -> None:
-        self._stall = self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS / _LOOKS, self._look)
-
-    def _look(self) -> None:
-        unread = self.transport.get_write_buffer_size()
-        self._idle_looks = self._idle_looks + 1 if unread >= self._unread else 0
-        self._unread = unread
-        if self._idle_looks < _LOOKS:
-            self._watch()
-        else:
-            self.transport.abort()
-
-    def _stop_watching(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-            self._idle_looks = 0

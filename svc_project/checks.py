@@ -64,6 +64,7 @@ def short_secrets(**_: Any) -> list[CheckMessage]:
         "SECRET_KEY": [settings.SECRET_KEY],
         "SVC_KEY_PEPPERS": settings.SVC_KEY_PEPPERS,
         "SVC_CAPTURE_KEYS": settings.SVC_CAPTURE_KEYS,
+        "SVC_CLONE_KEYS": settings.SVC_CLONE_KEYS,
     }
     return [
         Warning(
@@ -104,6 +105,8 @@ def _is_this_machine(host: str) -> bool:
 
 def _setting(name: str) -> str:
     """The setting that a made-up secret stands in for."""
-    return {"SVC_KEY_PEPPER": "SVC_KEY_PEPPERS", "SVC_CAPTURE_KEY": "SVC_CAPTURE_KEYS"}.get(
-        name, name
-    )
+    return {
+        "SVC_KEY_PEPPER": "SVC_KEY_PEPPERS",
+        "SVC_CAPTURE_KEY": "SVC_CAPTURE_KEYS",
+        "SVC_CLONE_KEY": "SVC_CLONE_KEYS",
+    }.get(name, name)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.keys import mint
-from accounts.models import ApiKey, Membership, Organization, Scope, User
+from accounts.models import ApiKey, Membership, Organization, Plan, Scope, User
 from svc_project.catalog import load_catalog_file
 
 ORGANIZATION = "demo"
@@ -38,7 +38,9 @@ def seed(simulator_address: str) -> Seeded:
     """
     seeded = Seeded()
     with transaction.atomic():
-        organization, made = Organization.objects.get_or_create(name=ORGANIZATION)
+        organization, made = Organization.objects.get_or_create(
+            name=ORGANIZATION, defaults={"plan": Plan.ENTERPRISE}
+        )
         if made:
             seeded.changes.append(f"created organization {ORGANIZATION}")
         if not User.objects.filter(email=EMAIL).exists():

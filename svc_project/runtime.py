@@ -15,9 +15,14 @@ from inference import captures
 from inference.catalog import catalog
 from inference.health_checks import check_ejected
 from inference.present import VIEW, backends, current_backends
-from inference.service import service
+from inference.service import service as chat_service
 from speech import database
 from speech.clones.outbox import outbox
+from speech.engines import EngineError
+from speech.hindi import detect
+from speech.models import Language
+from speech.service import limiter
+from speech.service import service as speech_service
 from speech.voices import voices
 from svc_project.lib.clock import now
 from svc_project.lib.worker_views import EVERY_SECONDS, views
@@ -54,10 +59,12 @@ class Runtime:
             task.cancel()
         views.withdraw()
         await ledger.stop()
-        chat = service()
+        chat, speech = chat_service(), speech_service()
         await chat.egress.client.close()
         await chat.limiter.close()
         await outbox.stop()
+        await speech.engines.close()
+        await limiter().close()
         await asyncio.to_thread(database.threads.close)
         await asyncio.to_thread(chat.reconciler.close)
         await asyncio.to_thread(throttles.counters.close)
@@ -81,13 +88,22 @@ class Runtime:
             # Serving begins all the same: the watcher loads it when the database answers.
             log.error("the catalog cannot be read: %s", type(error).__name__)
         watcher.start()
+        speech = speech_service()
+        outbox.start(speech.engines.forget)
+        try:
+            await speech.engines.start()
+        except EngineError as error:
+            # Chat and other speech engines are served all the same; the embedded voice answers 502.
+            log.error("the embedded voice does not start: %s", error)
         self._upkeep = asyncio.create_task(self._keep_up())
         views.offer(METRICS_VIEW, own_families)
         views.offer(VIEW, backends)
+        if voices.snapshot.speaks(Language.HINDI):
+            self._beside.append(asyncio.create_task(asyncio.to_thread(detect.prepare)))
         if settings.SVC_WORKERS > 1:
             self._beside.append(asyncio.create_task(_publish_views()))
         if settings.SVC_BACKEND_CHECK_SECONDS:
-            egress = service().egress
+            egress = chat_service().egress
             self._beside.append(
                 asyncio.create_task(
                     check_ejected(egress.pool, egress.client, settings.SVC_BACKEND_CHECK_SECONDS)
@@ -101,7 +117,7 @@ class Runtime:
                 await outbox.forget_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
-            service().egress.pool.forget_all_but({each.id for each in current_backends()})
+            chat_service().egress.pool.forget_all_but({each.id for each in current_backends()})
             await asyncio.sleep(UPKEEP_SECONDS)
 
 

@@ -11,6 +11,7 @@ from types import FrameType
 import uvicorn
 from django.conf import settings
 
+from svc_project.bounds import BoundedWebSocket
 from svc_project.http_protocol import ContractHttpProtocol
 from svc_project.lib.drain import drain
 
@@ -94,6 +95,7 @@ def run(sockets: list[socket.socket]) -> None:
         "svc_project.asgi:application",
         loop="uvloop",
         http=ContractHttpProtocol,
+        ws=BoundedWebSocket,
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -101,7 +103,8 @@ def run(sockets: list[socket.socket]) -> None:
         proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=10,
-        ws_max_size=64 * 1024,
+        # Larger than the largest message, so that a session that breaks that limit is told so.
+        ws_max_size=256 * 1024,
         ws_max_queue=8,
     )
     DrainingServer(config).run(sockets)

@@ -287,6 +287,11 @@ SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
 # How long the rest of an answer is read for the meter after its client has gone.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
+# Speech: the embedded engine's processes, and how long clients are waited for, in seconds.
+SVC_SPEECH_WORKERS = env.int("SVC_SPEECH_WORKERS", default=2)
+SVC_SPEECH_START_SECONDS = env.float("SVC_SPEECH_START_SECONDS", default=10.0)
+SVC_SPEECH_IDLE_SECONDS = env.float("SVC_SPEECH_IDLE_SECONDS", default=30.0)
+
 # Serving.
 SVC_MAX_INFLIGHT = env.int("SVC_MAX_INFLIGHT", default=2000)
 SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
@@ -334,5 +339,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne": {"level": "WARNING"},
+        # It notes every WebSocket with its query, and frames where it is told to be chatty.
+        "uvicorn.error": {"level": "WARNING"},
     },
 }

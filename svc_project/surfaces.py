@@ -18,9 +18,10 @@ from django.http.request import split_domain_port, validate_host
 
 from speech.errors import speech_error_body
 from svc_project.lib import metrics
-from svc_project.lib.errors import ApiError, BadRequest, error_body
+from svc_project.lib.errors import ApiError, BadRequest, NotFound, error_body
 from svc_project.lib.http import JSON_TYPE
 from svc_project.lib.ids import request_id
+from svc_project.lib.websocket import deny
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -50,7 +51,8 @@ def error_body_of(surface: Surface, error: ApiError) -> bytes:
 class SurfaceRouter:
     """Sends a request to the consumer of its path, or to Django with ``scope["surface"]`` set.
 
-    ``consumers``: for each surface, exact paths and who answers them. ``probes``: paths of the
+    ``consumers`` and ``sockets``: for each surface, exact paths and who answers HTTP and WebSocket
+    there. Django knows no WebSocket: on any other path one is refused. ``probes``: paths of the
     inference surface that are answered whatever the Host says, since whoever watches a server
     often knows it by its address only.
     """
@@ -58,15 +60,20 @@ class SurfaceRouter:
     def __init__(
         self,
         consumers: Mapping[Surface, Mapping[str, Application]],
+        sockets: Mapping[Surface, Mapping[str, Application]],
         django: ASGIHandler,
         probes: Mapping[str, Application],
     ) -> None:
         self.consumers = consumers
+        self.sockets = sockets
         self._probes = probes
         self._django = django
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         surface = surface_of(scope)
+        if scope["type"] == "websocket":
+            await self._open_socket(surface, scope, receive, send)
+            return
         consumer = self.consumers[surface].get(scope["path"])
         if consumer is None:
             if surface is Surface.INFERENCE and scope["path"] in self._probes:
@@ -79,6 +86,18 @@ class SurfaceRouter:
             await consumer(scope, receive, send)
         else:
             await _refuse_host(surface, send)
+
+    async def _open_socket(
+        self, surface: Surface, scope: dict[str, Any], receive: Receive, send: Send
+    ) -> None:
+        consumer = self.sockets.get(surface, {}).get(scope["path"])
+        allowed = _is_allowed(_host(scope))
+        if consumer is not None and allowed:
+            await consumer(scope, receive, send)
+            return
+        await receive()  # websocket.connect
+        error = NotFound() if allowed else _unknown_host()
+        await deny(scope, send, error, request_id(), error_body_of(surface, error))
 
 
 def _counted(surface: Surface, send: Send) -> Send:
@@ -131,7 +150,11 @@ def _without_body(receive: Receive) -> Receive:
 
 
 async def _refuse_host(surface: Surface, send: Send) -> None:
-    error = BadRequest("This Host is not served here. The operator lists hosts in ALLOWED_HOSTS.")
+    error = _unknown_host()
     headers = [(b"x-request-id", request_id().encode()), JSON_TYPE]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": error_body_of(surface, error)})
+
+
+def _unknown_host() -> ApiError:
+    return BadRequest("This Host is not served here. The operator lists hosts in ALLOWED_HOSTS.")

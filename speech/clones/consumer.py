@@ -24,6 +24,8 @@ class CloneCreationConsumer(HttpConsumer):
     """Authenticates before it reads the body. ``creation`` gives the process's ``CloneCreation``."""
 
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
+    surface: ClassVar[str] = "speech"
+    route: ClassVar[str] = "voices"
 
     def __init__(self, creation: Callable[[], CloneCreation]) -> None:
         super().__init__()

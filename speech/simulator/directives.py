@@ -1,4 +1,4 @@
-"""Reading ``[[sim key=value ...]]`` from a request's text, voice or model.
+"""Reading ``[[sim key=value ...]]`` from a request's text, voice or model; ``key:value`` is the same.
 
 The text reaches a speech server as a gateway has prepared it, sentence by sentence; the name of a
 voice or a model reaches it as the operator wrote it.
@@ -54,7 +54,8 @@ def read_directive(*texts: str) -> Directive:
     for text in texts:
         for match in _DIRECTIVE.finditer(text):
             for setting in match[1].split():
-                key, equals, value = setting.partition("=")
+                # A gateway writes "equals" for "=" in a text before it is spoken.
+                key, equals, value = setting.replace(":", "=", 1).partition("=")
                 if not equals or key not in _KEYS:
                     raise BadDirective(
                         f"[[sim]] does not know {setting!r}. Use key=value with {', '.join(_KEYS)}."

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
 from speech.clones.store import cipher
 from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
 from svc_project.lib import clock
@@ -196,6 +196,25 @@ def test_an_operator_deletes_a_clone_as_its_owner_would(operator: Client) -> Non
     upload.refresh_from_db()
     assert upload.delete_after is not None
     assert LogEntry.objects.get().change_message == "Deleted."
+    entry = AuditEntry.objects.get(kind="voice clone")
+    assert (entry.verb, entry.subject_id, entry.source) == ("deleted", clone.pk, "admin")
+    assert entry.organization_id == clone.organization_id
+
+
+def test_a_changed_voice_and_backend_have_entries(operator: Client) -> None:
+    backend = making.cloning_backend()
+    voice = Voice.objects.create(id="ava", backend=backend, engine_voice="af_heart")
+
+    voice.engine_voice = "af_sky"
+    voice.save()
+    backend.base_url = "http://127.0.0.2:9100/v1"
+    backend.save()
+
+    changes = AuditEntry.objects.filter(verb="changed").values_list("kind", "changes")
+    assert dict(changes) == {
+        "voice": {"engine_voice": ["af_heart", "af_sky"]},
+        "speech backend": {"base_url": ["http://127.0.0.1:9100/v1", "http://127.0.0.2:9100/v1"]},
+    }
 
 
 def test_staff_without_the_permission_cannot_delete_clones() -> None:

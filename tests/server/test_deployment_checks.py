@@ -56,6 +56,7 @@ def test_the_documented_settings_leave_nothing_to_say(tmp_path: Path) -> None:
         ({"SECRET_KEY_FILE": "(unset)"}, "svc.W002", "SECRET_KEY was not given"),
         ({"SVC_KEY_PEPPERS_FILE": "(unset)"}, "svc.W002", "SVC_KEY_PEPPERS was not given"),
         ({"SVC_CAPTURE_KEYS_FILE": "(unset)"}, "svc.W002", "SVC_CAPTURE_KEYS was not given"),
+        ({"SVC_CLONE_KEYS_FILE": "(unset)"}, "svc.W002", "SVC_CLONE_KEYS was not given"),
         (
             {"SVC_KEY_PEPPERS_FILE": "(unset)", "SVC_KEY_PEPPERS": "pepper," + "a" * 48},
             "svc.W003",

@@ -20,6 +20,8 @@ from svc_project import demo, server
 from svc_project.lib.catalog_tables import CatalogFileError
 
 _SIMULATOR_SECONDS = 20.0
+_VOICE = "ava"
+"""A voice of deploy/demo_catalog.toml."""
 
 _GREETING = """
 svc is ready.
@@ -45,6 +47,17 @@ With the OpenAI SDK: a streamed conversation, a tool call, an answer that fits a
 
   .venv/bin/pip install openai
   OPENAI_BASE_URL={base_url} OPENAI_API_KEY={key} .venv/bin/python docs/examples/chat.py
+
+Speech: a file, the OpenAI SDK, and a WebSocket session that writes a file for each sentence
+
+  curl {speech_url}/audio/speech -o hello.wav \\
+    -H "Authorization: Bearer {speech_key}" \\
+    -d '{{"voice": "{voice}", "input": "Hello! [pause] This voice runs on your own machine."}}'
+
+  OPENAI_BASE_URL={speech_url} OPENAI_API_KEY={speech_key}
+
+  SVC_TTS_WS_URL={socket_url} SVC_SPEECH_KEY={speech_key} \\
+    .venv/bin/python docs/examples/speak.py
 
 Every request is a row in {url}/console/requests
 
@@ -119,6 +132,9 @@ class Command(BaseCommand):
                 login=login,
                 secrets=secrets,
                 key=seeded.keys.get(Scope.INFERENCE, "$SVC_KEY"),
+                speech_key=seeded.keys.get(Scope.SPEECH, "$SVC_SPEECH_KEY"),
+                socket_url=f"ws://{options['host']}:{options['speech_port']}",
+                voice=_VOICE,
                 model=options["model"] or "acme/demo-8b",
                 data=settings.SVC_DATA_DIR,
             )

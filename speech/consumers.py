@@ -1,0 +1,121 @@
+"""``POST /v1/audio/speech``: HTTP in and out, nothing else."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+
+from accounts.keyring import authorization, keyring
+from accounts.models import Scope
+from speech.encoding import AudioFormat
+from speech.errors import speech_error_body
+from speech.meter import SpeechMeter
+from speech.service import service
+from speech.synthesis import Synthesis
+from speech.wire import LARGEST_BODY
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    MethodNotAllowed,
+    ServerShuttingDown,
+)
+from svc_project.lib.http import Header, HttpConsumer
+
+SCOPES = frozenset({Scope.SPEECH})
+
+
+class SpeechConsumer(HttpConsumer):
+    """Authenticates before it reads the body, then tells the story with a sink."""
+
+    body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
+    surface: ClassVar[str] = "speech"
+    route: ClassVar[str] = "speech"
+    _synthesis: Synthesis | None = None
+
+    async def answer(self) -> None:
+        if self.scope["method"] != "POST":
+            raise MethodNotAllowed("POST")
+        principal = await keyring.authenticate(authorization(self.scope["headers"]), SCOPES)
+        if drain.draining:
+            raise ServerShuttingDown
+        speech = service()
+        body = await self.read_body(LARGEST_BODY)
+        if self.gone:
+            return
+        call = await speech.prepare(body, principal, self.request_id, self.arrived)
+        watch = self.watch_client()
+        try:
+            await speech.complete(call, SpeechSink(self, call.audio_format))
+        finally:
+            watch.cancel()
+
+    def render_error(self, error: ApiError) -> bytes:
+        return speech_error_body(error)
+
+    def client_left(self) -> None:
+        if self._synthesis is not None:
+            self._synthesis.stop(ClientDisconnected())
+
+    def server_stopping(self) -> None:
+        if self._synthesis is not None:
+            self._synthesis.stop(ServerShuttingDown())
+
+    def follow(self, synthesis: Synthesis) -> None:
+        """``synthesis`` is what makes the answer from now on."""
+        self._synthesis = synthesis
+        if self.gone:
+            self.client_left()
+
+
+class SpeechSink:
+    """One answer's bytes. The headers leave with the first of them."""
+
+    def __init__(self, consumer: SpeechConsumer, audio_format: AudioFormat) -> None:
+        self._consumer = consumer
+        self._audio_format = audio_format
+        self._meter: SpeechMeter | None = None
+        self._length: int | None = None
+        self.status: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        return self._consumer.gone
+
+    def follow(self, synthesis: Synthesis) -> None:
+        self._consumer.follow(synthesis)
+
+    def prepare(self, meter: SpeechMeter, length: int | None) -> None:
+        self._meter, self._length = meter, length
+
+    async def send(self, sound: bytes) -> None:
+        if sound:
+            await self._hand_over(sound, more=True)
+
+    async def finish(self, last: bytes) -> None:
+        await self._hand_over(last, more=False)
+
+    async def _hand_over(self, sound: bytes, *, more: bool) -> None:
+        if self.status is None:
+            self.status = 200
+            await self._consumer.start(200, self._headers())
+        await self._consumer.send_body(sound, more=more)
+
+    def _headers(self) -> list[Header]:
+        headers: list[Header] = [
+            (b"content-type", self._audio_format.content_type.encode()),
+            (b"cache-control", b"no-store"),
+        ]
+        if self._meter is not None:
+            streamed = self._length is None
+            upstream = self._meter.first_upstream_ms if streamed else self._meter.upstream_ms
+            headers += [
+                (b"x-upstream-ms", str(upstream).encode()),
+                (b"x-gateway-ms", str(max(upstream, self._meter.elapsed_ms)).encode()),
+            ]
+        if self._length is None:
+            headers.append((b"x-accel-buffering", b"no"))
+        else:
+            headers.append((b"content-length", str(self._length).encode()))
+        return headers

@@ -1,0 +1,236 @@
+"""The story of one WebSocket session: text comes in, each sentence goes out as one complete file.
+
+Three things run side by side: listening to the client, speaking and handing over, watching the key.
+Sentences are spoken in their order, at most two ahead of the one that is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accounts.principal import Principal
+from speech.encoding import encode_in_thread
+from speech.meter import SWITCHING_PROTOCOLS, SpeechMeter
+from speech.quota import Reserved
+from speech.run_ahead import run_ahead
+from speech.script import ScriptReader, Sentence
+from speech.speaking import Speaker, speak_sentence
+from speech.synthesis import SpeechService
+from speech.text.tags import NothingToSpeak, TagError
+from speech.wire import (
+    LONGEST_SESSION,
+    Cancel,
+    Done,
+    Flush,
+    Start,
+    Text,
+    parse_message,
+)
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    InvalidField,
+    ServerShuttingDown,
+)
+from svc_project.lib.logs import log_unexpected
+from svc_project.lib.websocket import ReaderStalled, SocketConsumer
+
+log = logging.getLogger(__name__)
+
+KEY_SECONDS: Final = 0.5
+"""How often the key of an open session is looked at; a revoked one ends it."""
+
+_FRAMES_AHEAD: Final = 1
+"""Spoken sentences that wait to be sent, besides the one that is being spoken."""
+
+_LONG_TEXT: Final = 500
+
+CheckKey = Callable[[], Awaitable[Principal]]
+"""The caller as its key says now. Raises ``InvalidCredential``."""
+
+
+class SessionIdle(ApiError):
+    """The client said nothing for too long."""
+
+    status = 408
+    type = "invalid_request_error"
+    default_message = "Nothing was sent for too long. Send text or 'done'."
+
+
+@dataclass(eq=False, slots=True)
+class _Spoken:
+    sentence: Sentence
+    pcm: bytes
+    cloned: bool
+
+
+class Session:
+    """A session that was admitted. ``principal`` follows the key while the session lasts."""
+
+    def __init__(
+        self,
+        service: SpeechService,
+        socket: SocketConsumer,
+        start: Start,
+        meter: SpeechMeter,
+        *,
+        idle_seconds: float,
+    ) -> None:
+        self._service = service
+        self._socket = socket
+        self._start = start
+        self._meter = meter
+        self._idle_seconds = idle_seconds
+        self._loop = asyncio.get_running_loop()
+        self._reader = ScriptReader()
+        self._sentences: asyncio.Queue[Sentence | None] = asyncio.Queue()
+        self._received = 0
+        self._asked = 0
+        self._is_done = False
+        self._active_at = self._loop.time()
+        self._charged: list[Reserved] = []
+        """Of sentences that were not handed over yet, in their order."""
+
+    async def run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
+        """From the message ``ready`` to the last sentence; returns how it failed, or None.
+
+        Never raises: there is a row to write. Characters of what was not handed over are returned.
+        """
+        self._principal = principal
+        delivering = asyncio.create_task(self._deliver(ready))
+        others = [
+            asyncio.create_task(self._listen()),
+            asyncio.create_task(self._watch_key(check_key)),
+        ]
+        running = [delivering, *others]
+        try:
+            ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            ended = next((part for part in running if part.done()), None)
+            return self._socket.stopping.result() if ended is None else self._failure(ended)
+        except asyncio.CancelledError:
+            (own := asyncio.current_task()) and own.uncancel()
+            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+        finally:
+            for part in running:
+                part.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            for reserved in self._charged:
+                reserved.give_back()
+
+    def _failure(self, ended: asyncio.Task[None]) -> ApiError | None:
+        error = ended.exception()
+        if error is None or isinstance(error, ApiError):
+            return error
+        log_unexpected(log, self._meter.identity.request_id, error)
+        return InternalError()
+
+    # -- listening ---------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Take messages until ``cancel``; raises what ends the session otherwise."""
+        while True:
+            message = parse_message(await self._next_message())
+            self._active_at = self._loop.time()
+            if isinstance(message, Cancel):
+                return
+            if isinstance(message, Start):
+                raise InvalidField("The session was started already. Send text.", param="type")
+            if self._is_done:
+                raise InvalidField("Nothing can follow 'done' but 'cancel'.", param="type")
+            try:
+                await self._take(message)
+            except TagError as error:
+                raise InvalidField(f"'text': {error}", param="text") from None
+
+    async def _next_message(self) -> str:
+        while True:
+            due = None if self._is_done else self._active_at + self._idle_seconds
+            try:
+                async with asyncio.timeout_at(due):
+                    return await self._socket.receive_text()
+            except TimeoutError:
+                now = self._loop.time()
+                if self._asked > self._meter.sentences:
+                    # The client may well wait for what it has asked for.
+                    self._active_at = now
+                elif now >= self._active_at + self._idle_seconds:
+                    raise SessionIdle from None
+
+    async def _take(self, message: Text | Flush | Done) -> None:
+        if isinstance(message, Text):
+            self._received += len(message.text)
+            if self._received > LONGEST_SESSION:
+                raise InvalidField(
+                    f"A session has at most {LONGEST_SESSION} characters of text. "
+                    "Open another one for the rest.",
+                    param="text",
+                )
+            if len(message.text) > _LONG_TEXT:
+                self._ask_for(await asyncio.to_thread(self._reader.feed, message.text))
+            else:
+                self._ask_for(self._reader.feed(message.text))
+            return
+        self._ask_for(self._reader.flush())
+        if isinstance(message, Done):
+            if not self._asked:
+                raise NothingToSpeak
+            self._is_done = True
+            self._sentences.put_nowait(None)
+
+    def _ask_for(self, sentences: list[Sentence]) -> None:
+        self._asked += len(sentences)
+        for sentence in sentences:
+            self._sentences.put_nowait(sentence)
+
+    # -- speaking ----------------------------------------------------------------------------
+
+    async def _deliver(self, ready: str) -> None:
+        """Hand over one file for each sentence, and note it; returns after the last one."""
+        audio_format = self._start.response_format
+        await self._socket.send_text(ready)
+        async with aclosing(run_ahead(self._spoken(), _FRAMES_AHEAD)) as spoken:
+            async for each in spoken:
+                frame = await encode_in_thread(each.pcm, audio_format)
+                if each.cloned:
+                    # It was spoken ahead; a clone that was deleted meanwhile is heard no more.
+                    await self._service.voices.resolve(self._start.voice, self._principal)
+                await self._socket.send_bytes(frame)
+                self._active_at = self._loop.time()
+                self._charged.pop(0)
+                self._meter.characters += each.sentence.characters
+                self._meter.sentences += 1
+                self._meter.pcm_bytes += len(each.pcm)
+                self._service.note(self._meter)
+
+    async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
+        while (sentence := await self._sentences.get()) is not None:
+            principal = self._principal
+            # Anew for each sentence: a clone may have been deleted, a plan changed.
+            voice = await self._service.voices.resolve(self._start.voice, principal)
+            self._charged.append(await self._service.quota.charge(principal, sentence.characters))
+            engine = self._service.engines.of(voice.backend)
+            speaker = Speaker(voice, engine, principal.organization_id)
+            async with aclosing(speak_sentence(sentence, speaker, self._meter.clock)) as pieces:
+                pcm = b"".join([piece async for piece in pieces])
+            yield _Spoken(sentence, pcm, cloned=voice.clone is not None)
+
+    async def _watch_key(self, check_key: CheckKey) -> None:
+        """Raises ``InvalidCredential`` soon after the key was revoked."""
+        while True:
+            await asyncio.sleep(KEY_SECONDS)
+            self._principal = await check_key()
+
+
+def http_status(failure: ApiError | None) -> int:
+    """What the row says the client was sent: 499 for one that left or reads no more."""
+    if isinstance(failure, ClientDisconnected | ReaderStalled):
+        return ClientDisconnected.status
+    return SWITCHING_PROTOCOLS

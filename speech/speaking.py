@@ -1,0 +1,169 @@
+"""One sentence becomes sound: its words prepared for the engine, its pauses as silence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from speech.audio import Joiner, silence
+from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.hindi import detect
+from speech.script import Sentence
+from speech.snapshot import VoiceRef
+from speech.text.expansion import expand
+from speech.text.language import Language
+from speech.text.sentences import clauses
+from speech.text.tags import Pause, has_words
+from svc_project.lib.errors import ApiError
+
+LONGEST_UTTERANCE: Final = 400
+"""Code points that an engine is given at once; a longer sentence is cut at clauses."""
+
+
+class EngineClock:
+    """Wall time that engines took, overlapping calls counted once. All in seconds."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._since = 0.0
+        self._total = 0.0
+        self.first_audio: float | None = None
+        """When the first sound came, on the ``perf_counter`` clock."""
+        self.until_first = 0.0
+        """The total when the first sound came."""
+
+    @property
+    def total(self) -> float:
+        """Seconds so far, what runs now included."""
+        return self._total + (time.perf_counter() - self._since if self._running else 0.0)
+
+    def heard(self) -> None:
+        """Sound came from an engine now."""
+        if self.first_audio is None:
+            self.first_audio = time.perf_counter()
+            self.until_first = self.total
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """An engine is being waited for meanwhile."""
+        if not self._running:
+            self._since = time.perf_counter()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._total += time.perf_counter() - self._since
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who speaks, and for whom: organizations take turns where an engine makes them wait."""
+
+    voice: VoiceRef
+    engine: Engine
+    organization_id: str
+
+
+async def speak_sentence(
+    sentence: Sentence, speaker: Speaker, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """The sentence as PCM pieces, none empty, with its pauses; every part begins and ends at zero.
+
+    Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does.
+    """
+    for part in await _parts(sentence, speaker.voice):
+        if isinstance(part, Pause):
+            if still := silence(part.seconds):
+                yield still
+            continue
+        joiner = Joiner()
+        async with aclosing(_heard(speaker.engine, _utterance(part, speaker), clock)) as pieces:
+            async for piece in pieces:
+                if ready := joiner.piece(piece):
+                    yield ready
+        if rest := joiner.end_part():
+            yield rest
+
+
+async def _heard(
+    engine: Engine, utterance: Utterance, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """What the engine says, on the clock, its failures as the caller is told of them."""
+    async with aclosing(engine.speak(utterance)) as pieces:
+        while True:
+            try:
+                with clock.running():
+                    piece = await anext(pieces, None)
+            except EngineError as error:
+                raise _failure(error) from error
+            if piece is None:
+                return
+            clock.heard()
+            yield piece
+
+
+def _failure(error: EngineError) -> ApiError:
+    if isinstance(error, EngineFull):
+        return SpeechFull()
+    return SpeechTimedOut() if isinstance(error, EngineTimeout) else SpeechFailed()
+
+
+def _utterance(text: str, speaker: Speaker) -> Utterance:
+    voice, clone = speaker.voice, speaker.voice.clone
+    return Utterance(
+        text=text,
+        language=voice.language,
+        engine_voice=voice.engine_voice,
+        profile=None if clone is None else clone.profile,
+        clone_id=None if clone is None else clone.id,
+        organization_id=speaker.organization_id,
+    )
+
+
+async def _parts(sentence: Sentence, voice: VoiceRef) -> list[str | Pause]:
+    """Texts as the engine is given them, and the pauses between them."""
+    parts: list[str | Pause] = []
+    words: list[str] = []
+    speakable = False
+    start = 0
+    for offset, mark in (*sentence.marks, (len(sentence.text), None)):
+        plain = sentence.text[start:offset]
+        start = max(start, offset)
+        if has_words(plain):
+            speakable = True
+            plain = await prepared(plain, voice.language)
+        words.append(plain)
+        if mark is not None and not isinstance(mark, Pause):
+            if spelled := _spelled(mark.name.value, voice):
+                speakable = True
+                words.append(f" {spelled} ")
+            continue
+        if speakable:
+            said = (clause.strip() for clause in clauses("".join(words), LONGEST_UTTERANCE))
+            parts += [clause for clause in said if clause]
+        words, speakable = [], False
+        if mark is not None:
+            parts.append(mark)
+    return parts
+
+
+def _spelled(sound: str, voice: VoiceRef) -> str | None:
+    """How the voice's backend writes a sound; the embedded engine has none."""
+    return None if voice.backend is None else voice.backend.sounds.get(sound)
+
+
+async def prepared(text: str, language: str) -> str:
+    """``text`` as an engine reads it best: signs written out, romanized Hindi in Devanagari."""
+    spoken = Language(language)
+    text = expand(text, spoken)
+    if spoken is Language.HINDI:
+        # In a thread: the first use reads the lexicon, about a second.
+        text = await asyncio.to_thread(detect.transliterate, text)
+    return text

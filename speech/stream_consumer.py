@@ -1,0 +1,161 @@
+"""``/v1/audio/speech/stream``: a WebSocket in and out, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+import msgspec
+from django.conf import settings
+
+from accounts.keyring import authorization, keyring
+from accounts.models import Scope
+from accounts.principal import Principal
+from speech.audio import CHANNELS, SAMPLE_RATE
+from speech.errors import (
+    QuotaExceeded,
+    SpeechFailed,
+    SpeechFull,
+    SpeechTimedOut,
+    UnknownVoice,
+    error_type,
+    speech_error_body,
+)
+from speech.meter import Identity, SpeechMeter
+from speech.service import service
+from speech.session import Session, SessionIdle, http_status
+from speech.synthesis import SpeechService
+from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    InvalidCredential,
+    InvalidField,
+    RequestTooLarge,
+    ServerShuttingDown,
+)
+from svc_project.lib.websocket import ReaderStalled, SocketConsumer
+
+SCOPES = frozenset({Scope.SPEECH})
+
+CLOSE_CODES: dict[type[ApiError], int] = {
+    BadRequest: 4400,
+    InvalidCredential: 4401,
+    UnknownVoice: 4404,
+    SessionIdle: 4408,
+    ReaderStalled: 4408,
+    QuotaExceeded: 4429,
+    SpeechFailed: 4502,
+    SpeechTimedOut: 4502,
+    SpeechFull: 4502,
+    RequestTooLarge: 1009,
+    ServerShuttingDown: 1012,
+}
+"""How a session ends, by what went wrong (docs/api/speech.md, Close codes); 1011 for the rest."""
+
+_READY = msgspec.json.encode(
+    {
+        "type": "ready",
+        "sample_rate": SAMPLE_RATE,
+        "channels": CHANNELS,
+        "limits": {
+            "message_characters": LONGEST_INPUT,
+            "message_bytes": LARGEST_MESSAGE,
+            "session_characters": LONGEST_SESSION,
+        },
+    }
+).decode()
+_SESSION_DONE = '{"type":"session.done"}'
+
+
+class SpeechStreamConsumer(SocketConsumer):
+    """Authenticates before the handshake, then holds one session."""
+
+    stall_seconds: ClassVar[float] = settings.SVC_CLIENT_STALL_SECONDS
+    largest_message: ClassVar[int] = LARGEST_MESSAGE
+
+    async def converse(self) -> None:
+        credential = authorization(self.scope["headers"])
+
+        async def check_key() -> Principal:
+            return await keyring.authenticate(credential, SCOPES)
+
+        await check_key()
+        if drain.draining:
+            raise ServerShuttingDown
+        speech = service()
+        if drain.running > speech.max_inflight:
+            raise SpeechFull
+        await self.accept()
+        start = await self._start()
+        principal = await check_key()
+        meter = await self._open(speech, start, principal)
+        session = Session(speech, self, start, meter, idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS)
+        failure = await session.run(principal, check_key, _READY)
+        try:
+            await speech.ledger.record(meter.receipt(failure, http_status(failure)))
+        except InternalError as error:
+            failure = failure or error
+        if failure is not None:
+            raise failure
+        await self.send_text(_SESSION_DONE)
+
+    async def _start(self) -> Start:
+        """The first message, which must be ``start`` and come in time."""
+        receiving = asyncio.ensure_future(self.receive_text())
+        try:
+            ends: list[asyncio.Future[Any]] = [receiving, self.stopping]
+            await asyncio.wait(
+                ends,
+                timeout=settings.SVC_SPEECH_START_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if receiving.done():
+                message = parse_message(receiving.result())
+                if not isinstance(message, Start):
+                    raise InvalidField("The first message must be 'start'.", param="type")
+                return message
+            if self.stopping.done():
+                raise self.stopping.result()
+            raise SessionIdle("No 'start' came in time. Send it right after connecting.")
+        finally:
+            receiving.cancel()
+
+    async def _open(self, speech: SpeechService, start: Start, principal: Principal) -> SpeechMeter:
+        """Find the voice and admit the session: one request unit, and a note in the journal."""
+        voice = await speech.voices.resolve(start.voice, principal)
+        reserved = await speech.quota.open_session(principal)
+        meter = SpeechMeter(
+            Identity(
+                request_id=self.request_id,
+                organization_id=principal.organization_id,
+                api_key_id=principal.api_key_id,
+                day=reserved.day,
+                voice=voice,
+                audio_format=start.response_format,
+                transport="websocket",
+                arrived=self.arrived,
+            )
+        )
+        try:
+            speech.admit(meter)
+        except ApiError:
+            reserved.cancel()
+            raise
+        return meter
+
+    def render_error(self, error: ApiError) -> bytes:
+        return speech_error_body(error)
+
+    def error_message(self, error: ApiError) -> str:
+        return msgspec.json.encode(
+            {
+                "type": "error",
+                "error": {"message": error.message, "type": error_type(error)},
+            }
+        ).decode()
+
+    def close_code(self, error: ApiError) -> int:
+        return next((code for kind, code in CLOSE_CODES.items() if isinstance(error, kind)), 1011)

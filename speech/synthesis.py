@@ -1,0 +1,275 @@
+"""The story of one ``POST /v1/audio/speech``: checked, admitted, spoken, encoded, written down.
+
+``prepare`` is everything that can be refused before anything is taken; ``complete`` is the rest.
+Streamed ``pcm`` and complete files differ only in when their bytes are ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from accounts.principal import Principal
+from speech.audio import SAMPLE_WIDTH
+from speech.encoding import AudioFormat, encode_in_thread
+from speech.engines.registry import Engines
+from speech.errors import SpeechFull
+from speech.meter import Identity, SpeechMeter
+from speech.quota import Reserved, SpeechQuota
+from speech.run_ahead import run_ahead
+from speech.script import Script, read_script
+from speech.snapshot import VoiceRef
+from speech.speaking import Speaker, speak_sentence
+from speech.text.tags import TagError
+from speech.voices import Voices
+from speech.wire import SpeechRequest
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    InvalidField,
+    ServerShuttingDown,
+)
+from svc_project.lib.logs import log_unexpected
+from usage.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+PIECES_AHEAD: Final = 32
+"""Pieces of sound that an engine may be ahead of a slow reader; a piece is about a quarter second."""
+
+PROGRESS_SECONDS: Final = 1.0
+"""How often a stream's figures are noted in the journal."""
+
+CHUNK_BYTES: Final = 64 * 1024
+"""Of a complete file, as it is handed to the socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that passed every check but limits. ``arrived`` is on the ``perf_counter`` clock."""
+
+    request_id: str
+    arrived: float
+    principal: Principal
+    audio_format: AudioFormat
+    voice: VoiceRef
+    script: Script
+
+
+class Sink(Protocol):
+    """Where the sound goes: the consumer's view of the client."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has hung up."""
+
+    @property
+    def status(self) -> int | None:
+        """The status that was sent, or None while nothing was."""
+
+    def follow(self, synthesis: Synthesis) -> None:
+        """``synthesis`` makes the answer from now on: stop it when the client leaves."""
+
+    def prepare(self, meter: SpeechMeter, length: int | None) -> None:
+        """The 200 and its headers, which leave with the first bytes; ``length`` is None for a stream."""
+
+    async def send(self, sound: bytes) -> None:
+        """Hand over some of the body; nothing when the client is gone."""
+
+    async def finish(self, last: bytes) -> None:
+        """Hand over the last bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechService:
+    """What the story needs: voices, limits, engines, the ledger."""
+
+    voices: Voices
+    quota: SpeechQuota
+    engines: Engines
+    ledger: Ledger
+    max_inflight: int
+    """Requests that this process holds at once, of both surfaces together."""
+
+    async def prepare(
+        self, body: bytes, principal: Principal, request_id: str, arrived: float
+    ) -> Call:
+        """Check ``body`` and find the voice. Raises the ``ApiError`` of the first check that fails."""
+        request = SpeechRequest.from_body(body)
+        voice = await self.voices.resolve(request.voice, principal)
+        try:
+            script = await read_script(request.input)
+        except TagError as error:
+            raise InvalidField(f"'input': {error}", param="input") from None
+        return Call(request_id, arrived, principal, request.response_format, voice, script)
+
+    async def complete(self, call: Call, sink: Sink) -> None:
+        """Admit, speak, write the row; the last bytes leave after it.
+
+        Raises ``QuotaExceeded`` or ``SpeechFull`` when it is not admitted (no row is written then),
+        or why it failed.
+        """
+        reserved = await self.quota.reserve(call.principal, call.script.characters)
+        meter = SpeechMeter(_identity(call, reserved))
+        try:
+            self.admit(meter)
+        except ApiError:
+            reserved.cancel()
+            raise
+        synthesis = Synthesis(call, meter, self, reserved)
+        sink.follow(synthesis)
+        failure = await synthesis.run(sink)
+        if failure is None and sink.gone:
+            failure = ClientDisconnected()
+        synthesis.settle_characters(failure)
+        try:
+            await self.ledger.record(meter.receipt(failure, _http_status(failure, sink)))
+        except InternalError as error:
+            failure = failure or error
+        if failure is not None:
+            raise failure
+        await sink.finish(synthesis.last)
+
+    def note(self, meter: SpeechMeter, every_seconds: float = 0.0) -> None:
+        """Note in the journal how far a request has come, unless it was noted just before."""
+        if (progress := meter.progress(every_seconds)) is not None:
+            self.ledger.progress(progress)
+
+    def admit(self, meter: SpeechMeter) -> None:
+        """Note the admitted request. Raises ``SpeechFull`` or ``ServerOverloaded``."""
+        if drain.running > self.max_inflight:
+            raise SpeechFull
+        self.ledger.admit(meter.admitted())
+
+
+class Synthesis:
+    """One admitted request on its way; ``stop`` ends it early from outside."""
+
+    def __init__(
+        self, call: Call, meter: SpeechMeter, service: SpeechService, reserved: Reserved
+    ) -> None:
+        self._call = call
+        self._meter = meter
+        self._service = service
+        self._reserved = reserved
+        self._stopped: ApiError | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.last = b""
+        """What is held back of the answer until the row is durable; never empty on success."""
+
+    def stop(self, reason: ApiError) -> None:
+        """End because of ``reason``: the engine is told to stop at once."""
+        if self._stopped is None:
+            self._stopped = reason
+            if self._task is not None:
+                self._task.cancel()
+
+    async def run(self, sink: Sink) -> ApiError | None:
+        """Speak into ``sink``; returns how it failed, or None. Never raises: there is a row to write."""
+        if self._stopped is not None:
+            return self._stopped
+        self._task = asyncio.create_task(self._deliver(sink))
+        try:
+            await asyncio.wait({self._task})
+        except asyncio.CancelledError:
+            (own := asyncio.current_task()) and own.uncancel()
+            self.stop(ServerShuttingDown() if drain.draining else ClientDisconnected())
+            await asyncio.wait({self._task})
+        return self._failure(self._task)
+
+    def _failure(self, task: asyncio.Task[None]) -> ApiError | None:
+        error = ServerShuttingDown() if task.cancelled() else task.exception()
+        if error is None:
+            return None
+        if self._stopped is not None:
+            return self._stopped
+        if isinstance(error, ApiError):
+            return error
+        log_unexpected(log, self._call.request_id, error)
+        return InternalError()
+
+    def settle_characters(self, failure: ApiError | None) -> None:
+        """Charge the request, or give its characters back.
+
+        Charged: what reached the client in part or whole, and what a client let be spoken before
+        it left. A refusal by a full engine also gives the request unit back.
+        """
+        heard = self._meter.clock.first_audio is not None
+        left = isinstance(failure, ClientDisconnected) and heard
+        if failure is None or self._meter.pcm_bytes or left:
+            self._charged()
+        elif isinstance(failure, SpeechFull):
+            self._reserved.cancel()
+        else:
+            self._reserved.give_back()
+
+    def _charged(self) -> None:
+        self._meter.characters = self._call.script.characters
+        self._meter.sentences = self._meter.sentences or len(self._call.script.sentences)
+
+    async def _deliver(self, sink: Sink) -> None:
+        if self._call.audio_format is AudioFormat.PCM:
+            await self._stream(sink)
+        else:
+            await self._whole(sink)
+
+    async def _stream(self, sink: Sink) -> None:
+        """Send sound as it comes, always one sample behind, so that the last byte waits for the row."""
+        sink.prepare(self._meter, None)
+        async with aclosing(run_ahead(self._sound(), PIECES_AHEAD)) as pieces:
+            async for piece in pieces:
+                ready, self.last = self.last + piece[:-SAMPLE_WIDTH], piece[-SAMPLE_WIDTH:]
+                await sink.send(ready)
+                if sink.gone:
+                    return
+                self._meter.pcm_bytes += len(ready)
+                self._charged()
+                self._service.note(self._meter, PROGRESS_SECONDS)
+        self._meter.pcm_bytes += len(self.last)
+
+    async def _whole(self, sink: Sink) -> None:
+        pcm = b"".join([piece async for piece in self._sound()])
+        encoded = await encode_in_thread(pcm, self._call.audio_format)
+        sink.prepare(self._meter, len(encoded))
+        end = (len(encoded) - 1) // CHUNK_BYTES * CHUNK_BYTES
+        for at in range(0, end, CHUNK_BYTES):
+            await sink.send(encoded[at : at + CHUNK_BYTES])
+        self.last = encoded[end:]
+        if not sink.gone:
+            self._meter.pcm_bytes = len(pcm)
+
+    async def _sound(self) -> AsyncGenerator[bytes, None]:
+        call = self._call
+        engine = self._service.engines.of(call.voice.backend)
+        speaker = Speaker(call.voice, engine, call.principal.organization_id)
+        for sentence in call.script.sentences:
+            spoken = speak_sentence(sentence, speaker, self._meter.clock)
+            async with aclosing(spoken) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+
+def _identity(call: Call, reserved: Reserved) -> Identity:
+    return Identity(
+        request_id=call.request_id,
+        organization_id=call.principal.organization_id,
+        api_key_id=call.principal.api_key_id,
+        day=reserved.day,
+        voice=call.voice,
+        audio_format=call.audio_format,
+        transport="http",
+        arrived=call.arrived,
+    )
+
+
+def _http_status(failure: ApiError | None, sink: Sink) -> int:
+    """What the row says the client was sent: 499 for one that left, 200 for a begun answer."""
+    if isinstance(failure, ClientDisconnected):
+        return failure.status
+    return sink.status or (200 if failure is None else failure.status)

@@ -1,0 +1,196 @@
+"""The base of the consumers that talk over a WebSocket while they wait on a model server.
+
+The counterpart of ``svc_project.lib.http``: a Channels consumer without what its base does for each
+message. A refusal before the handshake is an HTTP response with a body, where the server offers
+that (ASGI extension ``websocket.http.response``; uvicorn does), else the bare 403 of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from channels.consumer import AsyncConsumer
+
+from svc_project.lib import metrics
+from svc_project.lib.drain import drain
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    InvalidField,
+    RequestTooLarge,
+    ServerShuttingDown,
+    error_body,
+)
+from svc_project.lib.http import JSON_TYPE, Header
+from svc_project.lib.ids import request_id
+from svc_project.lib.logs import log_unexpected
+
+log = logging.getLogger(__name__)
+
+NORMAL_CLOSE = 1000
+_FAREWELL_SECONDS = 2.0
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class ReaderStalled(ApiError):
+    """The client takes nothing any more."""
+
+    status = 408
+    type = "invalid_request_error"
+    default_message = "Nothing was read for too long."
+
+
+class SocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no types
+    """One WebSocket. Subclasses implement ``converse``, ``error_message`` and ``close_code``.
+
+    An ``ApiError`` that ``converse`` raises before ``accept`` is the answer to the upgrade; after
+    it, it is one message and then the close. ``stopping`` is done when the server stops.
+    """
+
+    channel_layer_alias = None
+    stall_seconds: ClassVar[float] = 30.0
+    """How long one message may wait for the client to read."""
+    largest_message: ClassVar[int] = 64 * 1024
+    """Bytes of a message that is taken."""
+    surface: ClassVar[str] = "speech"
+    route: ClassVar[str] = "stream"
+    """What this counts under in the metrics, as ``surface``."""
+
+    scope: dict[str, Any]
+    stopping: asyncio.Future[ApiError]
+
+    def __init__(self) -> None:
+        self.request_id = request_id()
+        self.arrived = time.perf_counter()
+        self.accepted = False
+        self.status = 0
+        """What the upgrade was answered with, 0 while it was not."""
+        self._receive: Callable[[], Awaitable[dict[str, Any]]]
+        self._send: Send
+
+    async def __call__(
+        self, scope: dict[str, Any], receive: Callable[[], Awaitable[dict[str, Any]]], send: Send
+    ) -> None:
+        self.scope, self._receive, self._send = scope, receive, send
+        self.stopping = asyncio.get_running_loop().create_future()
+        drain.enter(self)
+        try:
+            await receive()  # websocket.connect
+            await self.converse()
+            await self.close(NORMAL_CLOSE)
+        except ClientDisconnected:
+            return
+        except ApiError as error:
+            await self._fail(error)
+        except Exception as error:
+            log_unexpected(log, self.request_id, error)
+            await self._fail(InternalError())
+        finally:
+            drain.leave(self)
+            if self.status:
+                metrics.requests.add(self.surface, self.route, str(self.status), "")
+
+    async def converse(self) -> None:
+        """The whole conversation, from before the handshake. Raises ``ApiError``."""
+        raise NotImplementedError
+
+    def render_error(self, error: ApiError) -> bytes:
+        """The body of a refused upgrade."""
+        return error_body(error)
+
+    def error_message(self, error: ApiError) -> str:
+        """The last message of a session that fails."""
+        raise NotImplementedError
+
+    def close_code(self, error: ApiError) -> int:
+        raise NotImplementedError
+
+    def server_stopping(self) -> None:
+        if not self.stopping.done():
+            self.stopping.set_result(ServerShuttingDown())
+
+    async def accept(self) -> None:
+        self.accepted, self.status = True, 101
+        headers = [(b"x-request-id", self.request_id.encode())]
+        await self._hand_over({"type": "websocket.accept", "headers": headers})
+
+    async def receive_text(self) -> str:
+        """The next message. Raises ``ClientDisconnected``, ``InvalidField`` for a binary one, and
+        ``RequestTooLarge``; nothing is lost when it is cancelled."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise ClientDisconnected
+        text = message.get("text")
+        if text is None:
+            raise InvalidField("Binary messages are not taken here. Send JSON as text.")
+        # A character is at most 4 bytes, so most messages need not be encoded to be measured.
+        if len(text) * 4 > self.largest_message and (
+            len(text.encode(errors="surrogatepass")) > self.largest_message
+        ):
+            raise RequestTooLarge(
+                f"A message has at most {self.largest_message} bytes. Send the text in several."
+            )
+        assert isinstance(text, str)  # noqa: S101  # ASGI: text is a str
+        return text
+
+    async def send_text(self, text: str) -> None:
+        """Raises ``ClientDisconnected`` and ``ReaderStalled``."""
+        await self._hand_over({"type": "websocket.send", "text": text})
+
+    async def send_bytes(self, content: bytes) -> None:
+        """Raises ``ClientDisconnected`` and ``ReaderStalled``."""
+        await self._hand_over({"type": "websocket.send", "bytes": content})
+
+    async def close(self, code: int) -> None:
+        await self._hand_over({"type": "websocket.close", "code": code})
+
+    async def _hand_over(self, message: dict[str, Any]) -> None:
+        try:
+            async with asyncio.timeout(self.stall_seconds):
+                await self._send(message)
+        except TimeoutError:
+            raise ReaderStalled from None
+        except OSError:
+            raise ClientDisconnected from None
+
+    async def _fail(self, error: ApiError) -> None:
+        if not self.accepted:
+            self.status = error.status
+            await deny(self.scope, self._send, error, self.request_id, self.render_error(error))
+            return
+        # A reader that has stalled is told what a moment allows.
+        with suppress(TimeoutError, ApiError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await self.send_text(self.error_message(error))
+                await self.close(self.close_code(error))
+
+
+async def deny(
+    scope: dict[str, Any], send: Send, error: ApiError, request_id: str, body: bytes
+) -> None:
+    """Refuse an upgrade with ``error``'s status and headers, and ``body``."""
+    with suppress(OSError):  # the client may have gone
+        if "websocket.http.response" not in (scope.get("extensions") or {}):
+            await send({"type": "websocket.close", "code": NORMAL_CLOSE})
+            return
+        headers: list[Header] = [
+            (b"x-request-id", request_id.encode()),
+            JSON_TYPE,
+            (b"content-length", str(len(body)).encode()),
+            *((name.encode(), value.encode()) for name, value in error.headers.items()),
+        ]
+        await send(
+            {
+                "type": "websocket.http.response.start",
+                "status": error.status,
+                "headers": headers,
+            }
+        )
+        await send({"type": "websocket.http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,195 @@
+"""From a sentence to what an engine is asked, and back to one sound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from speech.audio import SAMPLE_RATE, pcm_bytes, samples, silence
+from speech.engines import (
+    Engine,
+    EngineError,
+    EngineFull,
+    EngineProtocolError,
+    EngineTimeout,
+    Utterance,
+)
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.meter import outcome_of
+from speech.run_ahead import run_ahead
+from speech.script import Sentence, read_script
+from speech.snapshot import VoiceRef
+from speech.speaking import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
+from svc_project.lib.errors import ApiError
+from tests.speech.listening import steepest_step
+from tests.speech.speech_server import described
+
+LOUD = pcm_bytes(np.full(SAMPLE_RATE // 10, 9000, dtype=np.int16))
+"""A tenth of a second that begins and ends in the middle of a sound."""
+
+
+class Echo(Engine):
+    """Says ``LOUD`` for each utterance and remembers them; or fails."""
+
+    def __init__(self, failure: EngineError | None = None) -> None:
+        self.asked: list[Utterance] = []
+        self.failure = failure
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        self.asked.append(utterance)
+        yield LOUD[:100]
+        if self.failure is not None:
+            raise self.failure
+        yield LOUD[100:]
+
+    async def close(self) -> None:
+        pass
+
+
+def voice(**changes: Any) -> VoiceRef:
+    columns = {"id": "ava", "language": "en", "engine_voice": "en-us", "backend": None}
+    return VoiceRef(**{**columns, **changes})
+
+
+async def spoken(text: str, engine: Engine, **changes: Any) -> bytes:
+    script = await read_script(text)
+    speaker = Speaker(voice(**changes), engine, "organization")
+    return b"".join(
+        [
+            piece
+            for sentence in script.sentences
+            async for piece in speak_sentence(sentence, speaker, EngineClock())
+        ]
+    )
+
+
+async def asked(text: str, **changes: Any) -> list[str]:
+    engine = Echo()
+    await spoken(text, engine, **changes)
+    return [utterance.text for utterance in engine.asked]
+
+
+async def test_a_pause_parts_the_words_and_no_edge_clicks() -> None:
+    engine = Echo()
+    pcm = await spoken("One [pause:250ms] two.", engine)
+
+    assert [utterance.text for utterance in engine.asked] == ["One", "two."]
+    assert len(pcm) == 2 * len(LOUD) + len(silence(0.25))
+    assert not samples(pcm)[len(LOUD) // 2 : len(LOUD) // 2 + SAMPLE_RATE // 4].any()
+    assert steepest_step(pcm) < 300
+
+
+async def test_sounds_are_dropped_or_in_the_backends_spelling() -> None:
+    backend = described("http://127.0.0.1:9", sounds={"laughs": "<laugh>"})
+
+    assert await asked("Well [laughs] now [sighs] go.") == ["Well  now  go."]
+    assert [
+        " ".join(text.split())
+        for text in await asked("Well [laugh] now [sighs] go.", backend=backend)
+    ] == ["Well <laugh> now go."]
+
+
+async def test_what_engines_read_badly_is_written_out() -> None:
+    assert await asked("It costs $3.50.") == ["It costs 3 dollars 50 cents."]
+
+
+async def test_romanized_hindi_becomes_devanagari_for_hindi_voices_only() -> None:
+    assert await asked("namaste aap kaise hain", language="hi") == ["नमस्ते आप कैसे हैं"]
+    assert await asked("namaste aap kaise hain") == ["namaste aap kaise hain"]
+
+
+async def test_a_very_long_sentence_is_cut_for_the_engine() -> None:
+    text = "one word after the other, " * 60
+
+    pieces = await asked(text)
+
+    assert len(pieces) > 3
+    assert all(len(piece) <= LONGEST_UTTERANCE for piece in pieces)
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "told", "outcome"),
+    [
+        (EngineError("x"), SpeechFailed, "backend_error"),
+        (EngineProtocolError("x"), SpeechFailed, "backend_protocol_error"),
+        (EngineTimeout("x"), SpeechTimedOut, "backend_timeout"),
+        (EngineFull("x"), SpeechFull, "backend_unavailable"),
+    ],
+)
+async def test_how_an_engine_fails_is_told_and_written_down(
+    failure: EngineError, told: type[ApiError], outcome: str
+) -> None:
+    with pytest.raises(told) as failed:
+        await spoken("One.", Echo(failure))
+
+    assert outcome_of(failed.value) == outcome
+
+
+async def test_overlapping_engine_time_counts_once() -> None:
+    clock = EngineClock()
+
+    async def work() -> None:
+        with clock.running():
+            await asyncio.sleep(0.1)
+
+    await asyncio.gather(work(), work(), work())
+
+    assert 0.09 < clock.total < 0.25
+
+
+async def test_running_ahead_is_bounded_and_keeps_the_order() -> None:
+    made: list[int] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    async with aclosing(run_ahead(numbers(), 2)) as items:
+        assert await anext(items) == 0
+        await asyncio.sleep(0.01)
+        assert len(made) <= 4
+        assert [item async for item in items] == list(range(1, 10))
+
+
+async def test_what_was_made_comes_before_the_failure() -> None:
+    async def failing() -> AsyncGenerator[int, None]:
+        yield 1
+        raise SpeechFailed
+
+    items = run_ahead(failing(), 2)
+
+    assert await anext(items) == 1
+    with pytest.raises(SpeechFailed):
+        await anext(items)
+
+
+async def test_closing_closes_what_runs_ahead() -> None:
+    closed = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[int, None]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    async with aclosing(run_ahead(endless(), 1)) as items:
+        await anext(items)
+
+    assert closed.is_set()
+
+
+async def test_a_mark_beyond_the_words_is_spoken_last() -> None:
+    sentence = Sentence("Hi", ((9, (await read_script("a[pause:1s]")).sentences[0].marks[0][1]),))
+    speaker = Speaker(voice(), Echo(), "organization")
+
+    pieces = [piece async for piece in speak_sentence(sentence, speaker, EngineClock())]
+
+    assert pieces[-1] == silence(1.0)

@@ -1,0 +1,335 @@
+"""How WebSocket sessions are refused and how they end: statuses, error messages, close codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket as sockets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from accounts.keys import revoke
+from accounts.models import Scope
+from tests.live import Gateway, eventually
+from tests.speech import making
+from tests.speech.caller import Conversation, SpeechAccount, decoded
+from tests.speech.conftest import speech_account
+from tests.speech.listening import loudness
+from usage.models import SpeechRow
+
+
+def error_then_close(conversation: Any) -> tuple[str, str, int]:
+    """``type`` and ``message`` of the error frame, and the close code; frames before are skipped."""
+    messages = [message for message in conversation.rest() if isinstance(message, dict)]
+    error = messages[-1]
+    assert set(error) == {"type", "error"}, error
+    assert error["type"] == "error"
+    assert set(error["error"]) == {"message", "type"}
+    return error["error"]["type"], error["error"]["message"], conversation.close_code
+
+
+@pytest.mark.parametrize(
+    ("messages", "named"),
+    [
+        ([{"type": "text", "text": "Hi"}], "'start'"),
+        ([{"type": "done"}], "'start'"),
+        ([{"type": "nonsense"}], "'type'"),
+        ([{"type": "start"}], "'voice'"),
+        ([{"type": "start", "voice": "ava", "response_format": "aac"}], "'response_format'"),
+        ([{"type": "start", "voice": "ava"}, {"type": "start", "voice": "ava"}], "started"),
+        ([{"type": "start", "voice": "ava"}, {"type": "text"}], "'text'"),
+        ([{"type": "start", "voice": "ava"}, {"type": "text", "text": "x" * 4097}], "4096"),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": "[pause:60s]"},
+            ],
+            "'text'",
+        ),
+        ([{"type": "start", "voice": "ava"}, {"type": "done"}], "no words"),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": " [pause] ... "},
+                {"type": "done"},
+            ],
+            "no words",
+        ),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": "Hi." * 100},
+                {"type": "done"},
+                {"type": "text", "text": "more"},
+            ],
+            "'done'",
+        ),
+        (
+            [{"type": "start", "voice": "ava"}] + [{"type": "text", "text": "word " * 800}] * 6,
+            "20000",
+        ),
+    ],
+)
+def test_a_bad_message_ends_the_session(
+    speech: SpeechAccount, messages: list[dict[str, Any]], named: str
+) -> None:
+    with speech.connect() as socket:
+        conversation = Conversation(socket)
+        for message in messages:
+            conversation.send(**message)
+        kind, said, code = error_then_close(conversation)
+
+    assert (kind, code) == ("invalid_request_error", 4400)
+    assert named in said
+
+
+@pytest.mark.parametrize("message", ["", "[]", "{", "null", '{"type": NaN}', b"binary", b""])
+def test_what_is_no_message_ends_the_session(speech: SpeechAccount, message: str | bytes) -> None:
+    with speech.session() as session:
+        session.socket.send(message)
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("invalid_request_error", 4400)
+
+
+@pytest.mark.parametrize("size", [70_000, 300_000])
+def test_a_message_that_is_too_large(speech: SpeechAccount, size: int) -> None:
+    with speech.session() as session:
+        session.socket.send(json.dumps({"type": "text", "text": "", "x": "y" * size}))
+
+        if size < 256 * 1024:
+            assert error_then_close(session)[0] == "invalid_request_error"
+        assert session.close_code == 1009
+
+
+def test_an_unknown_voice(speech: SpeechAccount) -> None:
+    with speech.connect() as socket:
+        conversation = Conversation(socket)
+        conversation.send(type="start", voice="nobody")
+        kind, said, code = error_then_close(conversation)
+
+    assert (kind, code) == ("proxy_error", 4404)
+    assert "GET /v1/models" in said
+    assert speech.rows() == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer sk_nonsense"},
+        {"authorization": "Bearer svc_live_nonsense"},
+    ],
+)
+def test_a_bad_key_is_a_401_at_the_upgrade(speech: SpeechAccount, headers: dict[str, str]) -> None:
+    status, answer, body = refused_upgrade(speech, headers=headers)
+
+    assert status == 401
+    assert answer["www-authenticate"] == "Bearer"
+    assert body["error"]["type"] == "auth_error"
+
+
+def test_a_key_of_another_scope_is_a_bad_key(speech: SpeechAccount) -> None:
+    headers = {"authorization": f"Bearer {speech.mint(Scope.INFERENCE)}"}
+
+    assert refused_upgrade(speech, headers=headers)[0] == 401
+
+
+def refused_upgrade(speech: SpeechAccount, **options: Any) -> tuple[int, Any, Any]:
+    """Status, headers and body of a refused upgrade, whose form was checked."""
+    with pytest.raises(InvalidStatus) as refusal, speech.connect(**options):
+        pass
+    answer = refusal.value.response
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body is not None
+    return answer.status_code, answer.headers, json.loads(answer.body)
+
+
+def test_another_path_and_the_other_surface_are_404(speech: SpeechAccount) -> None:
+    host = speech.url.removeprefix("http://")
+    elsewhere = refused_upgrade(speech, address=f"ws://{host}/v1/audio/other")
+    inference = refused_upgrade(
+        speech, address=f"ws://127.0.0.1:{speech.gateway.port}/v1/audio/speech/stream"
+    )
+
+    assert (elsewhere[0], elsewhere[2]["error"]["type"]) == (404, "not_found_error")
+    assert set(elsewhere[2]["error"]) == {"message", "type"}
+    assert (inference[0], inference[2]["error"]["type"]) == (404, "not_found_error")
+
+
+def test_a_host_that_is_not_served(speech: SpeechAccount) -> None:
+    port = speech.gateway.speech_port
+    with sockets.create_connection(("127.0.0.1", port)) as raw:
+        status, _, body = refused_upgrade(
+            speech, address=f"ws://evil.example:{port}/v1/audio/speech/stream", sock=raw
+        )
+
+    assert (status, body["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_plain_get_of_the_stream_is_no_upgrade(speech: SpeechAccount) -> None:
+    import httpx2
+
+    answer = httpx2.get(
+        f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False
+    )
+
+    assert answer.status_code == 404
+
+
+def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
+    with speech.session() as session:
+        session.text("One sentence is spoken. Then ")
+        session.frame()
+        revoke(speech.api_key)
+        began = time.monotonic()
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("auth_error", 4401)
+    assert time.monotonic() - began < 3.0  # 1 s is promised; the machine of the tests is shared
+    row = speech.row_when_written()
+    assert (row.sentences, row.error_type) == (1, "auth_error")
+
+
+def test_a_clone_that_is_deleted_meanwhile_ends_the_session(speech: SpeechAccount) -> None:
+    clone = making.clone(speech.organization)
+    with speech.session(voice=clone.pk) as session:
+        session.text("The clone speaks. Then ")
+        assert loudness(decoded(session.frame())[0]) > 0.01
+        clone.slot, clone.deleted_at = None, datetime.now(UTC)
+        clone.save()
+        session.text("it does not. More text ")
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("proxy_error", 4404)
+    row = speech.row_when_written()
+    assert (row.cloned, row.sentences, row.outcome) == (True, 1, "client_disconnected")
+
+
+def test_the_daily_quota_ends_a_session_after_what_it_allows(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_characters_per_day=40)
+    with speech.session() as session:
+        session.text("Twenty characters!! " * 5)
+        session.done()
+        messages = session.rest()
+
+    assert [type(message) for message in messages] == [bytes, bytes, dict]
+    assert messages[2]["error"]["type"] == "quota_error"  # type: ignore[call-overload]
+    assert session.close_code == 4429
+    assert speech.row_when_written().characters == 40
+
+
+def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_requests_per_minute=1)
+    with speech.session() as session:
+        session.text("Hello there. And here. ")
+        session.done()
+        session.rest()
+    with speech.connect() as socket:
+        second = Conversation(socket)
+        second.send(type="start", voice="ava")
+        kind, said, code = error_then_close(second)
+
+    assert (kind, code) == ("quota_error", 4429)
+    assert "minute" in said
+    assert len(speech.rows()) == 1
+
+
+# -- a gateway of the test's own -----------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(start_gateway: Callable[..., Gateway]) -> SpeechAccount:
+    """An account of a gateway that waits for one second where it waits at all."""
+    return speech_account(
+        start_gateway(
+            SVC_SPEECH_START_SECONDS="1",
+            SVC_SPEECH_IDLE_SECONDS="1",
+            SVC_CLIENT_STALL_SECONDS="1",
+        )
+    )
+
+
+def test_who_says_nothing_is_not_waited_for(impatient: SpeechAccount) -> None:
+    with impatient.connect() as socket:
+        before = error_then_close(Conversation(socket))
+    with impatient.session() as session:
+        session.text("Hello there. And then ")
+        session.frame()
+        after = error_then_close(session)
+
+    assert (before[0], before[2]) == (after[0], after[2]) == ("invalid_request_error", 4408)
+    row = impatient.row_when_written()
+    assert (row.outcome, row.sentences) == ("client_disconnected", 1)
+
+
+@contextmanager
+def stalled_session(speech: SpeechAccount) -> Iterator[None]:
+    """A session on a small receive buffer, that is asked for much and reads nothing after ready."""
+    raw = sockets.socket()
+    raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+    raw.connect(("127.0.0.1", speech.gateway.speech_port))
+    with speech.connect(sock=raw, max_queue=1) as socket:
+        socket.send('{"type": "start", "voice": "ava"}')
+        assert "ready" in str(socket.recv(20))
+        text = "This is a sentence that nobody hears. " * 100
+        for _ in range(4):
+            socket.send(json.dumps({"type": "text", "text": text}))
+        socket.send('{"type": "done"}')
+        yield
+
+
+def test_a_reader_that_stalls_is_not_synthesised_for(impatient: SpeechAccount) -> None:
+    with stalled_session(impatient):
+        row = impatient.row_when_written()
+
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.sentences < 200
+
+
+def test_a_server_that_stops_says_so(start_gateway: Callable[..., Gateway]) -> None:
+    stopping = speech_account(start_gateway(SVC_DRAIN_SECONDS="1"))
+    with stopping.session() as session:
+        session.text("Hello there. And then ")
+        session.frame()
+        stopping.gateway.command.process.send_signal(signal.SIGTERM)
+        eventually(lambda: refused_with(stopping) == 503)
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("proxy_error", 1012)
+    row = stopping.row_when_written()
+    assert (row.outcome, row.sentences) == ("interrupted", 1)
+    assert stopping.gateway.command.process.wait(20) == 0
+
+
+def refused_with(speech: SpeechAccount) -> int | None:
+    """The status of a refused upgrade; None for one that was accepted."""
+    try:
+        with speech.connect():
+            return None
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
+    except (ConnectionClosed, OSError):
+        return None
+
+
+def test_a_killed_server_leaves_the_row_of_its_session(
+    impatient: SpeechAccount, start_gateway: Callable[..., Gateway]
+) -> None:
+    with impatient.session() as session:
+        session.text("Hello there. And then ")
+        session.frame()
+        impatient.gateway.command.kill()
+        assert session.rest() == []
+    start_gateway()
+    row = impatient.row_when_written()
+
+    assert (row.outcome, row.sentences, row.characters) == ("interrupted", 1, len("Hello there. "))
+    assert SpeechRow.objects.filter(request_id=row.request_id).count() == 1

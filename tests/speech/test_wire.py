@@ -1,0 +1,188 @@
+"""What clients may send: every wrong field is named, nothing that was sent is repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speech.encoding import AudioFormat
+from speech.wire import (
+    LARGEST_BODY,
+    LARGEST_MESSAGE,
+    LONGEST_INPUT,
+    Cancel,
+    Done,
+    Flush,
+    SpeechRequest,
+    Start,
+    Text,
+    parse_message,
+)
+from svc_project.lib.errors import InvalidField
+
+
+def request(**fields: Any) -> SpeechRequest:
+    return SpeechRequest.from_body(json.dumps({"voice": "ava", "input": "Hi", **fields}).encode())
+
+
+def refused(body: bytes) -> InvalidField:
+    with pytest.raises(InvalidField) as refusal:
+        SpeechRequest.from_body(body)
+    return refusal.value
+
+
+def test_a_request_with_the_defaults() -> None:
+    assert request() == SpeechRequest("ava", "Hi", AudioFormat.WAV)
+
+
+@pytest.mark.parametrize("name", AudioFormat)
+def test_every_format_of_the_contract(name: AudioFormat) -> None:
+    assert request(response_format=name.value).response_format is name
+
+
+@pytest.mark.parametrize("model", ["tts-1", "", None, 7, {"any": "thing"}])
+def test_the_model_is_ignored_whatever_it_is(model: Any) -> None:
+    assert request(model=model) == request()
+
+
+def test_what_is_not_modelled_is_ignored_and_null_means_absent() -> None:
+    assert request(speed=3, instructions="x", response_format=None) == request()
+
+
+def test_a_voice_may_be_an_object_with_an_id() -> None:
+    assert request(voice={"id": "ava", "more": 1}).voice == "ava"
+
+
+def test_of_a_repeated_name_the_last_value_wins() -> None:
+    body = b'{"voice": "a", "input": "Hi", "voice": "b"}'
+    assert SpeechRequest.from_body(body).voice == "b"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"voice": None}, "voice"),
+        ({"voice": 7}, "voice"),
+        ({"voice": ["ava"]}, "voice"),
+        ({"voice": ""}, "voice"),
+        ({"voice": " \t"}, "voice"),
+        ({"voice": {}}, "voice.id"),
+        ({"voice": {"id": None}}, "voice.id"),
+        ({"voice": {"id": ""}}, "voice.id"),
+        ({"input": None}, "input"),
+        ({"input": 1.5}, "input"),
+        ({"input": True}, "input"),
+        ({"input": ""}, "input"),
+        ({"input": " \n\u2003"}, "input"),
+        ({"input": "x" * (LONGEST_INPUT + 1)}, "input"),
+        ({"response_format": "aac"}, "response_format"),
+        ({"response_format": "WAV"}, "response_format"),
+        ({"response_format": 1}, "response_format"),
+        ({"response_format": {}}, "response_format"),
+        ({"response_format": ["wav"]}, "response_format"),
+    ],
+)
+def test_a_wrong_field_is_named(fields: dict[str, Any], param: str) -> None:
+    refusal = refused(json.dumps({"voice": "ava", "input": "Hi", **fields}).encode())
+
+    assert refusal.param == param
+    assert f"'{param}'" in refusal.message
+
+
+@pytest.mark.parametrize("name", ["voice", "input"])
+def test_a_required_field_that_is_missing_is_named(name: str) -> None:
+    fields = {"voice": "ava", "input": "Hi"}
+    del fields[name]
+
+    assert refused(json.dumps(fields).encode()).param == name
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"{",
+        b'{"voice": "ava", "input": "Hi"} x',
+        b'{"voice": "ava", "input": NaN}',
+        b'{"voice": "ava", "input": "\\ud800"}',
+        b'{"voice": "ava", "input": "\xff"}',
+        b'{"voice": "ava", "input": "Hi", "x": 1e999}',
+        b'{"voice": "ava", "input": "Hi", "x": ' + b"[" * 100 + b"]" * 100 + b"}",
+        b'{"x": ' + b"[" * 20_000,
+        b"\xef\xbb\xbf{}",
+    ],
+)
+def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+    assert refused(body).status == 400
+
+
+def test_the_longest_input_is_counted_in_code_points() -> None:
+    longest = "\U0001f600" * LONGEST_INPUT
+
+    assert request(input=longest).input == longest
+    escaped = json.dumps({"voice": "ava", "input": longest})
+    assert "\\ud83d" in escaped
+    assert len(escaped) < LARGEST_BODY
+    assert len(json.dumps({"type": "text", "text": longest})) < LARGEST_MESSAGE
+
+
+@given(
+    st.binary(max_size=200) | st.dictionaries(st.text(), st.text()).map(json.dumps).map(str.encode)
+)
+def test_any_body_is_a_request_or_a_named_error(body: bytes) -> None:
+    with contextlib.suppress(InvalidField):
+        SpeechRequest.from_body(body)
+
+
+@pytest.mark.parametrize(
+    ("message", "meaning"),
+    [
+        ({"type": "start", "voice": "ava"}, Start("ava", AudioFormat.WAV)),
+        (
+            {"type": "start", "voice": "ava", "response_format": "mp3", "model": "x"},
+            Start("ava", AudioFormat.MP3),
+        ),
+        ({"type": "text", "text": "Hi "}, Text("Hi ")),
+        ({"type": "text", "text": ""}, Text("")),
+        ({"type": "done", "extra": 1}, Done()),
+        ({"type": "flush"}, Flush()),
+        ({"type": "cancel"}, Cancel()),
+    ],
+)
+def test_the_messages_of_a_session(message: dict[str, Any], meaning: object) -> None:
+    assert parse_message(json.dumps(message)) == meaning
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({}, "type"),
+        ({"type": "speak"}, "type"),
+        ({"type": None}, "type"),
+        ({"type": ["start"]}, "type"),
+        ({"type": "start"}, "voice"),
+        ({"type": "start", "voice": "ava", "response_format": "ogg"}, "response_format"),
+        ({"type": "text"}, "text"),
+        ({"type": "text", "text": None}, "text"),
+        ({"type": "text", "text": "x" * (LONGEST_INPUT + 1)}, "text"),
+    ],
+)
+def test_a_wrong_message_names_its_field(message: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidField) as refusal:
+        parse_message(json.dumps(message))
+
+    assert refusal.value.param == param
+
+
+@given(st.text(max_size=200))
+def test_any_message_is_one_or_a_named_error(message: str) -> None:
+    with pytest.raises(InvalidField):
+        parse_message(message)
