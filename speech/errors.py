@@ -93,7 +93,7 @@ class CloneNotFound(NotFound):
     default_message = "You have no cloned voice with this id."
 
 
-def error_type(error: ApiError) -> str:
+def error_type(error: ApiError | type[ApiError]) -> str:
     """``error.type`` as this surface spells it."""
     return _TYPES.get(error.type, error.type)
 

@@ -20,7 +20,7 @@ from speech.service import creation
 from speech.stream_consumer import SpeechStreamConsumer
 from svc_project.monitoring import PROBES
 from svc_project.openapi import PATH as OPENAPI
-from svc_project.openapi import InferenceDocumentConsumer
+from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
@@ -34,6 +34,7 @@ router = SurfaceRouter(
             "/v1/audio/speech": SpeechConsumer.as_asgi(),
             "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
             "/health": HealthConsumer.as_asgi(),
+            OPENAPI: SpeechDocumentConsumer.as_asgi(),
         },
     },
     {Surface.SPEECH: {"/v1/audio/speech/stream": SpeechStreamConsumer.as_asgi()}},

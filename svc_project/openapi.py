@@ -8,6 +8,7 @@ import msgspec
 from django.conf import settings
 
 from inference import openapi as inference
+from speech import openapi as speech
 from svc_project.lib.errors import ApiError, MethodNotAllowed
 from svc_project.lib.http import HttpConsumer
 from svc_project.lib.openapi import BEARER, Json, document, schemas_of
@@ -46,7 +47,23 @@ def inference_document() -> Json:
     )
 
 
-DOCUMENTS = {Surface.INFERENCE: inference_document}
+@lru_cache(maxsize=1)
+def speech_document() -> Json:
+    """Speech, voices and health."""
+    schemas = schemas_of([], speech.SENT)
+    return document(
+        "Speech API",
+        "Text to speech and cloned voices. Every path answers 405 with `Allow` to a method that it "
+        "does not take; every other path is 404.",
+        speech.paths(schemas),
+        {
+            "schemas": schemas.components,
+            "securitySchemes": {BEARER: _KEY | {"description": "`sk_` keys."}},
+        },
+    )
+
+
+DOCUMENTS = {Surface.INFERENCE: inference_document, Surface.SPEECH: speech_document}
 """How the document of each surface is made."""
 
 
@@ -66,6 +83,10 @@ class OpenApiConsumer(HttpConsumer):
 
 class InferenceDocumentConsumer(OpenApiConsumer):
     surface = Surface.INFERENCE
+
+
+class SpeechDocumentConsumer(OpenApiConsumer):
+    surface = Surface.SPEECH
 
 
 @lru_cache(maxsize=len(Surface))

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from accounts.models import Scope
 from tests.live import ROOT, Gateway
+from tests.speech.live import CLIP, new_client
 
 HERE = Path(__file__).parent
-SECONDS = 35
 
 
-def run(directory: Path, url: str, key: str, *options: str) -> None:
-    """Try everything at ``url`` for a bounded time; asserts that nothing was found."""
+def run(
+    directory: Path, url: str, key: str, *options: str, real: Mapping[str, str] | None = None
+) -> None:
+    """Try everything at ``url`` for a bounded time; asserts that nothing was found.
+
+    ``real`` are things that are there, for tests/fuzz/hooks.py.
+    """
     derandomized = ["--generation-deterministic"] if os.environ.get("CI") else []
     finished = subprocess.run(
         [
@@ -32,8 +38,8 @@ def run(directory: Path, url: str, key: str, *options: str) -> None:
         cwd=directory,
         env={
             **os.environ,
+            **(real or {}),
             "SCHEMATHESIS_HOOKS": "tests.fuzz.hooks",
-            "SVC_FUZZ_MODEL": "acme/demo-8b",
             "PYTHONPATH": str(ROOT),
         },
         stdout=subprocess.PIPE,
@@ -46,8 +52,17 @@ def run(directory: Path, url: str, key: str, *options: str) -> None:
 
 
 def test_the_chat_surface_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
-    run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models")
+    real = {"SVC_FUZZ_MODEL": gateway.models["running"]}
+    run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models", real=real)
 
 
 def test_the_usage_api_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
     run(tmp_path, gateway.url, gateway.mint(Scope.READ), "--include-path-regex", "usage")
+
+
+def test_the_speech_surface_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+    client = new_client(gateway)
+    (tmp_path / "clip").write_text(CLIP)
+    real = {"SVC_FUZZ_VOICE": "ava", "SVC_FUZZ_CLIP": str(tmp_path / "clip")}
+    # The stream is a WebSocket's, and has tests/fuzz/test_websocket.py.
+    run(tmp_path, client.url, client.key, "--exclude-path-regex", "stream$", real=real)

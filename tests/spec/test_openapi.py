@@ -14,6 +14,11 @@ from msgspec.structs import fields
 
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
+from speech import errors as speech_errors
+from speech import openapi as speech_openapi
+from speech.errors import error_type
+from speech.stream_consumer import CLOSE_CODES
+from speech.wire import parse_message
 from svc_project.asgi import router
 from svc_project.lib import errors
 from svc_project.lib.errors import ApiError
@@ -42,6 +47,7 @@ def operations(surface: Surface) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def routes(surface: Surface) -> dict[str, set[str]]:
     """The methods of every API path that the code answers on ``surface``."""
     found = {path: {"post"} for path in router.consumers[surface] if path.startswith("/v1/")}
+    found |= {path: {"get"} for path in router.sockets.get(surface, ())}
     for route, view in _views(get_resolver(URLS[surface])):
         if route.startswith("v1/"):
             path = "/" + route.replace("<path:", "{").replace(">", "}")
@@ -61,7 +67,7 @@ def documented_errors(surface: Surface) -> set[tuple[int, str, str | None]]:
     found = set()
     for _, _, operation in operations(surface):
         for status, answer in operation["responses"].items():
-            if status < "4":
+            if int(status) < 400:
                 continue
             members = answer["content"]["application/json"]["schema"]["properties"]["error"]
             properties = members["properties"]
@@ -80,17 +86,62 @@ def test_every_api_path_is_documented_with_its_methods(surface: Surface) -> None
     assert documented == routes(surface)
 
 
+def coded(module: Any) -> set[type[ApiError]]:
+    """The errors of a module that are raised: every one but the bases."""
+    classes = [each for each in vars(module).values() if isinstance(each, type)]
+    bases = {errors.BadRequest, errors.ServerError, errors.ServiceUnavailable, ApiError}
+    return {each for each in classes if issubclass(each, ApiError)} - bases - OF_NO_OPERATION
+
+
 def test_every_error_of_the_contract_is_documented_and_no_other() -> None:
-    coded = {
-        (error.status, error.type, error.code)
-        for error in vars(errors).values()
-        if isinstance(error, type)
-        and issubclass(error, ApiError)
-        and error not in OF_NO_OPERATION
-        and error not in {ApiError, errors.BadRequest, errors.ServerError}
-        and error is not errors.ServiceUnavailable
+    named = {(error.status, error.type, error.code) for error in coded(errors)}
+    assert documented_errors(Surface.INFERENCE) == named
+
+
+def test_every_error_of_the_speech_contract_is_documented_and_no_other() -> None:
+    shared = {
+        errors.InvalidField,
+        errors.InvalidCredential,
+        errors.NotFound,
+        errors.RequestTooLarge,
+        errors.InternalError,
+        errors.ServerOverloaded,
+        errors.ServerShuttingDown,
     }
-    assert documented_errors(Surface.INFERENCE) == coded
+    own = {error for error in coded(speech_errors) if error.__module__ == speech_errors.__name__}
+    assert documented_errors(Surface.SPEECH) == {
+        (error.status, error_type(error), None) for error in own | shared
+    }
+
+
+def test_every_close_code_is_documented_and_no_other() -> None:
+    documented = {int(code) for code in speech_openapi.CLOSES}
+    assert documented == {*CLOSE_CODES.values(), 1000, 1011}
+
+
+@pytest.mark.parametrize("kind", speech_openapi.CLIENT_MESSAGES)
+def test_each_message_of_a_client_is_read_as_its_schema_says(kind: str) -> None:
+    schema = Draft202012Validator(speech_openapi.CLIENT_MESSAGES[kind])
+    whole = {"type": kind, "voice": "ava", "text": "a", "response_format": "wav"}
+    wrong = [{**whole, field: 1} for field in whole] + [
+        {**whole, "response_format": "vorbis"},
+        {**whole, "text": "a" * 4097},
+        {**whole, "voice": {"name": "ava"}},
+    ]
+    missing = [{name: value for name, value in whole.items() if name != one} for one in whole]
+    others = [{**whole, "response_format": None}, {**whole, "voice": {"id": "ava"}}]
+    for message in (whole, *wrong, *missing, *others):
+        try:
+            read = type(parse_message(json.dumps(message))).__name__.lower() == kind
+        except errors.InvalidField:
+            read = False
+        assert schema.is_valid(message) == read, message
+
+
+def test_both_sides_of_the_stream_know_the_same_messages() -> None:
+    with pytest.raises(errors.InvalidField) as refusal:
+        parse_message("{}")
+    assert all(f"'{kind}'" in refusal.value.message for kind in speech_openapi.CLIENT_MESSAGES)
 
 
 def test_every_field_of_a_chat_request_is_documented_in_its_own_words() -> None:
@@ -116,7 +167,7 @@ def test_every_reference_leads_somewhere_and_every_schema_is_one(surface: Surfac
 def test_every_operation_says_who_may_call_it_and_names_the_request(surface: Surface) -> None:
     for path, method, operation in operations(surface):
         assert operation["operationId"], (path, method)
-        assert operation["security"] or path == "/health"
+        assert operation["security"] or path == "/health", (path, method)
         assert ("401" in operation["responses"]) == bool(operation["security"])
         for answer in operation["responses"].values():
             assert answer["headers"]["x-request-id"]["required"]
