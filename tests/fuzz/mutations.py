@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def split(draw: st.DrawFn, content: bytes) -> list[bytes]:
     """``content`` as reads of any sizes."""
     cuts = draw(st.lists(st.integers(0, len(content)), max_size=12))
     ends = [0, *sorted(cuts), len(content)]
-    return [content[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [content[start:end] for start, end in pairwise(ends)]
 
 
 @contextmanager

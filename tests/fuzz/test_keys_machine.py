@@ -1,0 +1,150 @@
+"""The life of keys against a model: what each of them opens, on the live gateway's three doors."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+import httpx2
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
+
+from accounts.keys import NewKey, NotRotatable, mint, revoke, rotate
+from accounts.models import Organization, Scope
+from svc_project.lib import clock
+from tests.fuzz.stories import run_stories
+from tests.live import NO_TLS, Gateway, eventually
+
+NOTICED = 5.0
+"""Seconds within which every process knows of a change (docs/explain/keys.md)."""
+
+EDGE = 0.25
+"""Seconds around an expiry in which either answer is right: the request takes some time itself."""
+
+OVERLAP = timedelta(seconds=1.5)
+
+
+@dataclass
+class Known:
+    """A key as the model knows it; times are in seconds on the wall clock."""
+
+    new: NewKey
+    scope: Scope
+    ends: float | None = None
+    revoked: bool = False
+    changed: float = 0.0
+
+    def works(self, now: float) -> bool:
+        return not self.revoked and (self.ends is None or now < self.ends)
+
+
+class Keys(RuleBasedStateMachine):
+    """One organization, any number of keys, and every order of what can become of them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__()
+        self.gateway = gateway
+        self.keys: list[Known] = []
+        self.open = True
+        self.changed = 0.0
+
+    @initialize()
+    def found(self) -> None:
+        self.organization = Organization.objects.create(
+            name=f"keys {uuid.uuid4()}", requests_per_minute=None, tokens_per_minute=None
+        )
+        self.create(Scope.INFERENCE, None)
+
+    @rule(scope=st.sampled_from(Scope), seconds=st.none() | st.sampled_from([-1.0, 1.5]))
+    def create(self, scope: Scope, seconds: float | None) -> None:
+        ends = None if seconds is None else clock.now() + timedelta(seconds=seconds)
+        new = mint(self.organization, scope, "fuzz", expires_at=ends)
+        self.keys.append(Known(new, scope, None if ends is None else ends.timestamp()))
+        self.ask(len(self.keys) - 1)
+
+    @rule(choice=st.integers(0), overlap=st.booleans())
+    def rotate(self, choice: int, overlap: bool) -> None:
+        old = self.keys[choice % len(self.keys)]
+        until = clock.now() + OVERLAP if overlap else None
+        if old.revoked or old.ends is not None:
+            with pytest.raises(NotRotatable):
+                rotate(old.new.api_key, until)
+            return
+        new = rotate(old.new.api_key, until)
+        old.ends = (until or clock.now()).timestamp()
+        old.changed = time.time()
+        self.keys.append(Known(new, old.scope))
+        self.ask(self.keys.index(old))
+        self.ask(len(self.keys) - 1)
+
+    @rule(choice=st.integers(0))
+    def revoke(self, choice: int) -> None:
+        key = self.keys[choice % len(self.keys)]
+        revoke(key.new.api_key)
+        key.revoked, key.changed = True, time.time()
+        self.ask(choice)
+
+    @rule()
+    def disable_or_enable(self) -> None:
+        self.open = not self.open
+        self.organization.disabled_at = None if self.open else clock.now()
+        self.organization.save(update_fields=["disabled_at"])
+        self.changed = time.time()
+        self.ask(0)
+
+    @precondition(lambda self: any(key.ends for key in self.keys))
+    @rule()
+    def wait_for_an_end(self) -> None:
+        ends = [key.ends - time.time() for key in self.keys if key.ends is not None]
+        time.sleep(max([0.0, *(each for each in ends if each < 2)]) + EDGE)
+
+    @rule(choice=st.integers(0))
+    def ask(self, choice: int) -> None:
+        """Every door is as open as the model says: soon after a change, at once later on."""
+        key = self.keys[choice % len(self.keys)]
+        if key.ends is not None and abs(key.ends - time.time()) < EDGE:
+            return
+        since = time.time() - max(key.changed, self.changed)
+        eventually(lambda: self.is_as_told(key), max(0.0, NOTICED - since))
+
+    def is_as_told(self, key: Known) -> bool:
+        before = self.open and key.works(time.time())
+        found = [door(self.gateway, key.new.secret) for door in (catalog, figures, voices)]
+        if before != (self.open and key.works(time.time())):
+            return False
+        return found == [
+            before and key.scope in {Scope.INFERENCE, Scope.READ},
+            before and key.scope is Scope.READ,
+            before and key.scope is Scope.SPEECH,
+        ]
+
+
+def catalog(gateway: Gateway, secret: str) -> bool:
+    return opens(f"{gateway.base_url}/models", secret)
+
+
+def figures(gateway: Gateway, secret: str) -> bool:
+    return opens(f"{gateway.base_url}/usage", secret)
+
+
+def voices(gateway: Gateway, secret: str) -> bool:
+    return opens(f"http://127.0.0.1:{gateway.speech_port}/v1/models", secret)
+
+
+def opens(url: str, secret: str) -> bool:
+    headers = {"authorization": f"Bearer {secret}"}
+    status = httpx2.get(url, headers=headers, verify=NO_TLS, timeout=20).status_code
+    assert status in {200, 401}
+    return status == 200
+
+
+def test_every_key_opens_what_its_life_allows(gateway: Gateway) -> None:
+    run_stories(lambda: Keys(gateway), stories=6, steps=12)

@@ -1,0 +1,151 @@
+"""Live limiters on their own clocks, two workers on one store, against bounds that must hold.
+
+``tests/lib/test_ratelimits.py`` compares every figure with a clock that stands still. Here time
+passes by itself, so the model knows each bucket's level as an interval: nobody may get more than its
+upper end, and nobody may be refused who is within its lower one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
+
+from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter
+from svc_project.lib.ratelimits_redis import RedisLimiter
+from tests.fuzz.stories import run_stories
+from tests.redis_store import PATIENT, REDIS_URL, with_redis
+
+LIMITS = {"a": 1, "b": 7, "c": 60, "d": 6000}
+GRAIN = Fraction(1, 500)
+"""Clocks count whole milliseconds: seconds by which two readings may differ more than they say."""
+
+Limiter = MemoryLimiter | RedisLimiter
+
+
+@dataclass
+class Level:
+    """What a bucket holds, between ``low`` and ``high``; ``asked`` is when that was last known."""
+
+    limit: int
+    low: Fraction
+    high: Fraction
+    asked: tuple[float, float] = field(default=(0.0, 0.0))
+
+    def pass_time(self, before: float, after: float) -> None:
+        """The store was asked between ``before`` and ``after``."""
+        rate = Fraction(self.limit, 60)
+        shortest = max(Fraction(0), Fraction(before - self.asked[1]) - GRAIN)
+        longest = Fraction(after - self.asked[0]) + GRAIN
+        self.low = min(Fraction(self.limit), self.low + rate * shortest)
+        self.high = min(Fraction(self.limit), self.high + rate * longest)
+        self.asked = (before, after)
+
+    def change(self, amount: int) -> None:
+        self.low = min(Fraction(self.limit), self.low + amount)
+        self.high = min(Fraction(self.limit), self.high + amount)
+
+
+class LiveLimits(RuleBasedStateMachine):
+    """Reservations and settlements through any of the workers, with pauses in between."""
+
+    def __init__(self, make: Callable[[str], list[Limiter]]) -> None:
+        super().__init__()
+        self.make = make
+        self.loop = asyncio.new_event_loop()
+        self.open: list[tuple[Limiter, Granted]] = []
+
+    @initialize()
+    def start(self) -> None:
+        self.workers = self.make(uuid.uuid4().hex)
+        now = time.monotonic()
+        self.levels = {
+            bucket: Level(limit, Fraction(limit), Fraction(limit), (now, now))
+            for bucket, limit in LIMITS.items()
+        }
+
+    def teardown(self) -> None:
+        for worker in self.workers:
+            if isinstance(worker, RedisLimiter):
+                assert worker.is_shared, "the store was lost, so nothing was tested"
+            self.loop.run_until_complete(worker.close())
+        self.loop.close()
+
+    @rule(milliseconds=st.integers(0, 30))
+    def wait(self, milliseconds: int) -> None:
+        time.sleep(milliseconds / 1000)
+
+    @rule(
+        worker=st.integers(0, 1),
+        shares=st.dictionaries(
+            st.sampled_from(sorted(LIMITS)), st.fractions(0, Fraction(9, 8)), min_size=1
+        ),
+    )
+    def reserve(self, worker: int, shares: dict[str, Fraction]) -> None:
+        charges = [
+            Charge(bucket, "tokens", LIMITS[bucket], round(share * LIMITS[bucket]))
+            for bucket, share in shares.items()
+        ]
+        limiter = self.workers[worker % len(self.workers)]
+        before = time.monotonic()
+        outcome = self.loop.run_until_complete(limiter.reserve(charges))
+        after = time.monotonic()
+        levels = [self.levels[charge.bucket] for charge in charges]
+        for level in levels:
+            level.pass_time(before, after)
+        amounts = [charge.amount for charge in charges]
+        if isinstance(outcome, Granted):
+            for level, amount in zip(levels, amounts, strict=True):
+                assert amount <= level.high, "more was given than there can be"
+                level.low = max(level.low, Fraction(amount))
+                level.change(-amount)
+            self.open.append((limiter, outcome))
+            return
+        assert any(amount > level.low for level, amount in zip(levels, amounts, strict=True)), (
+            "all of it was there for sure"
+        )
+
+    @precondition(lambda self: self.open)
+    @rule(choice=st.integers(0), factor=st.fractions(0, 2), again=st.booleans())
+    def settle(self, choice: int, factor: Fraction, again: bool) -> None:
+        limiter, granted = self.open.pop(choice % len(self.open))
+        actual = [round(charge.amount * factor) for charge in granted.charges]
+        before = time.monotonic()
+        self.loop.run_until_complete(self._settle(limiter, granted, actual))
+        if again:
+            self.loop.run_until_complete(self._settle(limiter, granted, [0] * len(actual)))
+        after = time.monotonic()
+        for charge, amount in zip(granted.charges, actual, strict=True):
+            self.levels[charge.bucket].pass_time(before, after)
+            self.levels[charge.bucket].change(charge.amount - amount)
+
+    async def _settle(self, limiter: Limiter, granted: Granted, actual: list[int]) -> None:
+        limiter.settle(granted, actual)
+        # What was sent before it has arrived when this is answered.
+        await limiter.reserve([Charge("beside", "tokens", 10**9, 1)])
+
+
+def test_a_worker_of_its_own_keeps_to_the_bounds() -> None:
+    run_stories(lambda: LiveLimits(lambda name: [MemoryLimiter()]), stories=40, steps=40)
+
+
+@with_redis
+def test_two_workers_on_one_store_keep_to_the_bounds() -> None:
+    def workers(name: str) -> list[Limiter]:
+        return [
+            RedisLimiter(REDIS_URL, prefix=f"svc-test:{name}:", timeout_seconds=PATIENT)
+            for _ in range(2)
+        ]
+
+    run_stories(lambda: LiveLimits(workers), stories=40, steps=40)

@@ -1,0 +1,176 @@
+"""Anything over the speech stream: the contract's messages and closes, and a server that lives on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from socket import SHUT_RDWR
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+
+from speech.openapi import CLOSES, SERVER_MESSAGES
+from tests.fuzz.mutations import damaged
+from tests.live import Gateway
+from tests.speech.caller import Conversation, SpeechAccount
+from tests.speech.conftest import speech_account
+
+UNREADABLE = {1002, 1007}
+"""How the protocol itself closes on frames that are wrong (RFC 6455, section 7.4.1)."""
+
+START = {"type": "start", "voice": "ava", "response_format": "pcm"}
+TEXT = st.sampled_from(["Hi. ", "One two. Three", "", "...", "[pause:100ms]", "[laughs]", "\n"])
+GOOD = (
+    st.builds(lambda text: {"type": "text", "text": text}, TEXT)
+    | st.sampled_from([{"type": "flush"}, {"type": "done"}, {"type": "cancel"}, START])
+    | st.sampled_from([{**START, "voice": "nobody"}, {**START, "response_format": "vorbis"}])
+)
+SENT = [json.dumps(message).encode() for message in (START, {"type": "text", "text": "Héllo."})]
+FRAMES = (
+    st.tuples(st.just("text"), GOOD.map(lambda message: json.dumps(message).encode()))
+    | st.tuples(st.just("text"), damaged(SENT, [b'"', b"{", b"\\ud800", b"[" * 90, b"\xff"]))
+    | st.tuples(st.just("pieces"), damaged(SENT))
+    | st.tuples(st.just("binary"), st.binary(max_size=40))
+    | st.tuples(st.sampled_from(["ping", "pong"]), st.binary(max_size=20))
+    | st.tuples(st.just("large"), st.sampled_from([b"65536", b"65537", b"300000"]))
+)
+SERVER = [Draft202012Validator(schema) for schema in SERVER_MESSAGES.values()]
+
+
+@pytest.fixture
+def speech(gateway: Gateway) -> SpeechAccount:
+    return speech_account(gateway)
+
+
+def send(socket: ClientConnection, kind: str, content: bytes) -> None:
+    if kind == "text":
+        socket.send(content, text=True)
+    elif kind == "pieces":
+        socket.send((content[at : at + 7] for at in range(0, len(content), 7)), text=True)
+    elif kind == "large":
+        socket.send('{"type": "text", "text": "' + "a" * int(content) + '"}')
+    elif kind == "binary":
+        socket.send(content)
+    elif kind == "ping":
+        socket.ping()
+    else:
+        socket.pong(content)
+
+
+def send_all(socket: ClientConnection, frames: Iterable[tuple[str, bytes]]) -> None:
+    """Send what the server is there to take."""
+    try:
+        for kind, content in frames:
+            send(socket, kind, content)
+        # Ends every session that is not over yet, right or wrong.
+        socket.send('{"type": "cancel"}')
+    except ConnectionClosed:
+        return
+
+
+def logged(gateway: Gateway, since: int = 0) -> str:
+    """What the gateway has logged after its first ``since`` characters."""
+    return gateway.command.log.read_text()[since:]
+
+
+def spoken(account: SpeechAccount) -> list[bytes | dict[str, Any]]:
+    with account.session(response_format="pcm") as session:
+        session.text("Hi.")
+        session.done()
+        return session.rest()
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@given(
+    opening=st.sampled_from([[], [("text", SENT[0])], [("text", SENT[0])]]),
+    frames=st.lists(FRAMES, max_size=8),
+    leaves=st.booleans(),
+)
+def test_any_frames_end_as_the_contract_says(
+    speech: SpeechAccount,
+    opening: list[tuple[str, bytes]],
+    frames: list[tuple[str, bytes]],
+    leaves: bool,
+) -> None:
+    before = len(logged(speech.gateway))
+    with speech.connect() as socket:
+        send_all(socket, [*opening, *frames])
+        if leaves:
+            socket.socket.shutdown(SHUT_RDWR)
+            found, code = [], None
+        else:
+            found, code = Conversation(socket).rest(), socket.close_code
+    messages = [message for message in found if isinstance(message, dict)]
+    for message in messages:
+        assert any(schema.is_valid(message) for schema in SERVER), message
+    kinds = [message["type"] for message in messages]
+    assert kinds in ([], ["ready"], ["error"], ["ready", "error"], ["ready", "session.done"])
+    if code is not None:
+        assert code in UNREADABLE or str(code) in CLOSES
+        assert code not in {1011, 1012, 4429, 4502}, "nothing is wrong with the server"
+        assert (kinds[-1:] == ["session.done"]) == (code == 1000)
+        assert kinds[-1:] == ["error"] or code in UNREADABLE | {1000, 1009}
+    since = logged(speech.gateway, before)
+    assert "Traceback" not in since, since
+    assert "unexpected" not in since, since
+
+
+def test_after_all_of_that_a_session_works(speech: SpeechAccount) -> None:
+    for opening in ([], [("text", SENT[0])]):
+        for kind in ("text", "binary"):
+            with speech.connect() as socket:
+                send_all(socket, [*opening, (kind, b"\xff\xfe{"), (kind, b"")])
+                Conversation(socket).rest()
+    *frames, last = spoken(speech)
+    assert last == {"type": "session.done"}
+    assert frames
+    assert all(isinstance(frame, bytes) and frame for frame in frames)
+
+
+ORDER = st.lists(
+    st.sampled_from(["start", "unknown", "text", "blank", "flush", "done", "cancel"]), max_size=6
+)
+
+
+def expected(order: list[str]) -> set[int]:
+    """The close codes that a session of these messages and a last ``cancel`` may have."""
+    kinds = [*order, "cancel"]
+    if kinds[0] == "unknown":
+        return {4404}
+    if kinds[0] != "start":
+        return {4400}
+    has_words = False
+    for at, kind in enumerate(kinds[1:], 1):
+        if kind == "cancel":
+            return {1000}
+        if kind in {"start", "unknown"}:
+            return {4400}
+        if kind == "done":
+            if not has_words:
+                return {4400}
+            # What follows may be read before everything is spoken, or after the end.
+            return {1000} if kinds[at + 1] == "cancel" else {1000, 4400}
+        has_words = has_words or kind == "text"
+    raise AssertionError("there is a cancel at the end")
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(order=ORDER)
+def test_any_order_of_messages_ends_as_the_model_says(
+    speech: SpeechAccount, order: list[str]
+) -> None:
+    messages = {
+        "start": START,
+        "unknown": {**START, "voice": "nobody"},
+        "text": {"type": "text", "text": "Hi. "},
+        "blank": {"type": "text", "text": " ... "},
+    }
+    sent = [json.dumps(messages.get(kind, {"type": kind})).encode() for kind in order]
+    with speech.connect() as socket:
+        send_all(socket, [("text", message) for message in sent])
+        assert Conversation(socket).close_code in expected(order)
