@@ -94,6 +94,8 @@ _MILLISECONDS: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 _FORMAT: Final[Json] = {"enum": [*(each.value for each in AudioFormat), None]}
 CLOSES: Final[dict[str, str]] = {
     "1000": "After `session.done`.",
+    "1002": "A frame that the protocol does not have.",
+    "1007": "Text that is not UTF-8.",
     "1009": "A message that is too large.",
     "1011": "The gateway failed.",
     "1012": "The server restarts.",

@@ -332,6 +332,7 @@ LOGGING = {
     "formatters": {
         "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
     },
+    "filters": {"ours": {"()": "svc_project.lib.logs.WithoutFaultsOfClients"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
@@ -340,6 +341,6 @@ LOGGING = {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne": {"level": "WARNING"},
         # It notes every WebSocket with its query, and frames where it is told to be chatty.
-        "uvicorn.error": {"level": "WARNING"},
+        "uvicorn.error": {"level": "WARNING", "filters": ["ours"]},
     },
 }
