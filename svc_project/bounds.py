@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Collection
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
 from svc_project.surfaces import Surface, error_body_of, surface_of
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 _PROBES: Final = (b"GET /livez ", b"GET /readyz ", b"GET /metrics ", b"GET /health ")
 _KEPT_FOR_PROBES: Final = 16
@@ -83,7 +87,37 @@ class StallWatch:
 
 
 class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
-    """A WebSocket whose client must go on reading, also once its session is over."""
+    """A WebSocket whose client must go on reading, also once its session is over.
+
+    When the client broke the protocol, it is told so and heard out for a moment: closing with
+    unread bytes would be a reset, which could take the close frame along. To the application that
+    client has gone.
+    """
+
+    _is_broken = False
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await self.writable.wait()
+        if self._is_broken:
+            raise ClientDisconnected
+        await super().send(message)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_broken:
+            super().data_received(data)
+
+    def handle_parser_exception(self) -> None:
+        said = self.conn.close_sent
+        if self._is_broken or said is None:
+            return
+        self._is_broken = self.close_sent = True
+        self.queue.put_nowait(
+            {"type": "websocket.disconnect", "code": said.code, "reason": said.reason}
+        )
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.read_paused = False
+        self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
 
 class BoundedProtocol(StallWatch, HttpToolsProtocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable
 from socket import SHUT_RDWR
 from typing import Any
@@ -16,7 +17,8 @@ from websockets.sync.client import ClientConnection
 
 from speech.openapi import CLOSES, SERVER_MESSAGES
 from tests.fuzz.mutations import damaged
-from tests.live import Gateway
+from tests.live import Gateway, eventually
+from tests.raw_client import RawClient
 from tests.speech.caller import Conversation, SpeechAccount
 from tests.speech.conftest import speech_account
 
@@ -85,6 +87,20 @@ def spoken(account: SpeechAccount) -> list[bytes | dict[str, Any]]:
         return session.rest()
 
 
+def breaks_the_protocol(frame: tuple[str, bytes]) -> bool:
+    """Whether our client may miss the close: it stops reading when a send of its own fails."""
+    kind, content = frame
+    return frame == ("large", b"300000") or (kind in {"text", "pieces"} and not is_utf8(content))
+
+
+def is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(
     opening=st.sampled_from([[], [("text", SENT[0])], [("text", SENT[0])]]),
@@ -100,7 +116,7 @@ def test_any_frames_end_as_the_contract_says(
     before = len(logged(speech.gateway))
     with speech.connect() as socket:
         send_all(socket, [*opening, *frames])
-        if leaves:
+        if leaves or any(map(breaks_the_protocol, frames)):
             socket.socket.shutdown(SHUT_RDWR)
             found, code = [], None
         else:
@@ -141,6 +157,41 @@ def test_text_that_is_not_utf8_ends_the_session_and_is_no_fault_of_ours(
         assert session.close_code == 1007
     assert "secret" not in logged(speech.gateway, before)
     assert "UTF-8" not in logged(speech.gateway, before)
+
+
+def test_a_session_that_the_protocol_ends_is_the_clients_doing(speech: SpeechAccount) -> None:
+    before = len(logged(speech.gateway))
+    for _ in range(5):
+        with speech.connect() as socket:
+            # In one piece, so that the end is read before anything was answered.
+            socket.protocol.send_text(SENT[0])
+            socket.protocol.send_text(b"\xff")
+            socket.socket.sendall(b"".join(socket.protocol.data_to_send()))
+            assert Conversation(socket).close_code == 1007
+    rows = eventually(lambda: found if len(found := speech.rows()) == 5 else None)
+    assert {row.outcome for row in rows} == {"client_disconnected"}
+    assert "unexpected" not in logged(speech.gateway, before)
+
+
+UPGRADE = (
+    "GET /v1/audio/speech/stream HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n"
+    "connection: upgrade\r\nsec-websocket-version: 13\r\n"
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nauthorization: Bearer {key}\r\n\r\n"
+)
+
+
+def test_a_client_that_is_still_sending_learns_why_it_is_over(speech: SpeechAccount) -> None:
+    """On a bare socket: closing it early would be a reset, and lose the close frame."""
+    for _ in range(5):
+        with RawClient(speech.gateway, speech.gateway.speech_port) as client:
+            client.send(UPGRADE.format(key=speech.key).encode())
+            client.read_until(1, b"\r\n\r\n")
+            # A text frame of 300 000 bytes, masked with zeros, and more of it than is read.
+            client.send(b"\x81\xff" + struct.pack(">QI", 300_000, 0) + b" " * 300_000)
+            client.send(b" " * 2_000_000)
+            _, _, frames = client.rest().partition(b"\r\n\r\n")
+        assert frames[:1] == b"\x88"
+        assert struct.unpack(">H", frames[2:4]) == (1009,)
 
 
 ORDER = st.lists(
