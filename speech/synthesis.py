@@ -40,8 +40,8 @@ from usage.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
-PIECES_AHEAD: Final = 32
-"""Pieces of sound that an engine may be ahead of a slow reader; a piece is about a quarter second."""
+PIECES_AHEAD: Final = 8
+"""Pieces of sound that an engine may be ahead of a slow reader; a piece is at most about a second."""
 
 PROGRESS_SECONDS: Final = 1.0
 """How often a stream's figures are noted in the journal."""

@@ -15,33 +15,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import queue
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 from django.conf import settings
-from django.db import DataError, Error, IntegrityError, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import Error
 
-from svc_project.lib.connections import cut, keep_usable
 from svc_project.lib.errors import InternalError, ServerOverloaded
-from usage import rows
-from usage.journal import Journal, Segment, orphans, read_segment
+from usage.journal import Journal, Segment
+from usage.ledger_writer import LARGEST_BATCH, LedgerWriter
 from usage.receipts import AnyProgress, AnyReceipt
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 _ADOPT_SECONDS = 15.0
-_STOP_SECONDS = 5.0
-_LARGEST_BATCH = 500
 _LOOK_SECONDS = 1.0
-_GIVE_UP_SECONDS = 8.0
-"""After which a database that took a statement and stays silent is asked on a new connection."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -59,17 +50,13 @@ class Ledger:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[_Waiting] = []
         self._writing: list[_Waiting] = []
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._writer: threading.Thread | None = None
+        self._writer: LedgerWriter | None = None
         self._syncer: ThreadPoolExecutor | None = None
         self._unsynced: list[_Waiting] = []
         self._unsynced_segments: set[Segment] = set()
         self._syncing: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._look: asyncio.TimerHandle | None = None
-        self._connection: BaseDatabaseWrapper | None = None
-        self._asked_at: float | None = None
-        """When the writer's statement began, on the monotonic clock; None between statements."""
         self._retry: asyncio.TimerHandle | None = None
         self._adopt: asyncio.TimerHandle | None = None
         self._database_answers = True
@@ -105,7 +92,7 @@ class Ledger:
         directory = settings.SVC_DATA_DIR / "journal"
         self._journal = Journal(directory, settings.SVC_JOURNAL_MAX_BYTES)
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="journal-sync")
-        self._writer = threading.Thread(target=self._write_forever, name="ledger", daemon=True)
+        self._writer = LedgerWriter(self._tell)
         self._writer.start()
         self._adopt_orphans()
 
@@ -122,8 +109,7 @@ class Ledger:
             if not entry.durable.done()
         ]:
             await asyncio.wait(held)
-        self._work.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._writer.join, _STOP_SECONDS)
+        await asyncio.to_thread(self._writer.stop)
         if self._syncer is not None:
             self._syncer.shutdown()
         self._journal.close()
@@ -165,12 +151,11 @@ class Ledger:
     # -- the event loop's side ---------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        assert self._loop is not None  # noqa: S101  # only called after start()
-        self._writing = self._waiting[:_LARGEST_BATCH]
-        del self._waiting[:_LARGEST_BATCH]
-        batch = [entry.receipt for entry in self._writing]
+        assert self._loop is not None and self._writer is not None  # noqa: S101, PT018  # after start()
+        self._writing = self._waiting[:LARGEST_BATCH]
+        del self._waiting[:LARGEST_BATCH]
         self._watch()
-        self._work.put(lambda: self._write(batch))
+        self._writer.write([entry.receipt for entry in self._writing], self._written)
         self._stall = self._loop.call_later(settings.SVC_LEDGER_ANSWER_SECONDS, self._stalled)
 
     def _watch(self) -> None:
@@ -180,18 +165,9 @@ class Ledger:
             self._look = self._loop.call_later(_LOOK_SECONDS, self._look_after_writer)
 
     def _look_after_writer(self) -> None:
-        """Give the writer's connection up when a statement gets no answer.
-
-        A connection may die without a word (a firewall forgets it, a pooler hangs); waiting for
-        it would keep the rows in the journal until the process ends. Asking again is safe: a row
-        that was written after all is not written twice.
-        """
         self._look = None
-        asked_at = self._asked_at
-        if asked_at is not None and time.monotonic() - asked_at > _GIVE_UP_SECONDS:
-            log.warning("ledger: the database stays silent; its connection is given up")
-            if self._connection is not None:
-                cut(self._connection)
+        if self._writer is not None:
+            self._writer.give_up_if_silent()
         if self._writing or self._shipping:
             self._watch()
 
@@ -244,13 +220,14 @@ class Ledger:
                     entry.durable.set_result(None)
         self._syncing = None
 
-    def _written(self, request_ids: list[str], error: Error | None) -> None:
+    def _written(self, error: Error | None) -> None:
         """The writer's answer to the batch that was dispatched."""
         assert self._loop is not None  # noqa: S101  # only called after start()
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
         if error is None:
+            request_ids = [entry.receipt.request_id for entry in self._writing]
             self.rows_written += len(request_ids)
             for entry in self._writing:
                 if not entry.durable.done():
@@ -271,14 +248,13 @@ class Ledger:
     def _ship(self) -> None:
         """Try to bring what the journal owes into the database."""
         self._retry = None
-        if self._shipping:
+        if self._shipping or self._writer is None:
             return
         self._shipping = True
-        paths = [segment.path for segment in self._journal.owed()]
         self._watch()
-        self._work.put(lambda: self._ship_segments(paths))
+        self._writer.ship([segment.path for segment in self._journal.owed()], self._shipped)
 
-    def _shipped(self, request_ids: list[str], *, complete: bool) -> None:
+    def _shipped(self, request_ids: list[str], complete: bool) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._shipping = False
         self.rows_written += len(request_ids)
@@ -295,120 +271,13 @@ class Ledger:
             self._dispatch()
 
     def _adopt_orphans(self) -> None:
-        assert self._loop is not None  # noqa: S101  # only called after start()
-        self._work.put(self._adopt_quietly)
+        assert self._loop is not None and self._writer is not None  # noqa: S101, PT018  # after start()
+        self._writer.adopt(self._journal.directory)
         self._adopt = self._loop.call_later(_ADOPT_SECONDS, self._adopt_orphans)
-
-    # -- the writer's side -------------------------------------------------------------------
-
-    def _write_forever(self) -> None:
-        self._connection = connections["default"]
-        while (work := self._work.get()) is not None:
-            try:
-                work()
-            except Exception:
-                log.exception("ledger: the writer failed")
-            finally:
-                self._asked_at = None
-        connections.close_all()
-
-    def _asking(self) -> None:
-        """The writer begins a statement."""
-        self._asked_at = time.monotonic()
-
-    def _write(self, batch: list[AnyReceipt]) -> None:
-        request_ids = [receipt.request_id for receipt in batch]
-        failure: Error | None = None
-        try:
-            keep_usable()
-            _insert_all(batch, self._asking)
-        except Error as error:
-            failure = error
-            connections.close_all()
-        except BaseException:
-            failure = Error()
-            raise
-        finally:
-            self._tell(lambda: self._written(request_ids, failure))
-
-    def _ship_segments(self, paths: list[Path]) -> None:
-        shipped: list[str] = []
-        complete = False
-        try:
-            keep_usable()
-            for path in paths:
-                settled = list(read_segment(path.read_bytes()).settled.values())
-                _insert_all(settled, self._asking)
-                shipped += [receipt.request_id for receipt in settled]
-            if not paths:
-                connections["default"].ensure_connection()
-            complete = True
-        except (Error, OSError):
-            connections.close_all()
-        finally:
-            self._tell(lambda: self._shipped(shipped, complete=complete))
-
-    def _adopt_quietly(self) -> None:
-        try:
-            adopt(self._journal.directory, self._asking)
-        except Error as error:
-            log.warning("ledger: nothing adopted, the database: %s", type(error).__name__)
-            connections.close_all()
 
     def _tell(self, what: Callable[[], None]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(what)
-
-
-def _insert_all(receipts: Sequence[AnyReceipt], asking: Callable[[], None] = lambda: None) -> int:
-    """Write ``receipts``; one that breaks a constraint is logged and left out, not the batch.
-
-    ``asking`` is called before each statement. Returns how many were new.
-    """
-    new = 0
-    for first in range(0, len(receipts), _LARGEST_BATCH):
-        batch = receipts[first : first + _LARGEST_BATCH]
-        asking()
-        try:
-            new += rows.insert(batch)
-        except (IntegrityError, DataError):
-            for receipt in batch:
-                asking()
-                try:
-                    new += rows.insert([receipt])
-                except (IntegrityError, DataError) as error:
-                    log.critical(
-                        "ledger: row %s is refused by the database: %s",
-                        receipt.request_id,
-                        type(error).__name__,
-                    )
-    return new
-
-
-def adopt(directory: Path, asking: Callable[[], None] = lambda: None) -> int:
-    """Write the rows that dead processes left in ``directory``; returns how many were missing.
-
-    A request last seen running becomes a row with the outcome ``interrupted`` and the figures
-    last noted. Raises ``django.db.Error`` when the database does not answer; then nothing is lost
-    and the next call tries again. ``asking`` is called before each statement.
-    """
-    adopted = 0
-    for orphan in orphans(directory):
-        found = orphan.read()
-        receipts = [*found.settled.values(), *found.running.values()]
-        try:
-            keep_usable()
-            new = _insert_all(receipts, asking)
-        except Error:
-            orphan.let_go()
-            raise
-        orphan.finish(keep=found.damaged)
-        adopted += new
-        if found.damaged:
-            log.critical("journal: %s is damaged and was set aside", orphan.path.name)
-        if new:
-            log.warning("ledger: %d requests of a dead process were closed", new)
-    return adopted
 
 
 ledger = Ledger()

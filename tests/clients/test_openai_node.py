@@ -53,7 +53,8 @@ def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
 ) -> None:
     answer = told(gateway, "models")
 
-    assert {model["id"] for model in answer["listed"]} == set(gateway.models.values())
+    # Tests of the catalog publish more in the same gateway.
+    assert {model["id"] for model in answer["listed"]} >= set(gateway.models.values())
     for listed, retrieved in zip(answer["listed"], answer["retrieved"], strict=True):
         retrieved.pop("_request_id", None)
         assert retrieved == listed

@@ -24,7 +24,7 @@ from tests.faults.views import CAP, Seen, new_marker, read_answer
 from tests.live import Gateway, eventually
 from tests.raw_client import Leaving, RawClient
 
-SLOW = "[[sim first=0.1 tokens=20 pace=100]]"
+SLOW = "[[sim first=0.1 tokens=80 pace=100]]"
 
 
 @pytest.fixture

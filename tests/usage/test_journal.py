@@ -19,7 +19,7 @@ from tests.live import ROOT, eventually
 from tests.usage.making import admitted, progress, receipt
 from usage import journal as journal_module
 from usage.journal import Journal, orphans, read_segment
-from usage.ledger import adopt
+from usage.ledger_writer import adopt
 from usage.models import UsageRow
 from usage.receipts import Receipt
 

@@ -22,7 +22,8 @@ from tests.database_outage import rows_locked
 from tests.live import ROOT
 from tests.usage.making import admitted, receipt, speech_admitted, speech_receipt
 from usage.journal import Journal, read_segment
-from usage.ledger import Ledger, adopt
+from usage.ledger import Ledger
+from usage.ledger_writer import adopt
 from usage.models import SpeechDay, SpeechRow, UsageRow
 from usage.receipts import AnyReceipt, SpeechProgress, SpeechReceipt
 from usage.speech import characters_of

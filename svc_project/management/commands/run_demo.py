@@ -54,7 +54,9 @@ Speech: a file, the OpenAI SDK, and a WebSocket session that writes a file for e
     -H "Authorization: Bearer {speech_key}" \\
     -d '{{"voice": "{voice}", "input": "Hello! [pause] This voice runs on your own machine."}}'
 
-  OPENAI_BASE_URL={speech_url} OPENAI_API_KEY={speech_key}
+  OPENAI_BASE_URL={speech_url} OPENAI_API_KEY={speech_key} \\
+    .venv/bin/python -c 'from openai import OpenAI; OpenAI().audio.speech.create(model="any",
+      voice="{voice}", input="Hello!", response_format="wav").write_to_file("sdk.wav")'
 
   SVC_TTS_WS_URL={socket_url} SVC_SPEECH_KEY={speech_key} \\
     .venv/bin/python docs/examples/speak.py
