@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
-    precondition,
     rule,
 )
 
@@ -116,9 +115,11 @@ class LiveLimits(RuleBasedStateMachine):
             "all of it was there for sure"
         )
 
-    @precondition(lambda self: self.open)
     @rule(choice=st.integers(0), factor=st.fractions(0, 2), again=st.booleans())
     def settle(self, choice: int, factor: Fraction, again: bool) -> None:
+        # No precondition: what is open depends on the time that it took, which no replay repeats.
+        if not self.open:
+            return
         limiter, granted = self.open.pop(choice % len(self.open))
         actual = [round(charge.amount * factor) for charge in granted.charges]
         before = time.monotonic()
