@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from accounts.models import Organization
 from svc_project.lib import clock
-from usage.speech import SpokenDay, characters_of, last_days
+from usage.speech import SpokenDay, last_days
 
 DAYS = 7
 _NEARLY = 0.8
@@ -33,8 +33,9 @@ class SpeechCard:
 def speech_card(organization: Organization) -> SpeechCard:
     """What ``organization`` has spoken. Raises ``django.db.Error``."""
     today = clock.now().date()
+    days = last_days(organization.pk, today, DAYS)
     return SpeechCard(
-        used=characters_of(organization.pk, today),
+        used=sum(each.characters for each in days if each.day == today),
         limit=organization.speech_characters_per_day,
-        days=last_days(organization.pk, today, DAYS),
+        days=days,
     )

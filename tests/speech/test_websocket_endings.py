@@ -320,12 +320,21 @@ def refused_with(speech: SpeechAccount) -> int | None:
         return None
 
 
+def journal_of(speech: SpeechAccount) -> str:
+    """What the account's gateway has noted, if it has noted anything of the account."""
+    directory = speech.gateway.command.log.parent / "journal"
+    notes = (path.read_text() for path in directory.glob("*.log"))
+    return next((text for text in notes if str(speech.organization.pk) in text), "")
+
+
 def test_a_killed_server_leaves_the_row_of_its_session(
     impatient: SpeechAccount, start_gateway: Callable[..., Gateway]
 ) -> None:
     with impatient.session() as session:
         session.text("Hello there. And then ")
         session.frame()
+        # The frame is handed over first and noted then.
+        eventually(lambda: "progress" in journal_of(impatient))
         impatient.gateway.command.kill()
         assert session.rest() == []
     start_gateway()
