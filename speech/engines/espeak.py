@@ -78,7 +78,8 @@ class Espeak(Engine):
         shape = _Shape(utterance.profile)
         sounded = False
         for portion in portions(sanitized(utterance.text)):
-            raw = await self._pool.speak(_order(utterance, voice, portion))
+            order = _order(utterance, voice, portion)
+            raw = await self._pool.speak(order, utterance.organization_id)
             for piece in shape.pieces(raw):
                 if piece:
                     sounded = True

@@ -20,6 +20,8 @@ import espeakng_loader
 
 from speech.engines import EngineError, EngineFull, EngineTimeout, espeak_worker
 from speech.engines.sanitize import plain_words
+from svc_project.lib.capacity import Slots
+from svc_project.lib.errors import ServerOverloaded
 
 WORKER_RATE = 22_050
 """Samples per second that espeak-ng delivers."""
@@ -168,13 +170,11 @@ class WorkerPool:
         self, *, size: int, most_waiting: int, wait_seconds: float, order_seconds: float
     ) -> None:
         self._size = size
-        self._most_waiting = most_waiting
-        self._wait_seconds = wait_seconds
+        self._slots = Slots(size, most_waiting, wait_seconds)
         self._order_seconds = order_seconds
-        self._waiting = 0
         self._closed = False
         self._workers: list[Worker] = []
-        self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
+        self._idle: list[Worker] = []
         self._running: set[asyncio.Task[bytes]] = set()
         self._root: Path | None = None
 
@@ -199,19 +199,18 @@ class WorkerPool:
                 shutil.rmtree(root, ignore_errors=True)
                 raise
             self._root = root
-            for worker in self._workers:
-                self._idle.put_nowait(worker)
+            self._idle = self._workers.copy()
 
-    async def speak(self, order: Order) -> bytes:
+    async def speak(self, order: Order, organization_id: str = "") -> bytes:
         """The order's samples. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
 
-        When the caller is cancelled, an order that a worker already has is finished unheard: that
+        Organizations that wait take turns. When the caller is cancelled, an order that a worker already has is finished unheard: that
         takes milliseconds, less than a new worker.
         """
         self._set_up()
-        worker = await self._lease()
+        worker = await self._lease(organization_id)
         if self._closed:
-            self._idle.put_nowait(worker)
+            self._give_back(worker)
             raise EngineError("The embedded engine is closed.")
         task = asyncio.create_task(self._on(worker, order))
         self._running.add(task)
@@ -223,17 +222,16 @@ class WorkerPool:
         if not task.cancelled():
             task.exception()  # marks it as seen where the caller has gone
 
-    async def _lease(self) -> Worker:
-        if self._idle.empty() and self._waiting >= self._most_waiting:
-            raise EngineFull("The embedded engine and its queue are full.")
-        self._waiting += 1
+    async def _lease(self, organization_id: str) -> Worker:
         try:
-            async with asyncio.timeout(self._wait_seconds):
-                return await self._idle.get()
-        except TimeoutError:
-            raise EngineFull("The embedded engine is full.") from None
-        finally:
-            self._waiting -= 1
+            await self._slots.acquire(organization_id)
+        except ServerOverloaded:
+            raise EngineFull("The embedded engine and its queue are full.") from None
+        return self._idle.pop()
+
+    def _give_back(self, worker: Worker) -> None:
+        self._idle.append(worker)
+        self._slots.release()
 
     async def _on(self, worker: Worker, order: Order) -> bytes:
         try:
@@ -253,7 +251,7 @@ class WorkerPool:
             await worker.kill()
             raise
         finally:
-            self._idle.put_nowait(worker)
+            self._give_back(worker)
 
     async def close(self) -> None:
         """Stop every worker and remove its files."""

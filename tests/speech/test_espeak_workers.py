@@ -150,6 +150,30 @@ async def test_more_orders_than_places_are_refused_at_once_and_the_waiting_after
     assert [type(result) for result in results] == [bytes, *[EngineFull] * 5]
 
 
+async def test_organizations_that_wait_take_turns() -> None:
+    pool = WorkerPool(size=1, most_waiting=10, wait_seconds=20, order_seconds=20)
+    heard: list[str] = []
+
+    async def speak(organization_id: str) -> None:
+        await pool.speak(Order("en-us", "Hello."), organization_id)
+        heard.append(organization_id)
+
+    try:
+        await pool.start()
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGSTOP)
+        crowd = [asyncio.create_task(speak("many")) for _ in range(5)]
+        await asyncio.sleep(0)  # they stand in the queue before the other one comes
+        other = asyncio.create_task(speak("one"))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGCONT)
+        await asyncio.gather(*crowd, other)
+    finally:
+        await pool.close()
+
+    assert heard.index("one") <= 2
+
+
 async def test_a_caller_who_leaves_costs_the_next_one_nothing(engine: Espeak) -> None:
     (pid,) = engine.worker_pids
     long = Utterance("one and two and three and four and " * 60, "en", "en-us")
