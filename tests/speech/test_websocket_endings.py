@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.test import Client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from accounts.keys import revoke
-from accounts.models import Scope
+from accounts.models import Membership, Scope, User
 from tests.live import Gateway, eventually
 from tests.speech import making
 from tests.speech.caller import Conversation, SpeechAccount, decoded
@@ -139,6 +140,19 @@ def test_a_key_of_another_scope_is_a_bad_key(speech: SpeechAccount) -> None:
     headers = {"authorization": f"Bearer {speech.mint(Scope.INFERENCE)}"}
 
     assert refused_upgrade(speech, headers=headers)[0] == 401
+
+
+def test_a_session_of_the_console_opens_no_websocket(speech: SpeechAccount) -> None:
+    user = User.objects.create_user(
+        f"{speech.organization.pk}@example.com", "correct horse battery"
+    )
+    Membership.objects.create(user=user, organization=speech.organization)
+    browser = Client()
+    browser.force_login(user)
+    cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+
+    assert cookies
+    assert refused_upgrade(speech, headers={"cookie": cookies})[0] == 401
 
 
 def refused_upgrade(speech: SpeechAccount, **options: Any) -> tuple[int, Any, Any]:
