@@ -196,7 +196,6 @@ class Exchange:
                 deployment.model,
                 continuous_usage=deployment.backend.continuous_usage,
                 send_tools=self._model.tool_calling,
-                default_cap=None,
             )
             try:
                 response = await self._egress.client.post(deployment, self.sent_body)

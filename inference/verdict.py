@@ -83,7 +83,5 @@ def fingerprint(
     poison: Poison, api_key_id: str, request: ChatRequest, model: PublishedModel
 ) -> Fingerprint:
     """Of what a backend would be asked, so that what is dropped from a body makes no difference."""
-    body = request.backend_body(
-        model.id, continuous_usage=False, send_tools=model.tool_calling, default_cap=None
-    )
+    body = request.backend_body(model.id, continuous_usage=False, send_tools=model.tool_calling)
     return poison.fingerprint(api_key_id, body)

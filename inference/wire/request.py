@@ -155,27 +155,17 @@ class ChatRequest(Struct, omit_defaults=True):
         answer = self.response_format
         return answer.json_schema if type(answer) is JsonSchemaFormat else None
 
-    def backend_body(
-        self,
-        model: str,
-        *,
-        continuous_usage: bool,
-        send_tools: bool = True,
-        default_cap: int | None,
-    ) -> bytes:
+    def backend_body(self, model: str, *, continuous_usage: bool, send_tools: bool = True) -> bytes:
         """The JSON body for a backend that knows the model as ``model``.
 
         A stream always asks for usage, and for running usage where the backend declares it
-        (``continuous_usage``). The cap goes under the name that the caller used; ``default_cap``
-        tokens go as ``max_tokens``, the name that older servers know too, when there was none.
-        Without ``send_tools`` the three tool fields stay behind.
+        (``continuous_usage``). The cap goes under the name that the caller used. Without
+        ``send_tools`` the three tool fields stay behind.
         """
         body = copy(self)
         body.model = model
         if self.stream:
             body.stream_options = _RUNNING_USAGE if continuous_usage else _USAGE
-        if self.output_cap is None:
-            body.max_tokens = default_cap
         if not send_tools:
             body.tools = body.tool_choice = body.parallel_tool_calls = None
         return _encode(body)

@@ -215,7 +215,7 @@ def request(**fields: Any) -> ChatRequest:
 
 
 def sent(chat: ChatRequest, **options: Any) -> dict[str, Any]:
-    options = {"continuous_usage": False, "default_cap": None, **options}
+    options = {"continuous_usage": False, **options}
     body: dict[str, Any] = json.loads(chat.backend_body("demo-8b-awq", **options))
     return body
 

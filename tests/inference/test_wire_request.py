@@ -45,7 +45,7 @@ def test_members_that_are_not_modelled_never_reach_the_backend() -> None:
         continuous_usage_stats=CANARY,
     )
     for continuous_usage in (True, False):
-        body = chat.backend_body("m", continuous_usage=continuous_usage, default_cap=5)
+        body = chat.backend_body("m", continuous_usage=continuous_usage)
         assert CANARY.encode() not in body
 
 
@@ -86,21 +86,20 @@ def test_a_stream_always_asks_the_backend_for_usage(options: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("caps", "default", "output_cap", "forwarded"),
+    ("caps", "output_cap", "forwarded"),
     [
-        ({}, None, None, {}),
-        ({}, 512, None, {"max_tokens": 512}),
-        ({"max_tokens": 9}, 512, 9, {"max_tokens": 9}),
-        ({"max_completion_tokens": 8}, 512, 8, {"max_completion_tokens": 8}),
-        ({"max_tokens": 9, "max_completion_tokens": 8}, 512, 8, {"max_completion_tokens": 8}),
+        ({}, None, {}),
+        ({"max_tokens": 9}, 9, {"max_tokens": 9}),
+        ({"max_completion_tokens": 8}, 8, {"max_completion_tokens": 8}),
+        ({"max_tokens": 9, "max_completion_tokens": 8}, 8, {"max_completion_tokens": 8}),
     ],
 )
 def test_the_cap_goes_under_the_name_that_the_caller_used(
-    caps: dict[str, int], default: int | None, output_cap: int | None, forwarded: dict[str, int]
+    caps: dict[str, int], output_cap: int | None, forwarded: dict[str, int]
 ) -> None:
     chat = request(**caps)
     assert chat.output_cap == output_cap
-    assert sent(chat, default_cap=default) == {**MINIMAL, "model": "demo-8b-awq", **forwarded}
+    assert sent(chat) == {**MINIMAL, "model": "demo-8b-awq", **forwarded}
 
 
 def test_tools_can_be_kept_from_a_model_that_calls_none() -> None:
@@ -112,7 +111,7 @@ def test_tools_can_be_kept_from_a_model_that_calls_none() -> None:
 def test_making_a_body_leaves_the_request_as_it_was() -> None:
     chat = request(stream=True, tools=[TOOL])
     before = msgspec.json.encode(chat)
-    chat.backend_body("other", continuous_usage=True, send_tools=False, default_cap=5)
+    chat.backend_body("other", continuous_usage=True, send_tools=False)
     assert msgspec.json.encode(chat) == before
 
 
