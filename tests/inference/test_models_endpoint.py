@@ -145,7 +145,7 @@ def test_a_slash_in_the_id_arrives_raw_or_encoded(path: str, api: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    "identifier", ["acme/unknown", "acme/draft", "acme/demo-8b/", "ä ö", "%00"]
+    "identifier", ["acme/unknown", "acme/draft", "acme/demo-8b/", "ä ö", "%00", "a%0Ab", "%0A"]
 )
 def test_an_identifier_that_was_never_published_is_model_not_found(
     api: Client, identifier: str

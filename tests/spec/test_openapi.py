@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -52,7 +53,7 @@ def routes(surface: Surface) -> dict[str, set[str]]:
     found |= {path: {"get"} for path in router.sockets.get(surface, ())}
     for route, view in _views(get_resolver(URLS[surface])):
         if route.startswith("v1/"):
-            path = "/" + route.replace("<path:", "{").replace(">", "}")
+            path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
             found[path] = {*found.get(path, ()), *view.http_method_names} & METHODS
     return found
 
