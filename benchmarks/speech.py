@@ -213,7 +213,7 @@ async def _soak(speech: Speech, minutes: float) -> list[Row]:
     rows: list[Row] = []
     for tenth in range(11):
         counts = [f"{figure:,}" for figure in done.values()]
-        rows.append((f"{minutes * tenth / 10:.0f}", f"{speech.resident_megabytes():.0f}", *counts))
+        rows.append((f"{minutes * tenth / 10:.3g}", f"{speech.resident_megabytes():.0f}", *counts))
         if tenth < 10:
             await asyncio.sleep(minutes * 6)
     await asyncio.gather(*running)
