@@ -12,7 +12,14 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.models import Membership, Organization, User
 
-VALUES = {"uuid": str(uuid.UUID(int=1)), "int": "1", "path": "1", "str": "1", "slug": "x"}
+VALUES = {
+    "uuid": str(uuid.UUID(int=1)),
+    "int": "1",
+    "path": "1",
+    "identifier": "1",
+    "str": "1",
+    "slug": "x",
+}
 
 
 def addresses(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[str]:
