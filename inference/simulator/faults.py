@@ -1,14 +1,11 @@
-"""The faults that the simulator can be told to have.
-
-Each is written ``name``, or ``name@number``; several are joined by commas. What each one does is
-listed in docs/develop/simulator.md.
-"""
+"""The faults that the simulator can be told to have; docs/develop/simulator.md says what each does."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+from svc_project.lib import fault_text
+from svc_project.lib.fault_text import FaultGrammar
 
 STATUSES = (400, 401, 404, 422, 429, 500, 503)
 
@@ -62,58 +59,11 @@ _TAKES_A_NUMBER = {
 _NEEDS_A_NUMBER = _TAKES_A_NUMBER - {FaultName.CUT, FaultName.RESET, FaultName.HANG}
 
 
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """The faults of one request, with the number of each; ``text`` is how they were written."""
-
-    text: str | None = None
-    numbers: tuple[tuple[FaultName, float | None], ...] = ()
-
-    def __contains__(self, name: FaultName) -> bool:
-        return any(name is known for known, _ in self.numbers)
-
-    def number(self, name: FaultName) -> float | None:
-        """The number given with ``name``; None when there is none, or no such fault."""
-        return next((number for known, number in self.numbers if known is name), None)
-
-    def early(self, name: FaultName) -> bool:
-        """Whether ``name`` strikes before the headers: it was given without a number."""
-        return name in self and self.number(name) is None
-
-
-NO_FAULTS = Faults()
-
-
-def parse_faults(text: str) -> Faults:
-    """Reads ``cut@7`` or ``no_usage,cut@7``; ``none`` and an empty text are no faults at all.
-
-    Raises ``ValueError`` with a message for people.
-    """
-    if text in ("", "none"):
-        return NO_FAULTS
-    return Faults(text, tuple(map(_parse_fault, text.split(","))))
-
-
-def _parse_fault(text: str) -> tuple[FaultName, float | None]:
-    written, _, argument = text.replace("=", "@", 1).partition("@")
-    try:
-        name = FaultName(written)
-    except ValueError:
-        raise ValueError(
-            f"There is no fault {written!r}. Use one of {', '.join(FaultName)}."
-        ) from None
-    if not argument:
-        if name in _NEEDS_A_NUMBER:
-            raise ValueError(f"The fault {name} needs a number: {name}@1.")
-        return name, None
-    if name not in _TAKES_A_NUMBER:
-        raise ValueError(f"The fault {name} takes no number.")
-    try:
-        number = float(argument)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise ValueError(f"The number of the fault {name} must be zero or more.")
+def _check(name: FaultName, number: float) -> None:
     if name is FaultName.STATUS and number not in STATUSES:
         raise ValueError(f"The fault status takes one of {', '.join(map(str, STATUSES))}.")
-    return name, number
+
+
+Faults = fault_text.Faults[FaultName]
+NO_FAULTS = Faults()
+parse_faults = FaultGrammar(FaultName, _TAKES_A_NUMBER, _NEEDS_A_NUMBER, _check).parse
