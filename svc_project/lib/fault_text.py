@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 Name = TypeVar("Name", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Faults(Generic[Name]):
     """The faults of one request, with the number of each; ``text`` is how they were written."""
 
