@@ -64,8 +64,8 @@ class Sink(Client, Protocol):
     def status(self) -> int | None:
         """The status that was sent, or None while nothing was."""
 
-    def on_stop(self, exchange: Exchange) -> None:
-        """Stop ``exchange`` when the client leaves or the server stops."""
+    def follow(self, exchange: Exchange) -> None:
+        """Stop ``exchange`` when the client leaves, or has left, and when the server stops."""
 
     async def finish(self, last: bytes) -> None:
         """Hand over the answer's last bytes."""
@@ -138,9 +138,7 @@ class ChatService:
         except ApiError:
             reservation.cancel()
             raise
-        if sink.gone:
-            exchange.stop(ClientDisconnected())
-        sink.on_stop(exchange)
+        sink.follow(exchange)
         failure = await exchange.run(sink, call.created)
         if sink.gone and not (failure is None and meter.finish_delivered):
             failure = ClientDisconnected()

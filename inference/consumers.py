@@ -13,7 +13,6 @@ from inference.service import service
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
-    ClientDisconnected,
     MethodNotAllowed,
     ServerShuttingDown,
     error_body,
@@ -37,7 +36,6 @@ class ChatCompletionsConsumer(HttpConsumer):
     """Authenticates before it reads the body, then tells the story with the sink that fits."""
 
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
-    _exchange: Exchange | None = None
 
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
@@ -59,20 +57,6 @@ class ChatCompletionsConsumer(HttpConsumer):
         finally:
             watch.cancel()
 
-    def client_left(self) -> None:
-        if self._exchange is not None:
-            self._exchange.stop(ClientDisconnected())
-
-    def server_stopping(self) -> None:
-        if self._exchange is not None:
-            self._exchange.stop(ServerShuttingDown())
-
-    def follow(self, exchange: Exchange) -> None:
-        """``exchange`` is what makes the answer from now on."""
-        self._exchange = exchange
-        if self.gone:
-            self.client_left()
-
 
 class _ConsumerSink:
     """What both sinks share: the consumer's view of the client."""
@@ -89,7 +73,7 @@ class _ConsumerSink:
     def backed_up(self) -> bool:
         return self._consumer.backed_up
 
-    def on_stop(self, exchange: Exchange) -> None:
+    def follow(self, exchange: Exchange) -> None:
         self._consumer.follow(exchange)
 
 

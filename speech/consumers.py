@@ -17,7 +17,6 @@ from speech.wire import LARGEST_BODY
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
-    ClientDisconnected,
     MethodNotAllowed,
     ServerShuttingDown,
 )
@@ -32,7 +31,6 @@ class SpeechConsumer(HttpConsumer):
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
     surface: ClassVar[str] = "speech"
     route: ClassVar[str] = "speech"
-    _synthesis: Synthesis | None = None
 
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
@@ -53,20 +51,6 @@ class SpeechConsumer(HttpConsumer):
 
     def render_error(self, error: ApiError) -> bytes:
         return speech_error_body(error)
-
-    def client_left(self) -> None:
-        if self._synthesis is not None:
-            self._synthesis.stop(ClientDisconnected())
-
-    def server_stopping(self) -> None:
-        if self._synthesis is not None:
-            self._synthesis.stop(ServerShuttingDown())
-
-    def follow(self, synthesis: Synthesis) -> None:
-        """``synthesis`` is what makes the answer from now on."""
-        self._synthesis = synthesis
-        if self.gone:
-            self.client_left()
 
 
 class SpeechSink:

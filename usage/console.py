@@ -6,6 +6,7 @@ Its query string is the API's own; ``metric`` (what the chart stacks) is the pag
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +66,7 @@ def _input_type(bound: str) -> str:
     return "date" if not bound or _DATE.fullmatch(bound) else "text"
 
 
-class PeriodPage(ConsoleView):
+class PeriodPage(ConsoleView, ABC):
     """The base of the pages about a period: the filters, and what is wrong with them."""
 
     template: ClassVar[str]
@@ -89,9 +90,9 @@ class PeriodPage(ConsoleView):
             **shown,
         )
 
+    @abstractmethod
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """The page's own variables. Raises ``ApiError`` for a parameter that is not valid."""
-        raise NotImplementedError
 
     def _bar(self, query: UsageQuery | None = None) -> FilterBar:
         """The filters as ``query`` understood them; without one, as they were typed."""

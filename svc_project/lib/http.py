@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from channels.consumer import AsyncConsumer
 
@@ -25,6 +26,7 @@ from svc_project.lib.errors import (
     InternalError,
     InvalidField,
     RequestTooLarge,
+    ServerShuttingDown,
     error_body,
 )
 from svc_project.lib.ids import request_id
@@ -40,11 +42,17 @@ _LINGER_BYTES = 1024 * 1024
 _LINGER_SECONDS = 2.0
 
 
-class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no types
+class Stoppable(Protocol):
+    """What makes an answer and can be told to end it early."""
+
+    def stop(self, reason: ApiError) -> None: ...
+
+
+class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carries no types
     """One HTTP exchange. Subclasses implement ``answer``.
 
-    ``answer`` runs to its end even when the client leaves: ``client_left`` is then called once and
-    ``gone`` is true; sending goes on to do nothing. An ``ApiError`` raised before ``start`` becomes
+    ``answer`` runs to its end even when the client leaves: ``gone`` is true then, what it has given
+    to ``follow`` is stopped, and sending goes on to do nothing. An ``ApiError`` raised before ``start`` becomes
     a status; the surface's shape of it is ``render_error``.
     """
 
@@ -66,6 +74,7 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
         """The status that was sent, 0 while none was."""
         self.failure: ApiError | None = None
         """How the answer failed, in-band too."""
+        self._maker: Stoppable | None = None
         self._held = 0
         self._body_read = False
         self._body_late = False
@@ -92,15 +101,20 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
             held_bodies.give_back(self._held)
             self._count()
 
+    @abstractmethod
     async def answer(self) -> None:
         """Make the whole answer. Raises ``ApiError``."""
-        raise NotImplementedError
 
-    def client_left(self) -> None:
-        """Called once when the client has hung up while the answer was made."""
+    def follow(self, maker: Stoppable) -> None:
+        """``maker`` makes the answer from now on: it is stopped when the client leaves, at once if
+        it has left, and when the server stops before the answer is complete."""
+        self._maker = maker
+        if self.gone:
+            maker.stop(ClientDisconnected())
 
     def server_stopping(self) -> None:
-        """Called once when the server stops and the answer is not complete yet."""
+        if self._maker is not None:
+            self._maker.stop(ServerShuttingDown())
 
     def render_error(self, error: ApiError) -> bytes:
         return error_body(error)
@@ -170,7 +184,8 @@ class HttpConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no 
             pass
         if not self.gone:
             self.gone = True
-            self.client_left()
+            if self._maker is not None:
+                self._maker.stop(ClientDisconnected())
 
     async def start(self, status: int, headers: Iterable[Header]) -> None:
         """Send the status line and headers, ``x-request-id`` among them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -47,7 +48,7 @@ class ReaderStalled(ApiError):
     default_message = "Nothing was read for too long."
 
 
-class SocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries no types
+class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carries no types
     """One WebSocket. Subclasses implement ``converse``, ``error_message`` and ``close_code``.
 
     An ``ApiError`` that ``converse`` raises before ``accept`` is the answer to the upgrade; after
@@ -97,20 +98,21 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels carries n
             if self.status:
                 metrics.requests.add(self.surface, self.route, str(self.status), "")
 
+    @abstractmethod
     async def converse(self) -> None:
         """The whole conversation, from before the handshake. Raises ``ApiError``."""
-        raise NotImplementedError
 
     def render_error(self, error: ApiError) -> bytes:
         """The body of a refused upgrade."""
         return error_body(error)
 
+    @abstractmethod
     def error_message(self, error: ApiError) -> str:
         """The last message of a session that fails."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close_code(self, error: ApiError) -> int:
-        raise NotImplementedError
+        """The code that such a session is closed with."""
 
     def server_stopping(self) -> None:
         if not self.stopping.done():
