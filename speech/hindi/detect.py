@@ -1,45 +1,36 @@
 """Which words of a Latin text are Hindi, and those words in Devanagari.
 
-A word is Hindi when its Hindi score, helped or hindered by its neighbours, beats its frequency in
-English. English words, names and every word that is not surely Hindi stay as they are: the engine's
-Hindi voices read Latin words by English rules.
+Hindi that is mixed with English keeps its own function words: when the words around a place are
+Hindi, an ambiguous function word (``par``, ``to``, ``do``) is Hindi too, or what its rule in
+``context`` says. Any other word is Hindi when its Hindi score, helped or hindered by its
+neighbours, beats its frequency in English. English words, names and every word that is not surely
+Hindi stay as they are: the engine's Hindi voices read Latin words by English rules.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator
 
 import wordfreq
 
-from speech.hindi.lexicon import OVERRIDE_SCORE, build_index, match, overrides, spelled
+from speech.hindi.context import RULES, places
+from speech.hindi.evidence import RARE, Reading, evidence_for_hindi, reading
+from speech.hindi.lexicon import build_index, match, spelled
 
-_LINK = re.compile(r"\S*(?:://|@|www\.)\S*")
+_RUN = re.compile(r"\S+")
+_LINK = re.compile(r"://|@|www\.")
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]['’])[A-Za-z]{1,40}(?![A-Za-z0-9'’])")  # noqa: RUF001
+_CLAUSE_END = re.compile(r"[.,;:!?।\n]")
 _NEIGHBOURS = 2.0
 """How far a word's neighbours move its Hindi score, in Zipf units. Towards Hindi this holds for
 exceptions and for words that are rare in English; a common English word is a loan and stays Latin."""
-_RARE = 3.6
-"""Zipf frequency below which an English word does not come up in a Hindi text by itself."""
-_SPREAD = 3.0
-"""One word's largest say in what its neighbours are."""
 _UNKNOWN = 2.2
 """Zipf frequency below which English does not know a word: misspellings reach 2."""
 _SURELY_HINDI = 1.0
 """Mean lead of Hindi over English in a text from which unknown words are taken for Hindi too."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    hindi: str | None
-    hindi_score: float
-    english_score: float
-    listed: bool = False
-
-    @property
-    def lead(self) -> float:
-        return max(-_SPREAD, min(_SPREAD, self.hindi_score - self.english_score))
+_HINDI_AROUND = 1.0
+"""Evidence around a word from which it is read as a form of a Hindi word."""
 
 
 def transliterate(text: str) -> str:
@@ -50,15 +41,18 @@ def transliterate(text: str) -> str:
     words = list(_words(text))
     if not words:
         return text
-    readings = [_reading(word[0].lower()) for word in words]
-    leads = [reading.lead for reading in readings]
+    readings = [reading(word[0].lower()) for word in words]
+    evidence = evidence_for_hindi([word[0] for word in words], readings)
+    decided = _by_context(text, words, readings, evidence)
+    leads = [each.lead for each in readings]
     mean = sum(leads) / len(leads)
     pieces: list[str] = []
     start = 0
-    for at, (word, reading) in enumerate(zip(words, readings, strict=True)):
+    for at, (word, read) in enumerate(zip(words, readings, strict=True)):
         near = leads[max(0, at - 1) : at] + leads[at + 1 : at + 2]
         lean = (mean + sum(near) / len(near)) / 2 if near else mean
-        pieces += [text[start : word.start()], _chosen(word[0], reading, lean)]
+        chosen = decided.get(at) or _chosen(word[0], read, lean, evidence[at])
+        pieces += [text[start : word.start()], chosen]
         start = word.end()
     return "".join([*pieces, text[start:]])
 
@@ -77,34 +71,56 @@ def word_in_hindi(word: str) -> str:
     return found.word if found else spelled(lower) or word
 
 
-def _words(text: str) -> list[re.Match[str]]:
-    links = [link.span() for link in _LINK.finditer(text)]
-    return [
-        word
-        for word in _WORD.finditer(text)
-        if not any(start <= word.start() < end for start, end in links)
-    ]
+def _words(text: str) -> Iterator[re.Match[str]]:
+    for run in _RUN.finditer(text):
+        if not _LINK.search(run[0]):
+            yield from _WORD.finditer(text, *run.span())
 
 
-def _chosen(word: str, reading: _Reading, lean: float) -> str:
-    if word.isupper() and len(word) > 1:
-        return word
-    if reading.hindi is not None:
-        most = _NEIGHBOURS if reading.listed or reading.english_score < _RARE else 0.0
-        if reading.hindi_score + max(-_NEIGHBOURS, min(most, lean)) > reading.english_score:
-            return reading.hindi
-        return word
-    unknown = reading.english_score < _UNKNOWN and word.islower() and len(word) > 2
-    if unknown and lean >= _SURELY_HINDI:
-        return spelled(word) or word
-    return word
+def _by_context(
+    text: str, words: list[re.Match[str]], readings: list[Reading], evidence: list[float]
+) -> dict[int, str]:
+    """The exceptions that stand among Hindi words, by their place: Devanagari or the word itself."""
+    decided: dict[int, str] = {}
+    for first, end in _clauses(text, words):
+        clause = [_candidate(words[at][0], readings[at]) for at in range(first, end)]
+        for place in places(clause):
+            at = first + place.at
+            typed, read = words[at][0], readings[at]
+            if evidence[at] <= 0 or read.group is None or typed.isupper():
+                continue
+            rule = RULES.get(typed.lower())
+            decided[at] = (rule(place) if rule else read.hindi) or typed
+    return decided
 
 
-@lru_cache(maxsize=20_000)
-def _reading(word: str) -> _Reading:
-    english = wordfreq.zipf_frequency(word, "en")
-    found = match(word)
-    if found is None:
-        return _Reading(None, min(english, 1.0), english)
-    score = min(found.score, OVERRIDE_SCORE)
-    return _Reading(found.word, score, english, word in overrides())
+def _clauses(text: str, words: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Ranges of words with no punctuation between them."""
+    first = 0
+    for at in range(1, len(words)):
+        if _CLAUSE_END.search(text, words[at - 1].end(), words[at].start()):
+            yield first, at
+            first = at
+    yield first, len(words)
+
+
+def _candidate(typed: str, read: Reading) -> str:
+    if read.hindi is None:
+        return read.guess or typed.lower()
+    return read.hindi if read.group or read.lead > 0 else typed.lower()
+
+
+def _chosen(typed: str, read: Reading, lean: float, evidence: float) -> str:
+    if typed.isupper():
+        return typed
+    if read.hindi is not None:
+        most = _NEIGHBOURS if read.group or read.english_score < RARE else 0.0
+        if read.hindi_score + max(-_NEIGHBOURS, min(most, lean)) > read.english_score:
+            return read.hindi
+        return typed
+    if not typed.islower():
+        return typed
+    surely = lean >= _SURELY_HINDI and read.english_score < _UNKNOWN and len(typed) > 2
+    if read.guess and (surely or evidence >= _HINDI_AROUND):
+        return read.guess
+    return (surely and spelled(typed)) or typed

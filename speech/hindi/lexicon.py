@@ -11,7 +11,9 @@ import csv
 import math
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -28,10 +30,18 @@ _FARTHEST = 1.6
 """A word farther away than this is a look-alike, not a spelling."""
 _SILENT_H = 0.5
 """Zipf units that a word loses whose final h people may leave out: tara is a star before a manner."""
+_SHORT = 2
+_LONGEST_CHAT = 8
+_FINAL_H = re.compile(r"[aeiou]h$")
+_GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
+_DIGRAPHS = [
+    ("cchh", "C"), ("chh", "C"), ("cch", "C"), ("ch", "C"), ("ksh", "kS"), ("x", "kS"), ("sh", "S"),
+    ("kh", "K"), ("gh", "G"), ("jh", "J"), ("th", "T"), ("dh", "D"), ("ph", "F"), ("f", "F"),
+    ("bh", "B"), ("w", "v"), ("z", "j"), ("q", "k"), ("c", "k"),
+]  # fmt: skip
 _FOLDS = [
-    (r"chh|cch|ch", "C"), (r"ksh|x", "kS"), (r"sh", "S"), (r"kh", "K"), (r"gh", "G"),
-    (r"jh", "J"), (r"th", "T"), (r"dh", "D"), (r"ph|f", "F"), (r"bh", "B"), (r"w", "v"),
-    (r"z", "j"), (r"[qc]", "k"), (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
+    (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
+    (r"(?<=[aeiouAIU])y[iI]", "I"), (r"(?<=[aeiouAIU])y(?=e)", ""), (r"ia", "iya"),
     (r"ai|ei|ay(?![aeiouAIU])", "E"), (r"au|ou", "O"), (r"([a-zA-Z])\1+", r"\1"),
     (r"(?<=[aeiouAIUEO])h$", ""),
 ]  # fmt: skip
@@ -52,27 +62,100 @@ class Match:
     score: float
 
 
+class Group(Enum):
+    """Why a word is in the exceptions' table."""
+
+    FUNCTION = "function"
+    """A pronoun, postposition, particle or auxiliary: where it stands, the text is Hindi."""
+    HOMOGRAPH = "homograph"
+    """A word of English too, or one that two Hindi words share."""
+    SPELLING = "spelling"
+    """A habit that no rule explains."""
+    CHAT = "chat"
+    """Short forms of messages."""
+    NAME = "name"
+
+
 @cache
-def overrides() -> dict[str, str]:
-    """Exceptions: ambiguous and very common words (speech/hindi/overrides.tsv)."""
+def overrides() -> dict[str, tuple[str, Group]]:
+    """Exceptions and their groups (speech/hindi/overrides.tsv)."""
     text = (files("speech.hindi") / "overrides.tsv").read_text("utf-8")
     rows = csv.reader(text.splitlines(), delimiter="\t")
-    return {roman: unicodedata.normalize("NFC", word) for roman, word in rows}
+    return {
+        roman: (unicodedata.normalize("NFC", word), Group(group)) for roman, word, group in rows
+    }
 
 
 @lru_cache(maxsize=20_000)
 def match(roman: str) -> Match | None:
     """The best word for lower-case Latin ``roman``, or None when none is near enough."""
     if known := overrides().get(roman):
-        return Match(known, OVERRIDE_SCORE)
-    typed = fold(roman)
+        return Match(known[0], OVERRIDE_SCORE)
+    found = [near for typed in _typed(roman) if (near := _nearest(roman, typed))]
+    return max(found, key=_score, default=None)
+
+
+@lru_cache(maxsize=20_000)
+def guess(roman: str) -> Match | None:
+    """A word that is Hindi only if its text is: a known stem with an ending (``ghabrao``), or a word
+    without its vowels (``pta``)."""
+    return inflected(roman) or _opened(roman)
+
+
+def _opened(roman: str) -> Match | None:
+    """The word for ``roman`` with a vowel that is not typed: ``pta``, the stem of ``samjhao``."""
+    near = [near for typed in _without_vowels(roman) if (near := _nearest(roman, typed))]
+    return max(near, key=_score, default=None)
+
+
+def _score(match: Match) -> float:
+    return match.score
+
+
+def _typed(roman: str) -> list[str]:
+    """The folded spellings that ``roman`` may stand for: a final ``ai`` is one vowel or two."""
+    spellings = [fold(roman)]
+    if len(roman) > _SHORT and roman.endswith("ai"):
+        spellings += [fold(roman[:-2]) + ending for ending in ("AI", "Ay")]
+    if len(roman) > _SHORT and roman.endswith("aun"):
+        spellings.append(fold(roman[:-3]) + "AUn")
+    return spellings
+
+
+def _nearest(roman: str, typed: str) -> Match | None:
     best: Match | None = None
+    aspirated = _FINAL_H.search(roman) is not None
     for spelling, word, zipf in build_index().get(typed.translate(_KEY), ()):
         distance = _distance(typed, spelling)
         score = zipf - _WEIGHT * distance
+        if aspirated:
+            score += 2 * _SILENT_H if word.endswith("ह") else -_SILENT_H
         if distance <= _FARTHEST and (best is None or score > best.score):
             best = Match(word, score)
     return best
+
+
+def _without_vowels(roman: str) -> Iterator[str]:
+    """``roman`` with the vowels that people leave out in messages: ``pta`` is ``pata``."""
+    if len(roman) > _LONGEST_CHAT:
+        return
+    gaps = [gap.start() for gap in _GAP.finditer(roman)]
+    for gap in gaps:
+        yield fold(roman[:gap] + "a" + roman[gap:])
+    if len(gaps) > 1:
+        yield fold(_GAP.sub("a", roman))
+
+
+@lru_cache(maxsize=20_000)
+def inflected(roman: str) -> Match | None:
+    """A known stem with the ending of a verb: ``kharidunga``, ``ghabrao``."""
+    found = [
+        Match(unicodedata.normalize("NFC", stem.word + ending), stem.score)
+        for latin, ending in with_ending(roman)
+        if (stem := match(latin) or _opened(latin)) is not None
+        and (stem.word.endswith("ह") or _FINAL_H.search(latin) is None)
+    ]
+    return max(found, key=_score, default=None)
 
 
 @lru_cache(maxsize=20_000)
@@ -81,16 +164,19 @@ def spelled(roman: str) -> str | None:
 
     None when a letter has no sound.
     """
+    if found := inflected(roman):
+        return found.word
     for stem, ending in with_ending(roman):
-        found = match(stem)
-        if found is not None:
-            return unicodedata.normalize("NFC", found.word + ending)
+        if stem[-1] not in "aeiou" and (word := spell(stem, bound=True)) is not None:
+            return unicodedata.normalize("NFC", word + ending)
     word = spell(roman)
     return None if word is None else unicodedata.normalize("NFC", word)
 
 
 def fold(roman: str) -> str:
     """One letter per sound: digraphs, long vowels (capital) and spelling habits are united."""
+    for digraph, sound in _DIGRAPHS:
+        roman = roman.replace(digraph, sound)
     for pattern, to in _FOLD_PATTERNS:
         roman = pattern.sub(to, roman)
     return roman
@@ -103,9 +189,9 @@ def build_index() -> dict[str, list[tuple[str, str, float]]]:
     for listed, frequency in wordfreq.get_frequency_dict("hi").items():
         word = unicodedata.normalize("NFC", listed)
         zipf = math.log10(frequency) + 9
-        for at, spelling in enumerate(romanizations(word)):
+        for spelling, cost in romanizations(word):
             folded = fold(spelling)
-            rank = zipf - 0.05 * at - (_SILENT_H if word.endswith("ह") else 0.0)
+            rank = zipf - cost - (_SILENT_H if word.endswith("ह") else 0.0)
             index.setdefault(folded.translate(_KEY), []).append((folded, word, rank))
     return index
 
@@ -124,5 +210,5 @@ def _distance(typed: str, spelling: str) -> float:
         if left.islower():
             distance += 0.0 if at == last else _CHEAP.get(frozenset((left, right)), 1.0)
         else:
-            distance += 1.5
+            distance += _FARTHEST + 1 if left == "A" else 1.5
     return distance

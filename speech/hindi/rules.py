@@ -49,18 +49,35 @@ _TO_VOWEL = {latin: (letter, sign) for latin, letter, sign in _SPELL_VOWELS}
 _FINAL_LONG = {"a": "aa", "i": "ee", "u": "oo"}
 _ENDINGS = [
     ("oonga", "ूँगा", "ऊँगा"), ("unga", "ूँगा", "ऊँगा"), ("oongi", "ूँगी", "ऊँगी"),
-    ("ungi", "ूँगी", "ऊँगी"), ("enge", "ेंगे", "एँगे"), ("yenge", "एँगे", "एँगे"),
+    ("ungi", "ूँगी", "ऊँगी"), ("yenge", "एँगे", "एँगे"), ("enge", "ेंगे", "एँगे"),
     ("yega", "एगा", "एगा"), ("yegi", "एगी", "एगी"), ("ega", "ेगा", "एगा"), ("egi", "ेगी", "एगी"),
     ("oge", "ोगे", "ओगे"), ("ogi", "ोगी", "ओगी"), ("yein", "एँ", "एँ"), ("ein", "ें", "एँ"),
-    ("oon", "ूँ", "ऊँ"), ("un", "ूँ", "ऊँ"), ("iye", "िए", "इए"), ("kar", "कर", "कर"),
-    ("ne", "ने", "ने"), ("na", "ना", "ना"), ("ta", "ता", "ता"), ("ti", "ती", "ती"),
-    ("te", "ते", "ते"),
+    ("oon", "ूँ", "ऊँ"), ("un", "ूँ", "ऊँ"), ("aiye", "ाइए", "आइए"), ("iye", "िए", "इए"),
+    ("aya", "ाया", "आया"), ("ayi", "ाई", "आई"), ("aye", "ाए", "आए"), ("ai", "ाई", "आई"),
+    ("ao", "ाओ", "आओ"), ("aana", "ाना", "आना"), ("ana", "ाना", "आना"), ("ane", "ाने", "आने"),
+    ("ani", "ानी", "आनी"), ("ata", "ाता", "आता"), ("ati", "ाती", "आती"), ("ate", "ाते", "आते"),
+    ("kar", "कर", "कर"), ("ke", "के", "के"), ("ne", "ने", "ने"), ("na", "ना", "ना"), ("ni", "नी", "नी"),
+    ("ta", "ता", "ता"), ("ti", "ती", "ती"), ("te", "ते", "ते"),
 ]  # fmt: skip
+_SHORTEST_STEM = 3
+_VERB_ONLY = frozenset({"oonga", "unga", "oongi", "ungi", "enge", "yenge", "yega", "yegi", "oge"})
+"""Endings that no other word has, so the stem may have two letters."""
+_CLUSTERS = frozenset(
+    {"st", "sth", "sk", "sp", "sht", "tr", "sv", "sw", "tv", "tw", "kt", "gv", "ndr"}
+)
 _MOST_VARIANTS = 12
+_LESS_USUAL = 0.05
+_TYPED_SILENT = 0.8
+"""Zipf units that a silent vowel costs when it is typed before an ending: ``chalana`` is चलाना, not
+चलना."""
+_TYPED_MEDIAL = 0.3
+"""The same elsewhere, where it shows the stem: ``nikalenge``."""
+_Letters = tuple[str, float]
 
 
-def romanizations(word: str) -> list[str]:
-    """How people type a Devanagari word, likeliest first; empty for other scripts.
+def romanizations(word: str) -> list[tuple[str, float]]:
+    """How people type a Devanagari word, each with how unusual that is (Zipf units, 0 the usual
+    one); empty for other scripts.
 
     The final inherent vowel is silent, a medial one between single consonants as well
     (VC_CV); both spellings of an optional one are given.
@@ -69,11 +86,15 @@ def romanizations(word: str) -> list[str]:
     if units is None:
         return []
     choices = [_choices(units, at) for at in range(len(units))]
-    spellings = {"".join(letters): None for letters in product(*_bounded(choices))}
-    return list(spellings)
+    spellings: dict[str, float] = {}
+    for letters in product(*_bounded(choices)):
+        spelling = "".join(letter for letter, _ in letters)
+        cost = sum(cost for _, cost in letters)
+        spellings[spelling] = min(cost, spellings.get(spelling, cost))
+    return list(spellings.items())
 
 
-def _bounded(choices: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _bounded(choices: list[tuple[_Letters, ...]]) -> list[tuple[_Letters, ...]]:
     count = 1
     bounded = []
     for choice in choices:
@@ -104,40 +125,50 @@ def _units(word: str) -> list[tuple[str, str]] | None:
     return units
 
 
-def _choices(units: list[tuple[str, str]], at: int) -> tuple[str, ...]:
+def _choices(units: list[tuple[str, str]], at: int) -> tuple[_Letters, ...]:
     consonant, vowel = units[at]
-    heads: tuple[str, ...] = (consonant,)
+    heads: tuple[_Letters, ...] = ((consonant, 0.0),)
     if consonant == "R":
-        heads = ("d", "r")
+        heads = (("d", 0.0), ("r", _LESS_USUAL))
     elif consonant == "N":
         labial = at + 1 < len(units) and units[at + 1][0] in {"p", "b", "bh", "m", "ph"}
-        heads = ("m", "n") if labial else ("n",)
-    if vowel != ".":
-        return tuple(head + vowel for head in heads)
-    return tuple(head + tail for head in heads for tail in _inherent(units, at))
+        heads = (("m", 0.0), ("n", _LESS_USUAL)) if labial else (("n", 0.0),)
+    tails = ((vowel, 0.0),) if vowel != "." else _inherent(units, at)
+    return tuple((head + tail, cost + more) for head, cost in heads for tail, more in tails)
 
 
-def _inherent(units: list[tuple[str, str]], at: int) -> tuple[str, ...]:
-    last = at == len(units) - 1
-    after_cluster = at > 0 and units[at - 1][1] == "" and units[at - 1][0] not in {"", "N"}
-    if last:
-        return ("", "a") if after_cluster or units[at][0] == "y" else ("",) if at else ("a",)
+def _inherent(units: list[tuple[str, str]], at: int) -> tuple[_Letters, ...]:
+    if at == len(units) - 1:
+        after_cluster = at > 0 and units[at - 1][1] == "" and units[at - 1][0] not in {"", "N"}
+        if after_cluster or units[at][0] == "y":
+            return ("", 0.0), ("a", _LESS_USUAL)
+        return (("", 0.0),) if at else (("a", 0.0),)
     if units[at + 1][0] == "h" and units[at + 1][1] in {".", ""}:
-        return ("a", "e")
-    medial = at > 0 and units[at - 1][1] not in {"", "."} and units[at + 1][1] not in {"", "."}
-    if medial and units[at + 1][0] not in {"", "N"}:
-        return ("", "a")
-    if at > 1 and units[at - 1][1] == "." and units[at + 1][1] not in {"", "."}:
-        return ("", "a")
-    if at == 1 and units[0][1] == "." and units[2:] and units[2][1] not in {"", "."}:
-        return ("", "a")
-    return ("a",)
+        return ("a", 0.0), ("e", _LESS_USUAL)
+    if _silent(units, at):
+        suffix = units[at + 1][0] in {"n", "t"} and at + 2 == len(units)
+        return ("", 0.0), ("a", _TYPED_SILENT if suffix else _TYPED_MEDIAL)
+    if at == 0 and units[0][0] == "h" and units[1][0] == "m":
+        return ("a", 0.0), ("u", _LESS_USUAL)
+    return (("a", 0.0),)
 
 
-def spell(roman: str) -> str | None:
+def _silent(units: list[tuple[str, str]], at: int) -> bool:
+    """Whether the inherent vowel at ``at`` may be silent: VC_CV, read from the word's end."""
+    if at == 0 or (units[at - 1][1] == "" and units[at - 1][0] != "N"):
+        return False
+    following, after = units[at + 1]
+    if after == ".":
+        return at + 3 == len(units) and units[-1][1] == "."
+    return after != "" and following not in {"", "N"}
+
+
+def spell(roman: str, *, bound: bool = False) -> str | None:
     """Devanagari for a word that no lexicon knows, letter by letter; None for other letters.
 
-    A final vowel is long, neighbouring consonants are joined, ``n`` before a consonant is a nasal.
+    A final vowel is long; ``n`` before a consonant is a nasal; consonants are joined where Hindi
+    has such a cluster, and the inherent vowel between others is silent, so it is not suppressed. A ``bound``
+    stem goes on with an ending, so its last consonants are no final cluster.
     """
     pieces = _LETTERS.findall(roman)
     if "".join(pieces) != roman:
@@ -152,29 +183,38 @@ def spell(roman: str) -> str | None:
             out.append(sign if open_consonant else letter)
             open_consonant = False
             continue
-        if piece in "nm" and not open_consonant and out and _starts_consonant(pieces, at + 1):
+        if not open_consonant and out and _nasal(pieces, at):
             out.append("ं")
             continue
-        if open_consonant:
+        if open_consonant and _joined(pieces, at, bound):
             out.append(_VIRAMA)
         out.append(_TO_CONSONANT[piece])
         open_consonant = True
     return "".join(out)
 
 
-def _starts_consonant(pieces: list[str], at: int) -> bool:
-    return (
-        at < len(pieces)
-        and pieces[at] in _TO_CONSONANT
-        and pieces[at] not in {"y", "h", "r", "n", "m", "v", "w"}
-    )
+def _nasal(pieces: list[str], at: int) -> bool:
+    if pieces[at] not in {"n", "m"} or at + 1 == len(pieces) or pieces[at + 1] in _TO_VOWEL:
+        return False
+    if pieces[at] == "m":
+        return pieces[at + 1] in {"p", "ph", "b", "bh"}
+    return pieces[at + 1] not in {"y", "h", "r", "n", "m", "v", "w", "l"}
+
+
+def _joined(pieces: list[str], at: int, bound: bool) -> bool:
+    """Whether the consonant at ``at`` forms a cluster with the one before."""
+    before, here = pieces[at - 1], pieces[at]
+    first = at == 1
+    final = not bound and all(piece not in _TO_VOWEL for piece in pieces[at:])
+    return first or final or before == here or here == "y" or (before + here) in _CLUSTERS
 
 
 def with_ending(roman: str) -> list[tuple[str, str]]:
-    """Latin stem and Devanagari ending, for each common ending that ``roman`` may have."""
+    """Latin stem and Devanagari ending, for each common ending that ``roman`` may have, the
+    longest first."""
     found: list[tuple[str, str]] = []
     for latin, after_consonant, after_vowel in _ENDINGS:
         stem = roman.removesuffix(latin)
-        if stem != roman and len(stem) > 1:
+        if stem != roman and len(stem) >= _SHORTEST_STEM - (latin in _VERB_ONLY):
             found.append((stem, after_vowel if stem[-1] in "aeiou" else after_consonant))
     return found

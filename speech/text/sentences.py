@@ -25,16 +25,36 @@ _PROTECTED = re.compile(
     r"(?:(?<![\u0900-\u097F])(?:डॉ|श्री|श्रीमती|प्रो|पं|रु|रू|सं|कु)"
     r"|\b(?:Ft|Lt|Col|Capt|Sgt|Maj|Rs|Smt|Shri|Adv|approx|vs)"
     r"|\b(?:Fig|No|Nos|Vol|pp|Ch)(?=\.\s?\d)"
+    # Words that also end sentences: what follows must go on.
+    r"|\b(?:Mon|Tues?|Wed|Thu|Thurs?|Fri|Sat|Sun|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+    r"|Inc|Ltd|Corp|Co|Ave|Blvd|Rd|[Dd]ept|[Ee]st|[Mm]in|[Mm]ax|[Tt]el|[Ee]xt|etc)"
+    r"(?=\.(?:,|\s{1,2}(?:[a-z0-9]|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))))"
     r")\."
 )
+_SIGNS = re.compile(r"[*`]|(?<![^\W_])_+|_+(?![^\W_])|~~")
+"""Markdown that hides the end of a sentence, or the abbreviation that is none."""
 _LIST_NUMBER = re.compile(r"\s*\d{1,3}\.(?=\s)")
 _DEVANAGARI = re.compile(r"[\u0900-\u097F]")
 _WORD_END = re.compile(r"\S(?=\s)")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 _OPENING_QUOTE = re.compile(r"\s[\"'“‘«]\Z")  # noqa: RUF001 quotes of all kinds
 _CLOSING = re.compile(r"[)\]}”’»]+\s*")  # noqa: RUF001 quotes of all kinds
+_CLOSING_SIGNS = re.compile(r"(?:[)\]}”’»*_~`]|\[\^[^\[\]\s]{1,64}\])+\s*")  # noqa: RUF001
+_IN_BRACKETS = re.compile(r"\s*\([^()]*[.!?…।][\"'”’]?\)\s+(?=\S)")  # noqa: RUF001
 _NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
 _MAY_END = re.compile(r"[^\w\s,]")
+_CLAUSE_OPENING = re.compile(
+    r"\s(?=(?:and|but|or|nor|yet|so|because|which|who|whom|whose|that|when|while|where|whereas|if"
+    r"|although|though|since|until|unless|after|before|than"
+    r"|और|एवं|तथा|लेकिन|मगर|परंतु|किंतु|बल्कि|या|क्योंकि|कि|ताकि|इसलिए|अगर|यदि|तो|जो|जब|जहाँ|जहां|जिस\S{0,4}|जिन\S{0,4}|तब)\s)",
+    re.IGNORECASE,
+)
+_PHRASE_EDGE = re.compile(
+    r"\s(?=(?:in|on|at|to|for|from|with|without|by|of|as|into|through|during|about|over|under|between)\s)"
+    r"|\s(?:में|को|ने|से|पर|तक)\s",
+    re.IGNORECASE,
+)
+_LONGEST_JOINING_WORD = 12
 _CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
 
 
@@ -136,25 +156,48 @@ def split(text: str) -> list[str]:
 
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """Where sentences of one line end, the end of the line left out."""
-    shielded = _PROTECTED.sub(lambda match: match[0][:-1] + _SHIELD, text)
+    plain, places = _without_signs(text)
+    shielded = _PROTECTED.sub(lambda match: match[0][:-1] + _SHIELD, plain)
     if at_line_start and (number := _LIST_NUMBER.match(shielded)):
         shielded = shielded[: number.end() - 1] + _SHIELD + shielded[number.end() :]
     language = "hi" if _DEVANAGARI.search(text) else "en"
     ends: list[int] = []
-    end = 0
+    start = end = 0
     for segment in sentencex.segment(language, shielded):
-        end += len(segment)
-        closing = _CLOSING.match(text, end)
-        opening = _OPENING_QUOTE.search(segment)
-        ends.append(closing.end() if closing else end - 1 if opening else end)
+        start, end = end, end + len(segment)
+        while bracketed := _IN_BRACKETS.match(plain, start, end):
+            start = bracketed.end()
+            ends.append(places[start])
+        ends.append(_raw_end(text, segment, places[end]))
     return ends[:-1]
+
+
+def _without_signs(text: str) -> tuple[str, list[int]]:
+    """``text`` without Markdown, and for each length of it how much of ``text`` that takes."""
+    places = [0]
+    parts: list[str] = []
+    start = 0
+    for sign in (*_SIGNS.finditer(text), None):
+        end = len(text) if sign is None else sign.start()
+        parts.append(text[start:end])
+        places += range(start + 1, end + 1)
+        start = end if sign is None else sign.end()
+    return "".join(parts), places
+
+
+def _raw_end(text: str, segment: str, end: int) -> int:
+    closes = _CLOSING if segment[-1:].isspace() else _CLOSING_SIGNS
+    if closing := closes.match(text, end):
+        return closing.end()
+    return end - 1 if _OPENING_QUOTE.search(segment) else end
 
 
 def clauses(sentence: str, longest: int) -> list[str]:
     """Cut a sentence into pieces of at most ``longest`` code points; joined they are ``sentence``.
 
-    Cut after punctuation where that leaves at least a third of ``longest``, else at a space, else
-    anywhere but before a combining mark or a joiner. ``longest`` is at least 16.
+    Cut after punctuation where that leaves at least a third of ``longest``, else before a word that
+    opens a clause, else beside a preposition, else at a space, else anywhere but before a combining
+    mark or a joiner. ``longest`` is at least 16.
     """
     if longest < 16:
         raise ValueError("longest must be at least 16 code points.")
@@ -175,6 +218,11 @@ def _clause_cut(sentence: str, start: int, longest: int) -> int:
     punctuated = [match.end() for match in _CLAUSE_END.finditer(sentence, least, limit)]
     if punctuated:
         return min(punctuated[-1] + 1, limit)
+    for edge in (_CLAUSE_OPENING, _PHRASE_EDGE):
+        seen = limit + _LONGEST_JOINING_WORD
+        ends = [match.end() for match in edge.finditer(sentence, least, seen)]
+        if fitting := [end for end in ends if end <= limit]:
+            return fitting[-1]
     for position in range(limit, least, -1):
         if sentence[position - 1].isspace():
             return position

@@ -1,12 +1,8 @@
-"""Romanized Hindi: everyday words and sentences become Devanagari, English stays as it is.
-
-"Right" is tolerant of spellings that sound alike: nukta, chandrabindu or anusvara, ये or ए.
-"""
+"""Romanized Hindi: everyday words and sentences become Devanagari, English stays as it is."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -14,19 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speech.hindi.detect import transliterate, word_in_hindi
+from tests.speech.hindi_reading import rows, sounds
 
 HERE = Path(__file__).parent
-
-
-def rows(name: str) -> list[list[str]]:
-    return [line.split("\t") for line in (HERE / name).read_text("utf-8").splitlines()]
-
-
-def sounds(text: str) -> str:
-    plain = unicodedata.normalize("NFD", text).replace("\u093c", "")
-    return plain.replace("ँ", "ं").replace("ये", "ए")
-
-
 WORDS = rows("hindi_words.tsv")
 HELD_OUT = rows("hindi_words_held_out.tsv")
 

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.text.script import Script, Sentence, sentences_of
 from speech.text.sentences import SentenceSplitter, clauses, split
-from speech.text.tags import NothingToSpeak, Pause, Text, characters, parse
 
 CASES = [
     "Hello there.| How are you?| Fine!",
@@ -27,6 +25,13 @@ CASES = [
     "No. 5 is here.| No.| That is all.",
     "1. First item.| Second thing.\n|2. Next one.\n",
     "A title\n|And the text.",
+    "On Mon. we met.| Then Tue. came.| We left on Wed.| He stayed.",
+    "He came on Sat. June 5, etc. and left.| I love the sun.| It shines.",
+    "Acme Inc. was here.| It sat.| He sat.| We met in Dec.| It snowed.",
+    "“Yes.”| (Maybe.)| (No.)| Done.| He (Dr. X.) came.",
+    "**One.**| Two is here.| *Three.*| `Four.`| ~~Five.~~| **Six. |Seven.**",
+    "See **Dr.** Smith.| A note.[^1]| Then [a. b](http://x.y/z.html).| End.",
+    "1. **First.**| Go on.",
     "नमस्ते।| आप कैसे हैं?| मैं ठीक हूँ॥| चलो।",
     "डॉ. शर्मा आए।| श्री. वर्मा गए।",
     "पहला।|दूसरा वाक्य है।",
@@ -76,37 +81,6 @@ def test_any_cutting_into_messages_gives_the_same_sentences(text: str, cuts: lis
     assert "".join(split(text)) == text
 
 
-def script_of(text: str, size: int) -> list[Sentence]:
-    script = Script()
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    return [s for piece in pieces for s in script.feed(piece)] + script.finish()
-
-
-@given(text=TEXTS.filter(lambda text: text.count("[pause]") + text.count("<break") <= 20))
-def test_sentences_with_tags_keep_every_character_and_tag(text: str) -> None:
-    whole = script_of(text, max(1, len(text)))
-    assert script_of(text, 1) == whole
-    parts = [part for sentence in whole for part in sentence.parts]
-    expected = parse(text + "[sigh]x")
-    assert sum(sentence.characters for sentence in whole) == characters(expected) - 1
-    assert [p for p in parts if not isinstance(p, Text)] == [
-        p for p in expected if not isinstance(p, Text)
-    ][:-1]
-    assert all(sentence.has_words for sentence in whole[:-1])
-
-
-def test_a_pause_stays_beside_its_words() -> None:
-    assert sentences_of("Hello there. [pause] How are [pause:1s] you?") == [
-        Sentence((Text("Hello there. "),)),
-        Sentence((Pause(0.5), Text(" How are "), Pause(1.0), Text(" you?"))),
-    ]
-
-
-def test_only_tags_are_nothing_to_speak() -> None:
-    with pytest.raises(NothingToSpeak):
-        sentences_of("[pause] ... [laughs]")
-
-
 @given(text=st.text(max_size=300), longest=st.integers(16, 60))
 def test_clauses_are_short_and_lose_nothing(text: str, longest: int) -> None:
     pieces = clauses(text, longest)
@@ -114,12 +88,21 @@ def test_clauses_are_short_and_lose_nothing(text: str, longest: int) -> None:
     assert all(0 < len(piece) <= longest for piece in pieces)
 
 
-def test_clauses_are_cut_after_punctuation_then_at_spaces() -> None:
-    assert clauses("When it rains, we stay at home and read.", 24) == [
-        "When it rains, ",
-        "we stay at home and ",
-        "read.",
-    ]
+@pytest.mark.parametrize(
+    ("longest", "marked"),
+    [
+        (24, "When it rains, |we stay at home |and read."),
+        (30, "We took the old road |because the bridge was closed."),
+        (26, "We carried the old table |into the large garden."),
+        (32, "The man said to his brother |that he would come to dinner."),
+        (30, "one two three four five six |seven eight nine ten"),
+        (30, "हम कल शाम बाज़ार गए थे |और फल लेकर आए"),
+        (30, "उसने मुझसे कल कहा था |कि वह नहीं आएगा"),
+        (26, "हमारे बड़े पुराने घर में |बहुत लोग रहते"),
+    ],
+)
+def test_clauses_are_cut_where_a_reader_takes_breath(longest: int, marked: str) -> None:
+    assert clauses(marked.replace("|", ""), longest) == marked.split("|")
 
 
 def test_a_devanagari_syllable_is_not_torn() -> None:

@@ -1,0 +1,118 @@
+"""Web and e-mail addresses, file names, handles and hashtags as people read them out.
+
+The scheme, ``www``, query and fragment of a web address are left out: nobody can follow them by ear.
+"""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale
+
+_TLDS = (
+    "com|org|net|edu|gov|mil|int|info|biz|dev|app|io|ai|co|me|tv|in|uk|us|eu|de|fr|jp|au|ca|xyz|"
+    "tech|cloud|online|site|store|example|test|ly|gg|sh|so|news|blog|shop|nic"
+)
+_FILES = "js|ts|py|md|txt|pdf|json|csv|html|css|exe|zip|png|jpg|jpeg|mp3|mp4|wav|doc|docx|xls|xlsx|xml|yaml|toml|net"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})"
+_HOST = rf"{_LABEL}(?:\.{_LABEL}){{1,8}}"
+_TAIL = r"(?::\d{1,5})?(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)(?:[?#][^\s<>\"'()\[\]{}|]{0,2000})?"
+_MAIL = re.compile(
+    rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?P<host>{_HOST})(?![\w@])"
+)
+_URL = re.compile(
+    rf"(?<![\w@])(?:[a-zA-Z]{{2,10}}://|www\.)(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,8}}){_TAIL}"
+)
+_BARE = re.compile(
+    rf"(?<![\w@.-])(?P<host>{_LABEL}(?:\.{_LABEL}){{0,6}}\.(?:{_TLDS}))(?![\w-]|\.\w){_TAIL}"
+)
+_FILE = re.compile(rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w)")
+_HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
+_TAG = re.compile(r"(?<![\w#&])#(?P<name>(?=\w*[^\W\d_])\w{1,100})")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PIECE = re.compile(r"\d++|[^\W\d_]++|[^\w\s]|_")
+_SPELLED = frozenset(
+    [
+        "io",
+        "ai",
+        "uk",
+        "us",
+        "tv",
+        "eu",
+        "jp",
+        "js",
+        "ts",
+        "py",
+        "md",
+        "pdf",
+        "csv",
+        "html",
+        "css",
+        "xml",
+    ]
+)
+_NAMES = {"json": "jason", "yaml": "yammel", "toml": "tom L", "xls": "X L S", "xlsx": "X L S X"}
+_SIGNS = {
+    ".": ("dot", "डॉट"), "/": ("slash", "स्लैश"), "@": ("at", "ऐट"), "+": ("plus", "प्लस"),
+    "_": ("underscore", "अंडरस्कोर"), "-": ("dash", "डैश"), "&": ("and", "और"),
+    "~": ("tilde", "टिल्ड"), "=": ("equals", "बराबर"), "%": ("percent", "प्रतिशत"),
+}  # fmt: skip
+_HASHTAG = ("hashtag", "हैशटैग")
+_AT = ("at", "ऐट")
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """``text`` with its addresses as words."""
+    if "@" in text:
+        text = _MAIL.sub(lambda match: _mail(match, locale), text)
+    if "." in text:
+        for pattern in (_URL, _BARE):
+            text = pattern.sub(lambda match: _web(match, locale), text)
+        text = _FILE.sub(lambda match: _spoken(match[0], locale), text)
+    elif "://" in text:
+        text = _URL.sub(lambda match: _web(match, locale), text)
+    text = _HANDLE.sub(lambda match: f"{_AT[locale.is_hindi]} {_name(match, locale)}", text)
+    return _TAG.sub(lambda match: f"{_HASHTAG[locale.is_hindi]} {_name(match, locale)}", text)
+
+
+def _mail(match: re.Match[str], locale: Locale) -> str:
+    host = match["host"]
+    end = "." if host.endswith("-") else ""
+    return f"{_spoken(match['user'], locale)} {_AT[locale.is_hindi]} {_spoken(host, locale)}{end}"
+
+
+def _web(match: re.Match[str], locale: Locale) -> str:
+    whole = match[0]
+    end = whole[len(whole.rstrip(".!?:")) :]
+    path = match["path"].rstrip("/.!?:")
+    return _spoken(match["host"], locale) + _path(path, locale) + end
+
+
+def _path(path: str, locale: Locale) -> str:
+    words: list[str] = []
+    for segment in path.split("/"):
+        if segment:
+            readable = re.sub(r"[-_]+", " ", segment)
+            words.append(f" {_SIGNS['/'][locale.is_hindi]} {_spoken(readable, locale)}")
+    return "".join(words)
+
+
+def _name(match: re.Match[str], locale: Locale) -> str:
+    return _spoken(_HUMP.sub(" ", match["name"]).replace("_", " "), locale)
+
+
+def _spoken(address: str, locale: Locale) -> str:
+    return " ".join(word for piece in _PIECE.findall(address) if (word := _piece(piece, locale)))
+
+
+def _piece(piece: str, locale: Locale) -> str:
+    if piece.isdecimal():
+        if len(piece) > 4 or piece[0] == "0":
+            return numbers.digits(piece, locale)
+        return numbers.cardinal(int(piece), locale)
+    if piece in _SIGNS:
+        return _SIGNS[piece][locale.is_hindi]
+    if piece.lower() in _SPELLED:
+        return " ".join(piece.upper())
+    return _NAMES.get(piece, piece if piece.isalpha() else "")

@@ -1,0 +1,125 @@
+"""Telephone numbers, codes, cards and versions: figures that are names, read digit by digit."""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale, Region
+
+_FREE = r"(?<![\w.,:/+$€£₹¥-])(?<!\d )"
+_END = r"(?![\w:/]|[.,-]\d| \d)"
+_INTERNATIONAL = re.compile(rf"(?<![\w+])\+(?P<figure>\d[\d ().-]{{6,20}}\d){_END}")
+_SHAPES = "|".join(
+    (
+        r"(?:1[-. ])?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}",
+        r"1[89]00[- ]\d{2,3}[- ]\d{3,4}",
+        r"\(?0\d{1,4}\)?[- ]\d{3,4}[- ]?\d{3,4}",
+        r"\d{5}[- ]\d{5}",
+        r"\d{3}-\d{2}-\d{4}",
+        r"\d{4}(?:[- ]\d{4}){2,3}",
+        r"555-\d{4}",
+    )
+)
+_SHAPED = re.compile(rf"{_FREE}(?P<figure>{_SHAPES}){_END}")
+_PLAIN = {
+    Region.US: re.compile(rf"{_FREE}(?P<figure>[2-9]\d{{2}}[2-9]\d{{4}}(?!00)\d\d){_END}"),
+    Region.GB: re.compile(rf"{_FREE}(?P<figure>[6-9]\d{{7}}(?!00)\d\d){_END}"),
+    Region.IN: re.compile(rf"{_FREE}(?P<figure>[6-9]\d{{7}}(?!00)\d\d){_END}"),
+}
+_WORDS = (
+    r"call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
+    r"confirmation|booking|case|pnr|aadhaar|number|no|ring|text|खाता|खाते|आधार|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
+)
+_SHORT_WORDS = r"pin|code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
+_OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?#?"
+_NAMED = re.compile(
+    rf"(?<!\w)(?P<before>(?:(?:{_WORDS}){_OF}(?=\d{{5}})|(?:{_SHORT_WORDS}){_OF}(?=\d{{3}})))"
+    rf"(?P<figure>\d++(?:[ -]\d{{2,6}}(?!\d)){{0,3}}){_END}",
+    re.IGNORECASE,
+)
+_SHORT = re.compile(_SHORT_WORDS, re.IGNORECASE)
+_EMERGENCY = re.compile(
+    r"(?P<before>(?<!\w)(?:call|dial|dialled|dialed) )(?P<figure>911|112|999|100|101|102|108|411|311|988)(?![\w.,-]?\d|\w)"
+    r"|(?<![\w.,])(?P<hindi>112|100|101|102|108|1098|181)(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन)))",
+    re.IGNORECASE,
+)
+_LEADING_ZERO = re.compile(r"(?<![\w.,:/-])(?P<figure>0\d++)(?![\w:/]|[.,]\d)")
+_ADDRESS = re.compile(r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?![\w]|\.\d)")
+_PRODUCTS = (
+    "python|django|java|node|nodejs|php|ruby|go|golang|swift|kotlin|rust|ios|android|windows|macos|"
+    "ubuntu|debian|fedora|postgresql|postgres|mysql|redis|chrome|firefox|typescript|react|angular|"
+    "bluetooth|usb|http|tls|release|gpt|llama|claude|gemini|वर्ज़न|वर्शन"
+)
+_VERSION = re.compile(
+    r"(?<![\w.])(?:(?P<v>v\.? ?|ver\.? ?|version )(?=\d))?+"
+    r"(?P<figure>\d{1,6}(?:\.\d{1,6}){1,5})(?![\w]|\.\d)",
+    re.IGNORECASE,
+)
+_PRODUCT = re.compile(rf"(?:{_PRODUCTS})[ -]\Z", re.IGNORECASE)
+_V_ALONE = re.compile(r"(?<![\w.])v(?P<figure>\d{1,3})(?![\w.,])")
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """``text`` with the figures that are names in words. Give it ``canonical`` figures."""
+    if not any(map(str.isdecimal, text)):
+        return text
+    plus = "प्लस" if locale.is_hindi else "plus"
+    text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
+    text = _NAMED.sub(lambda match: _named(match, locale), text)
+    text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
+    for pattern in (_SHAPED, _PLAIN[locale.region], _LEADING_ZERO):
+        text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
+    text = _ADDRESS.sub(lambda match: _dotted(match["figure"], locale), text)
+    text = _VERSION.sub(lambda match: _version(match, locale), text)
+    return _V_ALONE.sub(lambda match: f"{_called(locale)} {_part(match['figure'], locale)}", text)
+
+
+def _named(match: re.Match[str], locale: Locale) -> str:
+    """A code; a round figure after a verb ("call 10000 people") is a number."""
+    before, figure = match["before"], match["figure"]
+    if figure[0] != "0" and figure.endswith("000") and not _SHORT.match(before):
+        return match[0]
+    return before + _grouped(figure, locale)
+
+
+def _grouped(figure: str, locale: Locale) -> str:
+    found: list[str] = re.findall(r"\d+", figure)
+    if len(found) == 1:
+        found = _plain_groups(found[0], locale)
+    return numbers.groups(found, locale)
+
+
+def _plain_groups(figure: str, locale: Locale) -> list[str]:
+    if len(figure) == 10 and locale.is_indian:
+        return [figure[:5], figure[5:]]
+    return numbers.chunked(figure)
+
+
+def _emergency(match: re.Match[str], locale: Locale) -> str:
+    return (match["before"] or "") + numbers.digits(match["figure"] or match["hindi"], locale)
+
+
+def _dotted(figure: str, locale: Locale) -> str:
+    dot = " डॉट " if locale.is_hindi else " dot "
+    return dot.join(numbers.digits(part, locale) for part in figure.split("."))
+
+
+def _called(locale: Locale) -> str:
+    return "वर्ज़न" if locale.is_hindi else "version"
+
+
+def _version(match: re.Match[str], locale: Locale) -> str:
+    figure = match["figure"]
+    named = _PRODUCT.search(match.string, max(0, match.start() - 16), match.start())
+    if not match["v"] and figure.count(".") == 1 and not named:
+        return match[0]
+    point = f" {numbers.point(locale)} "
+    said = point.join(_part(part, locale) for part in figure.split("."))
+    return f"{_called(locale)} {said}" if match["v"] else said
+
+
+def _part(figure: str, locale: Locale) -> str:
+    if figure[0] == "0" or len(figure) > 3:
+        return numbers.digits(figure, locale)
+    return numbers.cardinal(int(figure), locale)

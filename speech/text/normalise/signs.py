@@ -1,0 +1,165 @@
+# ruff: noqa: RUF001  # signs that look like others are the point
+"""Signs of arithmetic and comparison, ranges, and the other signs that stand for a word."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from speech.text.normalise.figures import FIGURE
+from speech.text.normalise.locale import Locale
+
+
+class _Rule(NamedTuple):
+    pattern: re.Pattern[str]
+    english: str
+    hindi: str
+
+
+def _rule(pattern: str, english: str, hindi: str) -> _Rule:
+    return _Rule(re.compile(pattern), english, hindi)
+
+
+_LEFT = r"(?<=[\w)\]%])"
+"""What an operator between two operands follows."""
+_RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(])"
+_NUMBER = rf"(?P<number>[-−]?{FIGURE}(?:\s?[A-Za-zµ°%][A-Za-z/]{{0,4}}(?![\w^/]))?)"
+_HINDI_COMPARED = tuple(
+    _rule(rf"\s*(?:{sign})\s*{_NUMBER}", "", rf" \g<number> {words} ")
+    for sign, words in (
+        ("≥|>=|⩾", "या उससे ज़्यादा"),
+        ("≤|<=|⩽", "या उससे कम"),
+        ("(?<![<>-])>(?![<>=])", "से बड़ा"),
+        ("(?<![<>-])<(?![<>=-])", "से कम"),
+    )
+)
+_PERCENT = re.compile(rf"(?P<one>{FIGURE}) ?% ?(?P<to>[-–]) ?(?={FIGURE} ?%)")
+_RANGES = (
+    _rule(
+        r"(?<![\w.,/:^+=*-])(?<![+=*×÷^] )(?P<one>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+%?)\s?[–—]\s?(?P<two>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+)(?![\w-])(?!\s?=)",
+        r"\g<one> to \g<two>",
+        r"\g<one> से \g<two>",
+    ),
+    _rule(
+        r"(?<![\w.,/:^+=*-])(?P<one>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+%?)-(?P<two>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+)(?![\w-])(?!\s?=)",
+        r"\g<one> to \g<two>",
+        r"\g<one> से \g<two>",
+    ),
+    _rule(
+        r"(?<![\w-])(?P<one>[A-Z])[-–](?P<two>[A-Z])(?![\w-])",
+        r"\g<one> to \g<two>",
+        r"\g<one> से \g<two>",
+    ),
+)
+_SCORE = re.compile(r"(?<![\w.,/:^+=*-])(?P<one>\d)-(?P<two>\d)(?![\w-])(?!\s?=)")
+_ROWS = re.compile(r"(?<![\w.,/-])\d{1,4}(?:-\d{1,4}){2,8}(?![\w-])")
+_COMPARISONS = (
+    _rule(r"±|\+/-|\+-(?=\d)", " plus or minus ", " प्लस माइनस "),
+    _rule(r"≥|>=|⩾", " greater than or equal to ", " बड़ा या बराबर "),
+    _rule(r"≤|<=|⩽", " less than or equal to ", " छोटा या बराबर "),
+    _rule(r"≠|!=|=/=", " not equal to ", " बराबर नहीं "),
+    _rule(r"≈|≅|~(?=\s?[\d$€£₹])", " approximately ", " लगभग "),
+    _rule(
+        r"(?<![<>-])>(?=\s?[\d$€£₹-])|(?<=\b\w)\s+>\s+(?=\w)|(?<=\w)\s+>\s+(?=[\w](?!\w))",
+        " greater than ",
+        " बड़ा ",
+    ),
+    _rule(
+        r"(?<![<>])<(?=\s?[\d$€£₹])|(?<=\b\w)\s+<\s+(?=\w)|(?<=\w)\s+<\s+(?=[\w](?!\w))",
+        " less than ",
+        " से कम ",
+    ),
+)
+_MATHS = (
+    _rule(r"√\s*(?P<of>\d++(?:[.,]\d++)*+|[a-zA-Z](?!\w)|(?=\())", r" the square root of \g<of> ", r" \g<of> का वर्गमूल "),
+    _rule(r"(?<=[\w)])\s*\^\s*\(?2\)?(?!\w|\.\d)", " squared ", " का वर्ग "),
+    _rule(r"(?<=[\w)])\s*\^\s*\(?3\)?(?!\w|\.\d)", " cubed ", " का घन "),
+    _rule(r"(?<=[\w)])\s*\^\s*(?=[-−(]?\w)|(?<=\d)\*\*(?=[-\d])", " to the power of ", " की घात "),
+    _rule(r"\s(?:->|=>|-->|→|⇒|➜)\s", " to ", " से "),
+    _rule(r"(?<=\d)-(?=\d+\s?=)", " minus ", " माइनस "),
+    _rule(rf"{_LEFT}\s*={{1,3}}\s*{_RIGHT}", " equals ", " बराबर "),
+    _rule(rf"{_LEFT}\s*×\s*{_RIGHT}", " times ", " गुणा "),
+    _rule(r"(?<=\d)x(?=\d)", " by ", " बाय "),
+    _rule(r"(?<=\d)\s+x\s+(?=\d)", " times ", " गुणा "),
+    _rule(r"(?<=\d)[x×](?=\s(?:faster|slower|more|less|better|cheaper|larger|bigger|smaller|as|the|higher|lower)\b)", " times ", " गुना "),
+    _rule(r"(?<=[\d)])(?:\s+[*·⋅∙]\s+|[*·⋅∙])(?=[\d(√a-zA-Z-])", " times ", " गुणा "),
+    _rule(rf"{_LEFT}\s*÷\s*{_RIGHT}", " divided by ", " भाग "),
+    _rule(r"(?<=[\d)])\s+/\s+(?=[\d(])", " divided by ", " भाग "),
+    _rule(r"(?<=[\d)])\s+[-−–]\s+(?=[\d(])", " minus ", " माइनस "),
+    _rule(r"(?<![\w-])(?P<one>[a-zA-Z]) [-−] (?=[\da-zA-Z](?!\w))", r"\g<one> minus ", r"\g<one> माइनस "),
+    _rule(r"(?<![\w)\]-])[-−](?=\.?\d)", " minus ", " माइनस "),
+    _rule(r"−", " minus ", " माइनस "),
+    _rule(r"∞", " infinity ", " अनंत "),
+    _rule(r"(?<![\u0370-\u03ff])π(?![\u0370-\u03ff])", " pi ", " पाई "),
+    _rule(r"∑", " the sum of ", " का योग "),
+)  # fmt: skip
+_COUNTED = r"(?<=[a-z\u0900-\u097f])\s?/\s?"
+_END = r"(?![\w\u0900-\u097f])"
+_WORDS = (
+    _rule(r"(?<!\w)w/o(?!\w)", "without", "के बिना"),
+    _rule(r"(?<!\w)w/(?=\s?\w)", "with ", "के साथ "),
+    _rule(r"(?<!\w)[nN]/[aA](?!\w)", "not applicable", "लागू नहीं"),
+    _rule(r"(?<!\w)c/o(?!\w)", "care of", "द्वारा"),
+    _rule(rf"{_COUNTED}mo(?:nth)?{_END}", " per month", " प्रति माह"),
+    _rule(rf"{_COUNTED}ye?a?r{_END}", " per year", " प्रति वर्ष"),
+    _rule(rf"{_COUNTED}(?:hr|hour|h){_END}", " per hour", " प्रति घंटा"),
+    _rule(rf"{_COUNTED}min(?:ute)?{_END}", " per minute", " प्रति मिनट"),
+    _rule(rf"{_COUNTED}sec(?:ond)?{_END}", " per second", " प्रति सेकंड"),
+    _rule(rf"{_COUNTED}(?=(?:day|week|wk|night|person|user|unit|item|piece|head|kg|km|दिन|माह|महीना|महीने|साल|वर्ष|घंटा|घंटे|व्यक्ति|किलो){_END})", " per ", " प्रति "),
+    _rule(r"\bC\+\+", "C plus plus", "C प्लस प्लस"),
+    _rule(r"\b(?P<note>[CF])#(?!\w)", r"\g<note> sharp", r"\g<note> शार्प"),
+    _rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
+    _rule(r"№\s?|\b[Nn]o\.\s?(?=\d)", "number ", "नंबर "),
+    _rule(r"§§?\s?", "section ", "धारा "),
+    _rule(r"©", " copyright ", " कॉपीराइट "),
+    _rule(r"[®™℠]", "", ""),
+    _rule(r"&", " and ", " और "),
+    _rule(r"(?<=\w)@(?=\w)|\s@\s", " at ", " ऐट "),
+    _rule(r"\+", " plus ", " प्लस "),
+    _rule(r"%", " percent ", " प्रतिशत "),
+    _rule(r"¢", " cents ", " सेंट "),
+    _rule(r"°", " degrees ", " डिग्री "),
+    _rule(r"(?<=\d)/(?=\d)", " over ", " बटा "),
+    _rule(r"\s(?:/|\||>)\s", ", ", ", "),
+    _rule(r"(?<=\w)[/\\|_](?=\w)", " ", " "),
+    _rule(r"[*^_|\\<>#~=`@/←→⇒•·]+", " ", " "),
+)  # fmt: skip
+
+
+def comparisons_written_out(text: str, locale: Locale) -> str:
+    """``text`` with what stands before an amount in words: the amount itself is read later."""
+    if "%" in text:
+        # One measure: 10-15%.
+        text = _PERCENT.sub(r"\g<one>\g<to>", text)
+    if locale.is_hindi:
+        text = _apply(_HINDI_COMPARED, text, locale)
+    return _apply(_COMPARISONS, text, locale)
+
+
+def ranges_written_out(text: str, locale: Locale) -> str:
+    """``text`` with ``5-10`` as ``5 to 10``, and rows such as 4-4-2 without their dashes."""
+    if locale.is_hindi:
+        text = _SCORE.sub(_score, text)
+    text = _apply(_RANGES, text, locale)
+    return _ROWS.sub(lambda match: match[0].replace("-", " "), text)
+
+
+def _score(match: re.Match[str]) -> str:
+    """A pair of digits that does not rise is a score, which Hindi says without a word between."""
+    return f"{match['one']} {match['two']}" if match["one"] >= match["two"] else match[0]
+
+
+def maths_written_out(text: str, locale: Locale) -> str:
+    """``text`` with the signs between figures in words; the figures stay."""
+    return _apply(_MATHS, text, locale)
+
+
+def others_written_out(text: str, locale: Locale) -> str:
+    """``text`` with the signs that are left in words, or without them where they are mute."""
+    return _apply(_WORDS, text, locale)
+
+
+def _apply(rules: tuple[_Rule, ...], text: str, locale: Locale) -> str:
+    for rule in rules:
+        text = rule.pattern.sub(rule.hindi if locale.is_hindi else rule.english, text)
+    return text
