@@ -78,6 +78,7 @@ class Utterance:
     """One thing to say: a sentence, or a clause of a very long one.
 
     ``rate`` is a factor on the voice's speed, ``pitch`` is in semitones above the voice's own.
+    ``instructions`` say in words how to speak; engines that take no such text leave them out.
     ``engine_voice`` is the name by which the engine knows the voice. A clone is named by
     ``clone_id``; ``profile`` is what the embedded engine takes on of it. Utterances of different
     ``organization_id`` take turns where an engine makes them wait.
@@ -91,6 +92,7 @@ class Utterance:
     profile: CloneProfile | None = None
     clone_id: str | None = None
     organization_id: str = ""
+    instructions: str = ""
 
 
 class Engine(ABC):

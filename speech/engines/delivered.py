@@ -7,30 +7,29 @@ bytes) counts more than the configuration, which says what was asked for.
 from __future__ import annotations
 
 import binascii
-import io
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
-import numpy as np
-import soundfile
 
-from speech.audio import SAMPLE_WIDTH, Resampler, pcm_bytes, samples
+from speech.audio import SAMPLE_WIDTH, Resampler, samples
 from speech.engines import EngineError, EngineProtocolError
+from speech.engines.delivered_files import MOST_CHANNELS, FileReader, mean_of_channels
 from speech.engines.delivered_wav import WavReader
 from speech.wav import MAX_RATE, MIN_RATE
 from svc_project.lib.sse import DONE, EventReader, FrameTooLarge
 
 LARGEST_BODY: Final = 64 * 1024 * 1024
-LONGEST_SECONDS: Final = 600.0
 
 _LARGEST_EVENT: Final = 16 * 1024 * 1024
 _HEAD_BYTES: Final = 64
-_BLOCK_FRAMES: Final = 65_536
-_MOST_CHANNELS: Final = 2
 
 _WAV_TYPES: Final = frozenset(["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"])
-_PCM_TYPES: Final = frozenset(["audio/pcm", "audio/x-pcm", "audio/l16", "audio/raw"])
+_PCM_TYPES: Final = frozenset(
+    ["audio/pcm", "audio/pcm_s16le", "audio/x-pcm", "audio/l16", "audio/raw"]
+)
+_OTHER_SAMPLES: Final = "audio/pcm_"
+"""Begins the types of samples of another width or order, such as ``audio/pcm_f32le``."""
 _FILE_TYPES: Final = frozenset(
     [
         "audio/flac",
@@ -42,7 +41,6 @@ _FILE_TYPES: Final = frozenset(
         "application/ogg",
     ]
 )
-_FILE_FORMATS: Final = frozenset(["FLAC", "OGG", "MP3", "MPEG"])
 _PRINTABLE: Final = frozenset([*range(0x20, 0x7F), *b"\t\r\n"])
 
 
@@ -65,12 +63,14 @@ class Delivery:
     """What is known of an answer before its first byte.
 
     ``asked`` is ``file``, ``pcm`` or ``sse``; ``sample_rate`` is that of raw PCM where the answer
-    does not name one. ``ends_known``: a lost connection would be noticed.
+    does not name one. ``rate_header`` is what the answer says of it in a header of its own, empty
+    where there is none. ``ends_known``: a lost connection would be noticed.
     """
 
     asked: str
     sample_rate: int
     content_type: str = ""
+    rate_header: str = ""
     ends_known: bool = True
 
     @property
@@ -92,11 +92,28 @@ class Delivery:
         for parameter in self.content_type.split(";")[1:]:
             key, _, value = parameter.partition("=")
             if key.strip().lower() == name:
-                value = value.strip().strip('"')
-                if not (value.isascii() and value.isdigit() and len(value) < 9):
-                    raise EngineProtocolError(f"The answer's {name} is no number.")
-                return int(value)
+                return _whole_number(value.strip().strip('"'), name)
         return default
+
+    def rate(self) -> int:
+        """Samples a second of raw PCM: the answer's own word, else the configured rate.
+
+        Raises ``EngineProtocolError`` for an answer that says two different things: either would
+        be played at a wrong pitch.
+        """
+        by_type = self.number("rate", 0)
+        by_header = _whole_number(self.rate_header.strip(), "rate") if self.rate_header else 0
+        if by_type and by_header and by_type != by_header:
+            raise EngineProtocolError(
+                f"The answer names two sample rates: {by_type} in its type, {by_header} in a header."
+            )
+        return by_type or by_header or self.sample_rate
+
+
+def _whole_number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise EngineProtocolError(f"The answer's {name} is no number.")
+    return int(text)
 
 
 def reader_for(delivery: Delivery) -> Reader:
@@ -144,11 +161,13 @@ def _reader_by_head(head: bytes, delivery: Delivery) -> Reader:
     raw = kind in _PCM_TYPES or (delivery.asked != "file" and kind not in _FILE_TYPES | _WAV_TYPES)
     if head.startswith((b"fLaC", b"OggS", b"ID3")) or (not raw and _is_mpeg_frame(head)):
         return FileReader()
+    if kind.startswith(_OTHER_SAMPLES) and kind not in _PCM_TYPES:
+        raise EngineProtocolError("The answer's samples are not signed 16-bit little-endian ones.")
     if not raw:
         raise EngineProtocolError("The answer is no sound file that is known here.")
     if head and _PRINTABLE.issuperset(head):
         raise EngineProtocolError("The answer is text, not samples.")
-    return PcmReader(delivery.number("rate", delivery.sample_rate), delivery.number("channels", 1))
+    return PcmReader(delivery.rate(), delivery.number("channels", 1))
 
 
 def _is_mpeg_frame(head: bytes) -> bool:
@@ -162,7 +181,7 @@ class PcmReader:
 
     def __init__(self, rate: int, channels: int = 1) -> None:
         """Raises ``EngineProtocolError`` for a rate or a number of channels that is not offered."""
-        if not MIN_RATE <= rate <= MAX_RATE or not 1 <= channels <= _MOST_CHANNELS:
+        if not MIN_RATE <= rate <= MAX_RATE or not 1 <= channels <= MOST_CHANNELS:
             raise EngineProtocolError("The answer names an impossible rate or number of channels.")
         self._resampler = Resampler(rate)
         self._channels = channels
@@ -173,57 +192,13 @@ class PcmReader:
         whole = len(read) - len(read) % (SAMPLE_WIDTH * self._channels)
         frames, self._rest = read[:whole], read[whole:]
         if self._channels > 1 and frames:
-            frames = _mean_of_channels(samples(frames).reshape(-1, self._channels))
+            frames = mean_of_channels(samples(frames).reshape(-1, self._channels))
         return self._resampler.piece(frames)
 
     def finish(self) -> bytes:
         if self._rest:
             raise EngineProtocolError("The samples end in the middle of one.")
         return self._resampler.finish()
-
-
-class FileReader:
-    """A FLAC, MP3 or Ogg file, decoded when it is complete."""
-
-    complete = False
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def feed(self, read: bytes) -> bytes:
-        self._parts.append(read)
-        return b""
-
-    def finish(self) -> bytes:
-        content = b"".join(self._parts)
-        self._parts.clear()
-        try:
-            with soundfile.SoundFile(io.BytesIO(content)) as file:
-                return _decoded(file)
-        except (soundfile.SoundFileError, ValueError, OSError):
-            raise EngineProtocolError("The sound file cannot be decoded.") from None
-
-
-def _decoded(file: soundfile.SoundFile) -> bytes:
-    if file.format not in _FILE_FORMATS or not MIN_RATE <= file.samplerate <= MAX_RATE:
-        raise EngineProtocolError("The sound file has a form that is not known here.")
-    if not 1 <= file.channels <= _MOST_CHANNELS:
-        raise EngineProtocolError("The sound file has too many channels.")
-    resampler = Resampler(file.samplerate)
-    parts: list[bytes] = []
-    frames = 0
-    while len(block := file.read(_BLOCK_FRAMES, dtype="int16", always_2d=True)):
-        frames += len(block)
-        if frames > LONGEST_SECONDS * file.samplerate:
-            raise EngineProtocolError("The sound file is too long.")
-        parts.append(resampler.piece(_mean_of_channels(block)))
-    return b"".join(parts) + resampler.finish()
-
-
-def _mean_of_channels(frames: np.ndarray[tuple[int, ...], np.dtype[np.int16]]) -> bytes:
-    if frames.shape[1] == 1:
-        return pcm_bytes(frames[:, 0])
-    return pcm_bytes(np.rint(frames.mean(axis=1)).astype(np.int16))
 
 
 class _Event(msgspec.Struct):
@@ -242,7 +217,7 @@ class EventsReader:
 
     def __init__(self, delivery: Delivery) -> None:
         self._events = EventReader(_LARGEST_EVENT)
-        inner = Delivery("sse", delivery.sample_rate, ends_known=True)
+        inner = Delivery("sse", delivery.sample_rate, rate_header=delivery.rate_header)
         self._sound = SniffingReader(inner)
         self.complete = False
 

@@ -15,7 +15,7 @@ import numpy as np
 from speech.audio import FADE_SECONDS, Resampler, faded, pcm_bytes, samples, silence
 from speech.engines import CloneProfile, Engine, EngineError, Utterance
 from speech.engines.equaliser import Equaliser
-from speech.engines.espeak_pool import WORKER_RATE, Order, WorkerPool
+from speech.engines.espeak_pool import WORKER_RATE, EspeakPool, Order
 from speech.engines.espeak_voices import EspeakVoice, parse_voice, variant_file
 from speech.engines.sanitize import portions, sanitized
 
@@ -27,7 +27,9 @@ SHORTEST_SECONDS = 0.02
 
 _FIRST_PIECE_SAMPLES = WORKER_RATE // 4
 _PIECE_SAMPLES = WORKER_RATE
-_SLOWEST, _FASTEST = 80, 450
+_SLOWEST, _FASTEST = 80, 700
+"""Words per minute: below, espeak-ng itself gets no slower; above is beyond four times."""
+_LONGEST_STRETCH = 2.0
 _MIDDLE_PITCH, _HIGHEST_PITCH = 50, 99
 _PITCH_STEPS_PER_SEMITONE = 50 / 12  # espeak-ng's scale doubles the frequency in 50 steps
 
@@ -36,7 +38,7 @@ class Espeak(Engine):
     """espeak-ng in ``workers`` processes.
 
     ``most_waiting`` utterances may wait up to ``wait_seconds`` for a worker, then ``EngineFull``.
-    A worker has ``order_seconds`` for about 10 seconds of sound, which take it some 10
+    A worker has ``order_seconds`` for about 20 seconds of sound, which take it some 20
     milliseconds, then ``EngineTimeout``.
     """
 
@@ -48,7 +50,7 @@ class Espeak(Engine):
         wait_seconds: float = 5.0,
         order_seconds: float = 5.0,
     ) -> None:
-        self._pool = WorkerPool(
+        self._pool = EspeakPool(
             size=workers,
             most_waiting=most_waiting,
             wait_seconds=wait_seconds,
@@ -79,7 +81,7 @@ class Espeak(Engine):
         sounded = False
         for portion in portions(sanitized(utterance.text)):
             order = _order(utterance, voice, portion)
-            raw = await self._pool.speak(order, utterance.organization_id)
+            raw = await self._pool.ask(order, utterance.organization_id)
             for piece in shape.pieces(raw):
                 if piece:
                     sounded = True
@@ -89,6 +91,13 @@ class Espeak(Engine):
             yield rest
         elif not sounded:
             yield silence(SHORTEST_SECONDS)
+
+    async def phonemes(self, voice: str, texts: tuple[str, ...], organization_id: str) -> list[str]:
+        """How espeak-ng pronounces each of ``texts``, in IPA with ``^`` inside of one phoneme.
+
+        The texts are ``sanitized``. For engines that speak phonemes; raises ``EngineError``.
+        """
+        return await self._pool.phonemes(voice, texts, organization_id)
 
     async def close(self) -> None:
         """Stop the workers and remove their files."""
@@ -103,6 +112,7 @@ def _order(utterance: Utterance, voice: EspeakVoice, text: str) -> Order:
         voice=voice.name if profile is None else voice.base,
         text=text,
         rate=max(_SLOWEST, min(_FASTEST, rate)),
+        stretch=min(_LONGEST_STRETCH, max(1.0, _SLOWEST / max(rate, 1))),
         pitch=max(0, min(_HIGHEST_PITCH, pitch)),
         variant=None if profile is None else variant_file(profile),
     )

@@ -4,28 +4,19 @@ espeak-ng is not thread-safe, and some texts crash it; so each copy lives in a p
 takes one order at a time and may die without harm. It is free software under GPL-3.0 or later and
 stays a program beside svc: only the messages below cross the pipe.
 
-Arguments: the library, the directory that holds ``espeak-ng-data``. Messages, big-endian: an order
-is a length (4 bytes) and JSON, an answer is a kind (1 byte), a length (4 bytes) and its bytes.
-After start the worker says ``READY`` with the sample rate, or ``FAILED`` with a reason. An order is
-answered by ``AUDIO`` any number of times, then by ``END``; or by ``FAILED``. It ends when its
-standard input does.
+Arguments: the library, the directory that holds ``espeak-ng-data``. It is ready with the sample
+rate; an order is answered by its samples, or by the phonemes of its texts as a JSON array.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
-import os
-import resource
-import struct
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-ANSWER = struct.Struct(">cI")
-ORDER = struct.Struct(">I")
-READY, AUDIO, END, FAILED = b"R", b"A", b"E", b"F"
+from speech.engines.worker_frames import DATA, FAILED, READY, answer, confine, own_answers, serve
 
 CLONE_VARIANT = "clone"
 """Name of the variant that an order may bring along; its file exists while the order is spoken."""
@@ -38,9 +29,13 @@ _AT_CHARACTER = 1
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
 _BUFFER_MILLISECONDS = 1000
 _OK = 0
+_TIE = "^"
+"""Joins the letters of one phoneme, such as a diphthong."""
+_IPA = 0x02 | 0x80 | ord(_TIE) << 8
+
+_MOST_BYTES_AT_ONCE = 1 << 18
 
 _MEMORY_BYTES = 1 << 30
-_FILE_BYTES = 1 << 20
 
 
 class _Espeak:
@@ -48,6 +43,8 @@ class _Espeak:
 
     def __init__(self, library: str, directory: str, answers: BinaryIO) -> None:
         self._answers = answers
+        self._held: bytearray | None = None
+        """The sound of an order that is stretched, which needs all of it."""
         self._variant = Path(directory, "espeak-ng-data", "voices", "!v", CLONE_VARIANT)
         self._library = ctypes.CDLL(library)
         self._library.espeak_Synth.argtypes = [
@@ -60,6 +57,8 @@ class _Espeak:
             ctypes.c_void_p,
             ctypes.c_void_p,
         ]
+        self._library.sonicCreateStream.restype = ctypes.c_void_p
+        self._library.espeak_TextToPhonemes.restype = ctypes.c_char_p
         self.rate: int = self._library.espeak_Initialize(
             _SYNCHRONOUS, _BUFFER_MILLISECONDS, directory.encode(), _DO_NOT_EXIT
         )
@@ -73,11 +72,36 @@ class _Espeak:
         """Called by espeak-ng with each buffer. Returning 1 stops it."""
         try:
             if wave and count > 0:
-                answer(self._answers, AUDIO, ctypes.string_at(wave, 2 * count))
+                sound = ctypes.string_at(wave, 2 * count)
+                if self._held is None:
+                    answer(self._answers, DATA, sound)
+                else:
+                    self._held += sound
         except BaseException:
             # ctypes would print the exception and go on speaking.
             return 1
         return 0
+
+    def work(self, order: dict[str, Any]) -> str | None:
+        """Do one order, of whichever kind; the reason when it cannot be done."""
+        return self.tell(order) if "phonemes_of" in order else self.speak(order)
+
+    def tell(self, order: dict[str, Any]) -> str | None:
+        """Answer the phonemes of texts, in IPA; the reason when there are none to be had."""
+        if self._library.espeak_SetVoiceByName(str(order["voice"]).encode()) != _OK:
+            return "espeak-ng does not have the voice"
+        told = [self._phonemes(str(text)) for text in order["phonemes_of"]]
+        answer(self._answers, DATA, json.dumps(told).encode())
+        return None
+
+    def _phonemes(self, text: str) -> str:
+        kept = ctypes.create_string_buffer(text.encode() + b"\0")
+        rest = ctypes.c_void_p(ctypes.addressof(kept))
+        clauses = []
+        while rest.value:  # espeak-ng takes a clause at a time and moves the pointer on
+            told = self._library.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
+            clauses.append((told or b"").decode(errors="replace"))
+        return " ".join(clauses)
 
     def speak(self, order: dict[str, Any]) -> str | None:
         """Speak one order; the reason when it cannot be spoken."""
@@ -97,37 +121,43 @@ class _Espeak:
                 (_RANGE, "range"),
             ):
                 self._library.espeak_SetParameter(parameter, int(order[name]), 0)
+            stretch = float(order["stretch"])
+            self._held = bytearray() if stretch > 1 else None
             text = str(order["text"]).encode() + b"\0"
             spoken = self._library.espeak_Synth(
                 text, len(text), 0, _AT_CHARACTER, 0, _UTF8, None, None
             )
-            return None if spoken == _OK else "espeak-ng did not speak"
+            if spoken != _OK:
+                return "espeak-ng did not speak"
+            if self._held is not None:
+                self._answer_stretched(bytes(self._held), stretch)
+            return None
         finally:
             if variant is not None:
                 self._variant.unlink(missing_ok=True)
 
-
-def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
-    """Write one answer and let it go at once."""
-    answers.write(ANSWER.pack(kind, len(payload)) + payload)
-    answers.flush()
-
-
-def _confine() -> None:
-    """Bound what a process that was corrupted by its input can do, and leave no core with text."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    def _answer_stretched(self, sound: bytes, stretch: float) -> None:
+        """Answer ``sound`` made longer by sonic, which espeak-ng has for its own fast rates."""
+        library = self._library
+        stream = ctypes.c_void_p(library.sonicCreateStream(self.rate, 1))
+        if not stream:
+            raise MemoryError
+        try:
+            library.sonicSetSpeed(stream, ctypes.c_float(1 / stretch))
+            library.sonicWriteShortToStream(stream, sound, len(sound) // 2)
+            library.sonicFlushStream(stream)
+            most = _MOST_BYTES_AT_ONCE // 2
+            piece = ctypes.create_string_buffer(2 * most)
+            while (count := library.sonicReadShortFromStream(stream, piece, most)) > 0:
+                answer(self._answers, DATA, piece.raw[: 2 * count])
+        finally:
+            library.sonicDestroyStream(stream)
 
 
 def main(library: str, directory: str) -> int:
     """Serve orders until standard input ends; the exit status of the process."""
-    _confine()
-    # The library may print: what it prints must not land among the answers.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    orders = sys.stdin.buffer
+    confine(_MEMORY_BYTES)
+    answers = own_answers()
     try:
         espeak = _Espeak(library, directory, answers)
     except OSError:
@@ -137,10 +167,7 @@ def main(library: str, directory: str) -> int:
         answer(answers, FAILED, b"espeak-ng does not find its data files")
         return 1
     answer(answers, READY, str(espeak.rate).encode())
-    while len(head := orders.read(ORDER.size)) == ORDER.size:
-        order = json.loads(orders.read(ORDER.unpack(head)[0]))
-        problem = espeak.speak(order)
-        answer(answers, END if problem is None else FAILED, (problem or "").encode())
+    serve(answers, espeak.work)
     return 0
 
 

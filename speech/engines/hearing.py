@@ -8,7 +8,8 @@ import numpy as np
 
 from speech.audio import SAMPLE_RATE, SAMPLE_WIDTH, samples, silence
 from speech.engines import EngineProtocolError
-from speech.engines.delivered import LARGEST_BODY, LONGEST_SECONDS, Delivery, reader_for
+from speech.engines.delivered import LARGEST_BODY, Delivery, reader_for
+from speech.engines.delivered_files import LONGEST_SECONDS
 
 SHORTEST_SECONDS: Final = 0.02
 """Less is no word; also the silence that stands for text without words."""
@@ -25,11 +26,12 @@ class Hearing:
     for an error that the server itself reports.
     """
 
-    def __init__(self, delivery: Delivery, text: str) -> None:
+    def __init__(self, delivery: Delivery, text: str, rate: float = 1.0) -> None:
+        """``rate`` is the factor on the voice's speed that was asked for: slow speech may be longer."""
         self._reader = reader_for(delivery)
         self._worded = any(character.isalnum() for character in text)
-        longest = min(LONGEST_SECONDS, _BASE_SECONDS + _SECONDS_PER_CHARACTER * len(text))
-        self._room = round(longest * SAMPLE_RATE) * SAMPLE_WIDTH
+        longest = (_BASE_SECONDS + _SECONDS_PER_CHARACTER * len(text)) / min(1.0, rate)
+        self._room = round(min(LONGEST_SECONDS, longest) * SAMPLE_RATE) * SAMPLE_WIDTH
         self._received = 0
         self._held = bytearray()
         self._peak = 0

@@ -39,12 +39,15 @@ __all__ = ["CloneClips", "HttpEngine"]
 
 log = logging.getLogger(__name__)
 
+_RATE_HEADERS = ("X-Sample-Rate", "X-Audio-Sample-Rate")
+"""Where servers say the rate of raw samples; Piper's do, whose voices have 16 000 or 22 050."""
+
 _UNKNOWN_VOICE = (400, 404)
 """How servers say that they do not know an uploaded voice."""
 
 
 class HttpEngine(Engine):
-    """One speech backend. ``rate`` and ``pitch`` of an utterance are not sent: servers differ.
+    """One speech backend. ``pitch`` of an utterance is not sent: servers have no field for it.
 
     At most ``max_concurrency`` utterances are with the backend; more wait shortly, in turns by
     organization, then ``EngineFull``. One clause or sentence is one request.
@@ -85,7 +88,7 @@ class HttpEngine(Engine):
             backend = self._backend
             patience = Patience(backend.first_byte_seconds, backend.total_seconds)
             response = await self._ask(backend, utterance, patience)
-            hearing = Hearing(_delivery(backend, response), utterance.text)
+            hearing = Hearing(_delivery(backend, response), utterance.text, utterance.rate)
             while not hearing.complete and (read := await self._calls.read(response, patience)):
                 if pcm := hearing.feed(read):
                     yield pcm
@@ -162,5 +165,6 @@ def _delivery(backend: BackendRef, response: aiohttp.ClientResponse) -> Delivery
         asked=backend.delivery,
         sample_rate=backend.sample_rate,
         content_type=headers.get("Content-Type", ""),
+        rate_header=next((headers[name] for name in _RATE_HEADERS if name in headers), ""),
         ends_known="Content-Length" in headers or "Transfer-Encoding" in headers,
     )

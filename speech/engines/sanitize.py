@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from speech.text.sentences import clauses
+
 LONGEST_RUN = 40
 """Longest stretch without a space; a longer one is broken up."""
 
-LONGEST_PORTION = 160
-"""Most characters in one order to a worker."""
+LONGEST_PORTION = 360
+"""Most characters in one order to a worker: a whole utterance, which may have grown a little."""
 
 _ALLOWED = (
     "\x20-\x7e"  # printable ASCII
@@ -24,13 +26,13 @@ _ALLOWED = (
     "\u200c\u200d"  # joiners, which Devanagari spells with
 )
 _FORBIDDEN = re.compile(f"[^{_ALLOWED}]")
-_REPEATED = re.compile(r"(.)\1{4,}")
+_REPEATED = re.compile(r"(\D)\1{4,}")
+"""Digits are left: a shorter run of them would be another number."""
 _UNBROKEN = re.compile(rf"\S{{{LONGEST_RUN}}}(?=\S)")
 _MARK = "[\u0901-\u0903\u093c\u093e-\u094d\u200c\u200d]"
 # A sign that belongs to no Devanagari letter crashes the Hindi rules: "'-\u094d.\u094d" does.
 _STRAY_MARKS = re.compile(rf"(?<![\u0901-\u0963\u200c\u200d]){_MARK}+|(?<={_MARK}{{3}}){_MARK}+")
 _SPACES = re.compile(r"\s+")
-_CLAUSE_END = re.compile(r"[.,;:!?\u0964\u0965]['\")\]]* ")
 _WORD = re.compile(r"[A-Za-z0-9\u0901-\u0903\u0905-\u0939\u093c-\u094d\u0958-\u0960\u0966-\u096f]+")
 _LONGEST_PLAIN_WORD = 20
 
@@ -52,6 +54,16 @@ _SPELT = str.maketrans(
         "\u2015": " - ",
         "\u2212": "-",
         "\u2026": "...",
+        # Their nearest characters would say something else: 12, an equals sign.
+        "\u2044": "/",
+        "\u2215": "/",
+        "\u00f7": "/",
+        "\u00d7": "x",
+        "\u00b1": "+-",
+        "\u2260": "!=",
+        "\u2264": "<=",
+        "\u2265": ">=",
+        "\u2248": "~",
     }
 )
 
@@ -68,21 +80,19 @@ def sanitized(text: str) -> str:
 
 
 def _nearest(match: re.Match[str]) -> str:
-    """An unknown character as known ones (a fullwidth digit, a ligature), else as a space."""
-    parts = unicodedata.normalize("NFKD", match[0])
+    """An unknown character as known ones (a fullwidth digit, a ligature), else as a space.
+
+    A raised digit or a fraction stands apart: beside a figure it would make another number.
+    """
+    parts = unicodedata.normalize("NFKD", match[0]).translate(_SPELT)
+    if not match[0].isdecimal() and any(map(str.isdecimal, parts)):
+        return f" {_FORBIDDEN.sub('', parts)} "
     return _FORBIDDEN.sub("", parts) or ("" if unicodedata.combining(match[0]) else " ")
 
 
 def portions(text: str) -> list[str]:
     """``sanitized`` text cut to at most ``LONGEST_PORTION`` characters, at a clause or a space."""
-    cut = []
-    while len(text) > LONGEST_PORTION:
-        head = text[: LONGEST_PORTION + 1]
-        ends = [match.end() for match in _CLAUSE_END.finditer(head)]
-        at = ends[-1] if ends and ends[-1] > LONGEST_PORTION // 3 else head.rfind(" ") + 1
-        cut.append(text[:at].strip())
-        text = text[at:]
-    return [*cut, text] if text else cut
+    return [portion.strip() for portion in clauses(text, LONGEST_PORTION)]
 
 
 def plain_words(text: str) -> str:

@@ -1,6 +1,7 @@
 """The body of a speech request, in the fields that a backend is configured to have.
 
-No field holds what a caller wrote except the text: the voice is the one that the operator named.
+No field holds what a caller wrote except the text and the instructions: the voice is the one that
+the operator named.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ FORMAT_OF_DELIVERY: Final = {"file": "wav", "pcm": "pcm", "sse": "pcm"}
 def speech_request(backend: BackendRef, utterance: Utterance, speaker: dict[str, str]) -> Message:
     """The request for ``utterance``; ``speaker`` are the fields that say who speaks.
 
-    ``extra_fields`` of the configuration never replace the text, the speaker or the model.
+    A speed or instructions that the caller gave replace those of ``extra_fields``, which never
+    replace the text, the speaker or the model.
     """
     fields: dict[str, Any] = {**backend.extra_fields}
     if backend.format_field:
         fields[backend.format_field] = FORMAT_OF_DELIVERY[backend.delivery]
     if backend.language_field:
         fields[backend.language_field] = utterance.language
+    if backend.speed_field and utterance.rate != 1.0:
+        fields[backend.speed_field] = utterance.rate
+    if backend.instructions_field and utterance.instructions:
+        fields[backend.instructions_field] = utterance.instructions
     fields |= {"model": backend.model, **speaker, backend.text_field: utterance.text}
     return Message(backend.speech_path, msgspec.json.encode(fields))
 
