@@ -47,6 +47,7 @@ class Speech:
     server: Server
     port: int
     key: str
+    database: Path
 
     @property
     def headers(self) -> dict[str, str]:
@@ -68,7 +69,8 @@ def _resident_megabytes(pid: int) -> float:
 
 
 @contextmanager
-def _speech() -> Iterator[Speech]:
+def speaking_gateway(catalog: str = _CATALOG) -> Iterator[Speech]:
+    """A gateway on a database of its own, with the voices of ``catalog``; its organization is unlimited."""
     with tempfile.TemporaryDirectory(prefix="svc-bench-") as name:
         directory = Path(name)
         port, speech_port = free_port(), free_port()
@@ -78,7 +80,7 @@ def _speech() -> Iterator[Speech]:
             "LOG_LEVEL": "WARNING",
             "DEBUG": "false",
         }
-        (directory / "catalog.toml").write_text(_CATALOG)
+        (directory / "catalog.toml").write_text(catalog)
         manage(environment, "migrate", "-v0")
         manage(environment, "load_catalog", str(directory / "catalog.toml"))
         limits = (
@@ -90,7 +92,8 @@ def _speech() -> Iterator[Speech]:
         arguments = ["manage.py", "serve", "--port", str(port), "--speech-port", str(speech_port)]
         server = Server(arguments, port, directory / "gateway.log", environment)
         try:
-            yield Speech(server, speech_port, json.loads(made)["key"])
+            database = directory / "svc.sqlite3"
+            yield Speech(server, speech_port, json.loads(made)["key"], database)
         finally:
             server.stop()
 
@@ -239,7 +242,7 @@ def main() -> None:
         f"embedded engine, {datetime.now(UTC):%Y-%m-%d}."
     )
     print(f"Load average at the start: {os.getloadavg()[0]:.1f}.\n", flush=True)
-    with _speech() as speech:
+    with speaking_gateway() as speech:
         if arguments.soak:
             heads = ["minute", "memory, MB", "requests", "sessions", "hang-ups"]
             rows = asyncio.run(_soak(speech, arguments.soak))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 
 from accounts import audit
+from speech import present
 from speech.admin_filters import CloneStateFilter, OverdueFilter
 from speech.clones import registry
 from speech.clones.outbox import outbox
+from speech.engines import embedded
 from speech.errors import CloneNotFound
-from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
+from speech.models import CloneAudio, CloneUpload, EmbeddedEngine, SpeechBackend, Voice, VoiceClone
 from svc_project.lib.variables import secret_of
 
 if TYPE_CHECKING:  # generic in the stubs only
@@ -34,20 +37,32 @@ class VoiceAdmin(VoiceModelAdmin):
     """Global voices. The id is what clients send, so it is given once."""
 
     list_display = ("id", "language", "engine", "engine_voice", "enabled", "served")
-    list_filter = ("language", "enabled", "backend")
+    list_filter = ("language", "enabled", "embedded_engine", "backend")
     list_select_related = ("backend",)
     search_fields = ("id", "engine_voice")
     actions = None
-    fields = ("id", "language", "backend", "engine_voice", "enabled", "served", "created_at")
+    fields = (
+        "id",
+        "language",
+        "backend",
+        "embedded_engine",
+        "engine_voice",
+        "enabled",
+        "served",
+        "created_at",
+    )
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Voice | None = None
     ) -> tuple[str, ...]:
         return ("served", "created_at") if obj is None else ("id", "served", "created_at")
 
-    @admin.display(description="engine", ordering="backend__name", empty_value="embedded")
-    def engine(self, voice: Voice) -> str | None:
-        return voice.backend.name if voice.backend else None
+    @admin.display(description="engine", ordering="backend__name")
+    def engine(self, voice: Voice) -> str:
+        if voice.backend:
+            return voice.backend.name
+        speed = present.neural_speed() if voice.embedded_engine == EmbeddedEngine.KOKORO else None
+        return f"embedded ({voice.get_embedded_engine_display()}{f', {speed}' if speed else ''})"
 
     @admin.display(description="served to")
     def served(self, voice: Voice) -> str:
@@ -58,6 +73,9 @@ class VoiceAdmin(VoiceModelAdmin):
             return "nobody: it is switched off"
         if voice.backend is not None and not voice.backend.enabled:
             return f"nobody: {voice.backend} is switched off"
+        problem = embedded.problem(voice.embedded_engine, settings.SVC_NEURAL_DIR)
+        if voice.backend is None and problem is not None:
+            return f"nobody: {problem}"
         return "enterprise accounts" if voice.language == "hi" else "every account"
 
 
@@ -89,6 +107,9 @@ class SpeechBackendAdmin(BackendModelAdmin):
                     "voice_field",
                     "format_field",
                     "language_field",
+                    "speed_field",
+                    "instructions_field",
+                    "normalizes_text",
                     "extra_fields",
                     "sounds",
                 )

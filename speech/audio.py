@@ -24,6 +24,15 @@ SAMPLE_WIDTH: Final = 2
 FADE_SECONDS: Final = 0.004
 """How long the edges of a part are faded where parts meet; too short to be heard as a fade."""
 
+QUIET: Final = 100
+"""Samples no farther from zero are silence at the edge of a part: 50 dB below full scale."""
+
+EDGE_SECONDS: Final = 0.01
+"""Silence that a part keeps at each edge, so that soft beginnings and ends are not cut."""
+
+LONGEST_EDGE_SECONDS: Final = 2.0
+"""How much silence is held back because it may be the end; more of it is passed on."""
+
 Samples = NDArray[np.int16]
 
 
@@ -98,6 +107,44 @@ class Joiner:
         self._held = np.zeros(0, dtype=np.int16)
         self._at_start = True
         return pcm_bytes(rest)
+
+
+class EdgeTrimmer:
+    """Takes away the silence before and after a part that arrives in pieces; what is within stays.
+
+    Sound goes on at once: only silence is held back, until it turns out not to be the end. A part
+    that is silent all through keeps ``EDGE_SECONDS`` at each edge.
+    """
+
+    def __init__(self) -> None:
+        self._edge = round(EDGE_SECONDS * SAMPLE_RATE)
+        self._longest = round(LONGEST_EDGE_SECONDS * SAMPLE_RATE)
+        self._still = np.zeros(0, dtype=np.int16)
+        self._sounded = False
+
+    def piece(self, pcm: bytes) -> bytes:
+        """What can be passed on after this piece; it may be empty."""
+        waiting = np.concatenate([self._still, samples(pcm)])
+        loud = np.flatnonzero((waiting > QUIET) | (waiting < -QUIET))
+        if not len(loud):
+            return self._hold(waiting)
+        start = 0 if self._sounded else max(0, int(loud[0]) - self._edge)
+        end = int(loud[-1]) + 1
+        self._sounded = True
+        self._still = waiting[end:]
+        return pcm_bytes(waiting[start:end])
+
+    def end(self) -> bytes:
+        """The end of the part; the next piece begins a new one."""
+        kept = self._edge if self._sounded else 2 * self._edge
+        rest = self._still[:kept]
+        self._still, self._sounded = self._still[:0], False
+        return pcm_bytes(rest)
+
+    def _hold(self, still: Samples) -> bytes:
+        passed = max(0, len(still) - self._longest) if self._sounded else 0
+        self._still = still[passed:][-self._longest :]
+        return pcm_bytes(still[:passed])
 
 
 def join(parts: Iterable[bytes], pause_seconds: float = 0.0) -> bytes:

@@ -14,6 +14,9 @@ from svc_project.lib.catalog_tables import Table, require_unique, shape_error
 EMBEDDED_ENGINE = "espeak"
 """``engine`` of a voice that the embedded engine speaks; no speech backend can have the name."""
 
+NEURAL_ENGINE = "kokoro"
+"""``engine`` of a voice that the neural engine speaks, unless a speech backend has the name."""
+
 
 class VoiceTable(Table, frozen=True):
     """A ``[[voices]]`` table."""
@@ -40,6 +43,9 @@ class SpeechBackendTable(Table, frozen=True):
     voice_field: str = "voice"
     format_field: str = "response_format"
     language_field: str = ""
+    speed_field: str = "speed"
+    instructions_field: str = ""
+    normalizes_text: bool = False
     extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
     sounds: dict[str, str] = msgspec.field(default_factory=dict)
     clone_mode: str = "none"

@@ -12,11 +12,12 @@ from django.db import transaction
 from accounts.changes import VOICES, changed
 from speech.catalog_file import (
     EMBEDDED_ENGINE,
+    NEURAL_ENGINE,
     SpeechBackendTable,
     SpeechTables,
     VoiceTable,
 )
-from speech.models import SpeechBackend, Voice
+from speech.models import EmbeddedEngine, SpeechBackend, Voice
 from svc_project.lib.catalog_tables import CatalogFileError, save, update
 
 
@@ -49,13 +50,16 @@ def _backend(table: SpeechBackendTable, where: str) -> list[str]:
 
 
 def _voice(table: VoiceTable, where: str) -> list[str]:
+    backend = _backend_of(table, where)
+    neural = backend is None and table.engine == NEURAL_ENGINE
     values: dict[str, Any] = {
         "language": table.language,
-        "backend": _backend_of(table, where),
+        "backend": backend,
+        "embedded_engine": EmbeddedEngine.KOKORO if neural else EmbeddedEngine.ESPEAK,
         "engine_voice": table.engine_voice,
         "enabled": table.enabled,
     }
-    keys = {"backend": "engine"}
+    keys = {"backend": "engine", "embedded_engine": "engine"}
     row = Voice.objects.filter(pk=table.id).select_related("backend").first()
     if row is None:
         save(Voice(id=table.id, **values), where, keys)
@@ -67,7 +71,7 @@ def _backend_of(table: VoiceTable, where: str) -> SpeechBackend | None:
     if table.engine == EMBEDDED_ENGINE:
         return None
     backend = SpeechBackend.objects.filter(name=table.engine).first()
-    if backend is None:
+    if backend is None and table.engine != NEURAL_ENGINE:
         raise CatalogFileError(
             f"{where}.engine",
             f"There is no speech backend {table.engine}. Name one, or {EMBEDDED_ENGINE!r}.",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from base64 import b64encode
+from typing import Any, ClassVar, Final
 
+import msgspec
 from django.conf import settings
 
 from accounts.keyring import authorization, keyring
 from accounts.models import Scope
 from speech.encoding import AudioFormat
-from speech.errors import speech_error_body
+from speech.errors import error_type, speech_error_body
 from speech.meter import SpeechMeter
 from speech.service import service
 from speech.synthesis import Synthesis
-from speech.wire import LARGEST_BODY
+from speech.wire import LARGEST_BODY, StreamFormat
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
@@ -23,6 +25,8 @@ from svc_project.lib.errors import (
 from svc_project.lib.http import Header, HttpConsumer
 
 SCOPES = frozenset({Scope.SPEECH})
+
+_EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
 class SpeechConsumer(HttpConsumer):
@@ -44,8 +48,13 @@ class SpeechConsumer(HttpConsumer):
             return
         call = await speech.prepare(body, principal, self.request_id, self.arrived)
         watch = self.watch_client()
+        by_events = call.request.stream_format is StreamFormat.SSE
+        sink = (EventSink if by_events else SpeechSink)(self, call.audio_format)
         try:
-            await speech.complete(call, SpeechSink(self, call.audio_format))
+            await speech.complete(call, sink)
+        except ApiError as error:
+            await sink.fail(error)
+            raise
         finally:
             watch.cancel()
 
@@ -67,6 +76,16 @@ class SpeechSink:
     def gone(self) -> bool:
         return self._consumer.gone
 
+    @property
+    def content_type(self) -> str:
+        """Of the answer."""
+        return self._audio_format.content_type
+
+    @property
+    def content_length(self) -> int | None:
+        """Of the answer, or None for a stream."""
+        return self._length
+
     def follow(self, synthesis: Synthesis) -> None:
         self._consumer.follow(synthesis)
 
@@ -80,6 +99,9 @@ class SpeechSink:
     async def finish(self, last: bytes) -> None:
         await self._hand_over(last, more=False)
 
+    async def fail(self, error: ApiError) -> None:
+        """Tell of a failure after the headers left: here the connection ends without its end."""
+
     async def _hand_over(self, sound: bytes, *, more: bool) -> None:
         if self.status is None:
             self.status = 200
@@ -88,7 +110,7 @@ class SpeechSink:
 
     def _headers(self) -> list[Header]:
         headers: list[Header] = [
-            (b"content-type", self._audio_format.content_type.encode()),
+            (b"content-type", self.content_type.encode()),
             (b"cache-control", b"no-store"),
         ]
         if self._meter is not None:
@@ -98,8 +120,48 @@ class SpeechSink:
                 (b"x-upstream-ms", str(upstream).encode()),
                 (b"x-gateway-ms", str(max(upstream, self._meter.elapsed_ms)).encode()),
             ]
-        if self._length is None:
+        if (length := self.content_length) is None:
             headers.append((b"x-accel-buffering", b"no"))
         else:
-            headers.append((b"content-length", str(self._length).encode()))
+            headers.append((b"content-length", str(length).encode()))
         return headers
+
+
+class EventSink(SpeechSink):
+    """The same bytes in server-sent events, as the public convention has them.
+
+    ``speech.audio.delta`` carries a piece of them in base64, ``speech.audio.done`` the usage: the
+    characters that were charged, in the place of tokens. The last piece leaves with it, after the
+    row is durable. A failure after the first event is an event too.
+    """
+
+    @property
+    def content_type(self) -> str:
+        return _EVENTS
+
+    @property
+    def content_length(self) -> int | None:
+        return None
+
+    async def send(self, sound: bytes) -> None:
+        if sound:
+            await self._hand_over(_delta(sound), more=True)
+
+    async def finish(self, last: bytes) -> None:
+        charged = 0 if self._meter is None else self._meter.characters
+        usage = {"input_tokens": charged, "output_tokens": 0, "total_tokens": charged}
+        done = _event({"type": "speech.audio.done", "usage": usage})
+        await self._hand_over(_delta(last) + done, more=False)
+
+    async def fail(self, error: ApiError) -> None:
+        if self.status is not None:
+            told = {"message": error.message, "type": error_type(error)}
+            await self._hand_over(_event({"type": "error", "error": told}), more=False)
+
+
+def _delta(sound: bytes) -> bytes:
+    return _event({"type": "speech.audio.delta", "audio": b64encode(sound).decode("ascii")})
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(content) + b"\n\n"

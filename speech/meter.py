@@ -20,36 +20,38 @@ from svc_project.lib.errors import (
     InternalError,
     ServerShuttingDown,
 )
-from usage.models import Outcome
+from svc_project.lib.websocket import ReaderStalled
+from usage.models import SpeechOutcome
 from usage.receipts import SpeechProgress, SpeechReceipt
 
-EMBEDDED_ENGINE = "espeak"
 SWITCHING_PROTOCOLS = 101
 """What a WebSocket client was sent (RFC 6455, section 4.2.2)."""
 
-_OUTCOMES: dict[type[ApiError], Outcome] = {
-    ClientDisconnected: Outcome.CLIENT_DISCONNECTED,
-    ServerShuttingDown: Outcome.INTERRUPTED,
-    InternalError: Outcome.INTERNAL_ERROR,
+_OUTCOMES: dict[type[ApiError], SpeechOutcome] = {
+    ClientDisconnected: SpeechOutcome.CLIENT_DISCONNECTED,
+    ReaderStalled: SpeechOutcome.CLIENT_DISCONNECTED,
+    ServerShuttingDown: SpeechOutcome.INTERRUPTED,
+    InternalError: SpeechOutcome.INTERNAL_ERROR,
 }
 _CALLERS_FAULT = range(400, 500)
 
 
-def outcome_of(failure: ApiError | None) -> Outcome:
+def outcome_of(failure: ApiError | None) -> SpeechOutcome:
     """The ledger's name for how it ended; of an engine's failure, what the engine calls it.
 
-    A session that ends because its caller broke a rule or reached a limit counts as
-    ``client_disconnected``; ``error_type`` says why.
+    A session that the gateway ended because its caller broke a rule, reached a limit or said
+    nothing is a ``client_error``; its close code says which. One whose client left, or reads
+    nothing any more, is ``client_disconnected``.
     """
     if failure is None:
-        return Outcome.SUCCESS
+        return SpeechOutcome.SUCCESS
     if isinstance(failure.__cause__, EngineError):
-        return Outcome(failure.__cause__.outcome)
+        return SpeechOutcome(failure.__cause__.outcome)
     if (outcome := _OUTCOMES.get(type(failure))) is not None:
         return outcome
     if failure.status in _CALLERS_FAULT:
-        return Outcome.CLIENT_DISCONNECTED
-    return Outcome.INTERNAL_ERROR
+        return SpeechOutcome.CLIENT_ERROR
+    return SpeechOutcome.INTERNAL_ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +113,27 @@ class SpeechMeter:
 
     def admitted(self) -> SpeechReceipt:
         """The row as it is if the gateway dies now."""
-        return self._receipt(Outcome.INTERRUPTED, 500, error_type(InternalError()))
+        return self._receipt(SpeechOutcome.INTERRUPTED, 500, error_type(InternalError()))
 
-    def receipt(self, failure: ApiError | None, http_status: int) -> SpeechReceipt:
-        """The row of the request as it ended; ``http_status`` is what the client was sent."""
+    def receipt(
+        self, failure: ApiError | None, http_status: int, close_code: int | None = None
+    ) -> SpeechReceipt:
+        """The row of the request as it ended; ``http_status`` is what the client was sent.
+
+        ``close_code`` is what a session that failed is closed with, None where the client left.
+        """
         named = None if failure is None else error_type(failure)
-        return self._receipt(outcome_of(failure), http_status, named)
+        return self._receipt(outcome_of(failure), http_status, named, close_code)
 
-    def _receipt(self, outcome: Outcome, http_status: int, named: str | None) -> SpeechReceipt:
+    def _receipt(
+        self,
+        outcome: SpeechOutcome,
+        http_status: int,
+        named: str | None,
+        close_code: int | None = None,
+    ) -> SpeechReceipt:
         of = self.identity
-        backend, first = of.voice.backend, self.clock.first_audio
+        first = self.clock.first_audio
         return SpeechReceipt(
             request_id=of.request_id,
             organization_id=of.organization_id,
@@ -128,12 +141,13 @@ class SpeechMeter:
             day=of.day,
             voice=of.voice.id,
             cloned=of.voice.clone is not None,
-            engine=EMBEDDED_ENGINE if backend is None else backend.name,
+            engine=of.voice.engine,
             response_format=of.audio_format.value,
             transport=of.transport,
             outcome=outcome.value,
             http_status=http_status,
             error_type=named,
+            close_code=close_code,
             characters=self.characters,
             sentences=self.sentences,
             audio_ms=self.audio_ms,

@@ -10,6 +10,7 @@ import json
 import uuid
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -17,8 +18,7 @@ from django.db.models import Q
 
 from accounts.models import Organization
 from speech.clones.names import MAX_NAME_KEY_LENGTH, MAX_NAME_LENGTH
-from speech.engines import EngineError
-from speech.engines.espeak_voices import parse_voice
+from speech.engines import EngineError, embedded
 from speech.errors import MOST_CLONES
 from speech.text.tags import SoundName
 from svc_project.lib import clock
@@ -54,6 +54,13 @@ class Language(models.TextChoices):
     HINDI = "hi", "Hindi (enterprise accounts only)"
 
 
+class EmbeddedEngine(models.TextChoices):
+    """An engine that runs on this machine."""
+
+    ESPEAK = embedded.ESPEAK, "espeak-ng"
+    KOKORO = embedded.KOKORO, "Kokoro-82M (neural)"
+
+
 class SpeechBackend(models.Model):
     """A server that speaks, by the OpenAI-compatible audio-speech convention."""
 
@@ -79,7 +86,7 @@ class SpeechBackend(models.Model):
     sample_rate = models.PositiveIntegerField(
         default=24_000,
         validators=[MinValueValidator(8_000), MaxValueValidator(192_000)],
-        help_text="Samples per second of its raw PCM; a file says so itself.",
+        help_text="Samples per second of its raw PCM, where the answer itself names no rate.",
     )
     speech_path = models.CharField(
         max_length=100, default="/audio/speech", help_text="Added to the base URL."
@@ -89,6 +96,19 @@ class SpeechBackend(models.Model):
     format_field = models.CharField(max_length=40, default="response_format", blank=True)
     language_field = models.CharField(
         max_length=40, blank=True, help_text="Empty: the language is not sent."
+    )
+    speed_field = models.CharField(
+        max_length=40,
+        default="speed",
+        blank=True,
+        help_text="Empty: it speaks at its own pace, whatever speed was asked for.",
+    )
+    instructions_field = models.CharField(
+        max_length=40, blank=True, help_text="Empty: instructions are not sent."
+    )
+    normalizes_text = models.BooleanField(
+        default=False,
+        help_text="It writes out figures, dates and signs itself; it is given the text as written.",
     )
     extra_fields = models.JSONField(
         default=dict,
@@ -179,7 +199,7 @@ class SpeechBackend(models.Model):
 
 
 class Voice(models.Model):
-    """A global voice (speech contract, Model entry). Without a backend the embedded engine speaks."""
+    """A global voice (speech contract, Model entry). Without a backend an embedded engine speaks."""
 
     id = models.CharField(
         primary_key=True,
@@ -196,8 +216,14 @@ class Voice(models.Model):
         related_name="voices",
         help_text="Empty: the embedded engine.",
     )
+    embedded_engine = models.CharField(
+        max_length=16,
+        choices=EmbeddedEngine.choices,
+        default=EmbeddedEngine.ESPEAK,
+        help_text="Which one speaks where there is no backend.",
+    )
     engine_voice = models.CharField(
-        max_length=120, help_text="The engine's own name of it, such as en-us+f3."
+        max_length=120, help_text="The engine's own name of it, such as en-us+f3 or af_heart."
     )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now, editable=False)
@@ -216,18 +242,24 @@ class Voice(models.Model):
         return self.id
 
     def clean(self) -> None:
-        """The embedded engine's voices are known, and which language each speaks."""
+        """The embedded engines' voices are known, and which language each speaks.
+
+        An enabled voice needs an engine that can run here.
+        """
         super().clean()
         if self.backend_id is not None:
             return
         try:
-            spoken = parse_voice(self.engine_voice).language
+            spoken = embedded.language_of(self.embedded_engine, self.engine_voice)
         except EngineError as error:
             raise ValidationError({"engine_voice": str(error)}) from None
         if spoken != self.language:
             raise ValidationError(
                 {"engine_voice": f"{self.engine_voice} speaks {spoken}, not {self.language}."}
             )
+        problem = embedded.problem(self.embedded_engine, settings.SVC_NEURAL_DIR)
+        if self.enabled and problem is not None:
+            raise ValidationError({"embedded_engine": problem})
 
 
 def _require_json_object(name: str, value: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from speech.audio import CHANNELS, SAMPLE_RATE
 from speech.clones.names import MAX_NAME_LENGTH
 from speech.clones.wire import CloneObject
 from speech.encoding import AudioFormat
@@ -24,14 +23,23 @@ from speech.errors import (
     UnknownVoice,
     error_type,
 )
-from speech.views import Deletion, VoiceList
+from speech.openapi_messages import (
+    CLIENT_MESSAGES,
+    CLOSES,
+    FORMAT,
+    MANNER,
+    SERVER_MESSAGES,
+    TEXT,
+    VOICE,
+    object_schema,
+)
+from speech.views import Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList
 from speech.wav import MAX_SECONDS, MIN_SECONDS
-from speech.wire import LONGEST_INPUT
+from speech.wire import StreamFormat
 from svc_project.lib import errors
 from svc_project.lib.errors import ApiError
 from svc_project.lib.openapi import (
     BEARER,
-    INTEGER,
     REQUEST_ID,
     RETRY_AFTER,
     STRING,
@@ -46,7 +54,7 @@ from svc_project.lib.openapi import (
     path_parameter,
 )
 
-SENT: Final = (CloneObject, Deletion, VoiceList)
+SENT: Final = (CloneObject, Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList)
 
 _KEY: Final[list[Json]] = [{BEARER: []}]
 _EVERYWHERE: Final = (errors.InvalidCredential, errors.InternalError)
@@ -67,6 +75,7 @@ CREATION_ERRORS: Final = (
     TooManyClones,
     NameTaken,
 )
+ENTRY_ERRORS: Final = (*_EVERYWHERE, errors.NotFound)
 DELETION_ERRORS: Final = (*_EVERYWHERE, CloneNotFound)
 UPGRADE_ERRORS: Final = (
     *_EVERYWHERE,
@@ -91,32 +100,9 @@ HEADERS: Final[dict[int, Json]] = {
     503: {"retry-after": header("Whole seconds to wait.", always=False)},
 }
 _MILLISECONDS: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
-_FORMAT: Final[Json] = {"enum": [*(each.value for each in AudioFormat), None]}
-CLOSES: Final[dict[str, str]] = {
-    "1000": "After `session.done`.",
-    "1002": "A frame that the protocol does not have.",
-    "1007": "Text that is not UTF-8.",
-    "1009": "A message that is too large.",
-    "1011": "The gateway failed.",
-    "1012": "The server restarts.",
-    "4400": "A message that is wrong, out of order or binary.",
-    "4401": "The key ended.",
-    "4404": "An unknown voice.",
-    "4408": "Nothing was sent, or read, for too long.",
-    "4429": "A limit.",
-    "4502": "The engine failed, was full or took too long.",
-}
-"""Close codes of the WebSocket and when they come."""
-
-_TEXT: Final[Json] = {"type": "string", "maxLength": LONGEST_INPUT}
-
-
-_VOICE: Final[Json] = {
-    "description": "A voice's id, or an object that has it.",
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {"type": "object", "required": ["id"], "properties": {"id": {**STRING, "minLength": 1}}},
-    ],
+_STREAM_FORMAT: Final[Json] = {
+    "enum": [*(each.value for each in StreamFormat), None],
+    "description": "`sse`: the sound comes in server-sent events.",
 }
 
 
@@ -126,46 +112,7 @@ def error_schema(classes: Sequence[type[ApiError]]) -> Json:
 
 
 def _error(kind: Json) -> Json:
-    return _object({"error": _object({"message": STRING, "type": kind})})
-
-
-def _object(required: Json, optional: Json | None = None) -> Json:
-    return {
-        "type": "object",
-        "required": list(required),
-        "properties": {**required, **(optional or {})},
-    }
-
-
-def _message(kind: str, required: Json | None = None, optional: Json | None = None) -> Json:
-    return _object({"type": {"const": kind}, **(required or {})}, optional)
-
-
-CLIENT_MESSAGES: Final[dict[str, Json]] = {
-    "start": _message("start", {"voice": _VOICE}, {"response_format": _FORMAT}),
-    "text": _message("text", {"text": _TEXT}),
-    "flush": _message("flush"),
-    "done": _message("done"),
-    "cancel": _message("cancel"),
-}
-SERVER_MESSAGES: Final[dict[str, Json]] = {
-    "ready": _message(
-        "ready",
-        {
-            "sample_rate": {"const": SAMPLE_RATE},
-            "channels": {"const": CHANNELS},
-            "limits": _object(
-                {
-                    "message_characters": INTEGER,
-                    "message_bytes": INTEGER,
-                    "session_characters": INTEGER,
-                }
-            ),
-        },
-    ),
-    "session.done": _message("session.done"),
-    "error": _message("error", {"error": _object({"message": STRING, "type": STRING})}),
-}
+    return object_schema({"error": object_schema({"message": STRING, "type": kind})})
 
 
 def paths(schemas: Schemas) -> Json:
@@ -174,6 +121,9 @@ def paths(schemas: Schemas) -> Json:
         "/v1/audio/speech": {"post": _speech()},
         "/v1/audio/speech/stream": {"get": _stream()},
         "/v1/models": {"get": _voices(schemas)},
+        "/v1/models/{voice}": {"get": _voice(schemas)},
+        "/v1/audio/voices": {"get": _named(schemas, NamedVoices, "The voices.")},
+        "/v1/audio/models": {"get": _named(schemas, NamedModels, "The one model.")},
         "/v1/voices": {"post": _creation(schemas)},
         "/v1/voices/{voice}": {"delete": _deletion(schemas)},
         "/health": {"get": _health()},
@@ -181,9 +131,14 @@ def paths(schemas: Schemas) -> Json:
 
 
 def _speech() -> Json:
-    request = _object(
-        {"voice": _VOICE, "input": {**_TEXT, "minLength": 1}},
-        {"response_format": _FORMAT, "model": {"description": "Ignored."}},
+    request = object_schema(
+        {"voice": VOICE, "input": {**TEXT, "minLength": 1}},
+        {
+            "response_format": FORMAT,
+            **MANNER,
+            "stream_format": _STREAM_FORMAT,
+            "model": {"description": "Ignored."},
+        },
     )
     return {
         "operationId": "createSpeech",
@@ -194,7 +149,7 @@ def _speech() -> Json:
         "responses": {
             "200": answer(
                 "The sound: one channel, 24 000 samples a second.",
-                {each.content_type: {} for each in AudioFormat},
+                {**{each.content_type: {} for each in AudioFormat}, "text/event-stream": {}},
                 {
                     "cache-control": header("Not to be kept.", {"const": "no-store"}),
                     "x-upstream-ms": header("Milliseconds of the engine.", _MILLISECONDS),
@@ -237,8 +192,33 @@ def _voices(schemas: Schemas) -> Json:
     }
 
 
+def _voice(schemas: Schemas) -> Json:
+    return {
+        "operationId": "getVoice",
+        "summary": "One of the voices that the account can use",
+        "security": _KEY,
+        "parameters": [path_parameter("voice", "The id of a voice.")],
+        "responses": {
+            "200": answer("The voice.", content(schemas.of[VoiceEntry])),
+            **failures(ENTRY_ERRORS, error_schema, HEADERS),
+        },
+    }
+
+
+def _named(schemas: Schemas, listed: type, told: str) -> Json:
+    return {
+        "operationId": f"list{listed.__name__}",
+        "summary": "A list for clients of speech servers",
+        "security": _KEY,
+        "responses": {
+            "200": answer(told, content(schemas.of[listed])),
+            **failures(_EVERYWHERE, error_schema, HEADERS),
+        },
+    }
+
+
 def _creation(schemas: Schemas) -> Json:
-    request = _object(
+    request = object_schema(
         {
             "name": {**STRING, "minLength": 1, "maxLength": MAX_NAME_LENGTH},
             "audio_b64": {
@@ -284,7 +264,7 @@ def _deletion(schemas: Schemas) -> Json:
 
 
 def _health() -> Json:
-    health = _object({"ok": {"const": True}, "uptime_s": {"type": "number", "minimum": 0}})
+    health = object_schema({"ok": {"const": True}, "uptime_s": {"type": "number", "minimum": 0}})
     return {
         "operationId": "getHealth",
         "summary": "Whether this process serves",

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from speech.text import tags
+from speech.text import markdown, pauses, tags
 from speech.text.sentences import SentenceSplitter, clauses
-from speech.text.tags import Pause, Sound, TagReader, Text, has_words
+from speech.text.tags import NothingToSpeak, Pause, Sound, TagReader, Text, has_words
 
 LONGEST_SENTENCE: Final = 4096
 """Code points; a longer one becomes several, so that no sound outgrows the memory of a worker."""
@@ -26,10 +26,16 @@ Mark = Pause | Sound
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words as they were received; each mark belongs before the code point at its offset."""
+    """Words as they were received; each mark belongs before the code point at its offset.
+
+    ``lead`` is the silence before it, in seconds, which parts it from the sentence before.
+    ``place`` is where in the Markdown text it begins.
+    """
 
     text: str
     marks: tuple[tuple[int, Mark], ...] = ()
+    lead: float = 0.0
+    place: markdown.Place = markdown.START
 
     @property
     def characters(self) -> int:
@@ -38,7 +44,11 @@ class Sentence:
 
 
 class ScriptReader:
-    """Sentences from a text that arrives in pieces. Marks between two sentences go to the second."""
+    """Sentences from a text that arrives in pieces. Marks between two sentences go to the second.
+
+    So does the silence between them: when a sentence is given, nobody knows whether another one
+    follows. Markdown that marks up no words is part of the sentence after it.
+    """
 
     def __init__(self) -> None:
         self._tags = TagReader()
@@ -46,6 +56,11 @@ class ScriptReader:
         self._marks: list[tuple[int, Mark]] = []
         self._fed = 0
         self._taken = 0
+        self._held = ""
+        self._held_place = markdown.START
+        self._place = markdown.START
+        self._before: str | None = None
+        self._paused = False
 
     def feed(self, text: str) -> list[Sentence]:
         """Sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
@@ -54,7 +69,22 @@ class ScriptReader:
     def flush(self) -> list[Sentence]:
         """All that is left. A piece without words is left out, and its marks wait for words."""
         texts = [*self._read(self._tags.finish()), *self._splitter.flush()]
-        return self._sentences(texts, at_end=True)
+        sentences = self._sentences(texts)
+        if sentences and self._marks:
+            # The end of the text has no sentence after it: what stands there belongs to the last.
+            last = sentences[-1]
+            start = self._taken - len(last.text)
+            rest = tuple((to - start, mark) for to, mark in self._marks)
+            sentences[-1] = replace(last, marks=(*last.marks, *rest))
+            self._paused = any(isinstance(mark, Pause) for _, mark in rest)
+            self._marks = []
+        if self._before is not None:
+            self._before += self._held
+        # The splitter takes what comes next for the start of a line, too.
+        self._place = replace(self._place, at_line_start=True)
+        self._held, self._held_place = "", self._place
+        self._taken = self._fed
+        return sentences
 
     @property
     def waiting(self) -> list[Mark]:
@@ -71,21 +101,41 @@ class ScriptReader:
                 self._marks.append((self._fed, part))
         return texts
 
-    def _sentences(self, texts: Sequence[str], *, at_end: bool = False) -> list[Sentence]:
-        pieces = [piece for text in texts for piece in clauses(text, LONGEST_SENTENCE)]
-        spoken = [at for at, piece in enumerate(pieces) if has_words(piece)]
-        last = spoken[-1] if at_end and spoken else -1
+    def _sentences(self, texts: Sequence[str]) -> list[Sentence]:
         sentences: list[Sentence] = []
-        for at, piece in enumerate(pieces):
-            start, self._taken = self._taken, self._taken + len(piece)
-            if not has_words(piece):
-                continue
-            # The end of the text has no sentence after it: what stands there belongs to the last.
-            end = self._fed + 1 if at == last else self._taken
-            marks = tuple((max(0, to - start), mark) for to, mark in self._marks if to < end)
-            self._marks = self._marks[len(marks) :]
-            sentences.append(Sentence(piece, marks))
+        for piece in (piece for text in texts for piece in clauses(text, LONGEST_SENTENCE)):
+            words, self._place = markdown.read(piece, self._place)
+            self._held += piece
+            if has_words(words):
+                sentences.append(self._sentence(self._held))
+                self._held, self._held_place = "", self._place
         return sentences
+
+    def _sentence(self, text: str) -> Sentence:
+        start, self._taken = self._taken, self._taken + len(text)
+        marks = tuple((max(0, to - start), mark) for to, mark in self._marks if to < self._taken)
+        self._marks = self._marks[len(marks) :]
+        return Sentence(text, marks, self._lead(text, marks), self._held_place)
+
+    def _lead(self, text: str, marks: tuple[tuple[int, Mark], ...]) -> float:
+        """The silence before ``text``: none where a pause is written, which is heard as written."""
+        before, self._before = self._before, text
+        pause_before = self._paused
+        pause_first, self._paused = _pauses_around(text, marks, self._held_place)
+        if before is None or pause_before or pause_first:
+            return 0.0
+        return pauses.between(before, self._held_place, text, self._place)
+
+
+def _pauses_around(
+    text: str, marks: tuple[tuple[int, Mark], ...], place: markdown.Place
+) -> tuple[bool, bool]:
+    """Whether a pause stands before the first word of a sentence, and whether one after its last."""
+    ends = [at for at, mark in marks if isinstance(mark, Pause)]
+    if not ends:
+        return False, False
+    first_words, _ = markdown.read(text[: ends[0]], place)
+    return not has_words(first_words), not has_words(text[ends[-1] :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +160,8 @@ def _script(text: str) -> Script:
     parts = tags.parse(text)
     reader = ScriptReader()
     sentences = [*reader.feed(text), *reader.flush()]
+    if not sentences:
+        raise NothingToSpeak
     if rest := reader.waiting:
         last = sentences[-1]
         sentences[-1] = replace(

@@ -13,6 +13,7 @@ from speech.clones.creation import CloneCreation
 from speech.clones.store import clips
 from speech.database import threads
 from speech.engines.espeak import Espeak
+from speech.engines.kokoro import Kokoro
 from speech.engines.registry import Engines
 from speech.quota import SpeechQuota
 from speech.synthesis import SpeechService
@@ -29,10 +30,21 @@ def service() -> SpeechService:
     return SpeechService(
         voices=voices,
         quota=SpeechQuota(limiter(), _used_before, clones_per_hour=settings.SVC_CLONES_PER_HOUR),
-        engines=Engines(Espeak(workers=settings.SVC_SPEECH_WORKERS), clips),
+        engines=_engines(),
         ledger=ledger,
         max_inflight=settings.SVC_MAX_INFLIGHT,
     )
+
+
+def _engines() -> Engines:
+    espeak = Espeak(workers=settings.SVC_SPEECH_WORKERS)
+    neural = Kokoro(
+        espeak,
+        settings.SVC_NEURAL_DIR,
+        workers=settings.SVC_NEURAL_WORKERS,
+        threads=settings.SVC_NEURAL_THREADS,
+    )
+    return Engines(espeak, neural, clips)
 
 
 @cache

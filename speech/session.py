@@ -1,7 +1,8 @@
 """The story of one WebSocket session: text comes in, each sentence goes out as one complete file.
 
 Three things run side by side: listening to the client, speaking and handing over, watching the key.
-Sentences are spoken in their order, at most two ahead of the one that is sent.
+Sentences are spoken in their order, at most two ahead of the one that is sent. When the server
+begins to drain, the sentences that are complete by then are spoken, and the session ends.
 """
 
 from __future__ import annotations
@@ -90,10 +91,12 @@ class Session:
         self._idle_seconds = idle_seconds
         self._loop = asyncio.get_running_loop()
         self._reader = ScriptReader()
-        self._sentences: asyncio.Queue[Sentence | None] = asyncio.Queue()
+        self._sentences: asyncio.Queue[Sentence | ApiError | None] = asyncio.Queue()
+        """To be spoken, then None, or why the session ends after them."""
         self._received = 0
         self._asked = 0
         self._is_done = False
+        self._is_ending = False
         self._active_at = self._loop.time()
         self._charged: list[Reserved] = []
         """Of sentences that were not handed over yet, in their order."""
@@ -110,6 +113,7 @@ class Session:
             asyncio.create_task(self._watch_key(check_key)),
         ]
         running = [delivering, *others]
+        self._socket.draining.add_done_callback(self._server_drains)
         try:
             ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -119,6 +123,7 @@ class Session:
             (own := asyncio.current_task()) and own.uncancel()
             return ServerShuttingDown() if drain.draining else ClientDisconnected()
         finally:
+            self._socket.draining.remove_done_callback(self._server_drains)
             for part in running:
                 part.cancel()
             await asyncio.gather(*running, return_exceptions=True)
@@ -141,6 +146,8 @@ class Session:
             self._active_at = self._loop.time()
             if isinstance(message, Cancel):
                 return
+            if self._is_ending:
+                continue
             if isinstance(message, Start):
                 raise InvalidField("The session was started already. Send text.", param="type")
             if self._is_done:
@@ -185,6 +192,11 @@ class Session:
             self._is_done = True
             self._sentences.put_nowait(None)
 
+    def _server_drains(self, draining: asyncio.Future[ApiError]) -> None:
+        if not self._is_done:
+            self._is_ending = True
+            self._sentences.put_nowait(draining.result())
+
     def _ask_for(self, sentences: list[Sentence]) -> None:
         self._asked += len(sentences)
         for sentence in sentences:
@@ -212,12 +224,20 @@ class Session:
 
     async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
         while (sentence := await self._sentences.get()) is not None:
+            if isinstance(sentence, ApiError):
+                raise sentence
             principal = self._principal
             # Anew for each sentence: a clone may have been deleted, a plan changed.
             voice = await self._service.voices.resolve(self._start.voice, principal)
             self._charged.append(await self._service.quota.charge(principal, sentence.characters))
-            engine = self._service.engines.of(voice.backend)
-            speaker = Speaker(voice, engine, principal.organization_id)
+            engine = self._service.engines.of(voice)
+            speaker = Speaker(
+                voice,
+                engine,
+                principal.organization_id,
+                self._start.speed,
+                self._start.instructions,
+            )
             async with aclosing(speak_sentence(sentence, speaker, self._meter.clock)) as pieces:
                 pcm = b"".join([piece async for piece in pieces])
             yield _Spoken(sentence, pcm, cloned=voice.clone is not None)

@@ -12,6 +12,7 @@ from django.conf import settings
 from accounts.models import Plan
 from speech.clones.names import name_key
 from speech.clones.profile import CloneProfile
+from speech.engines import embedded
 from speech.models import Language, SpeechBackend, Voice
 from svc_project.lib.variables import secret_of
 
@@ -35,6 +36,9 @@ class BackendRef:
     voice_field: str
     format_field: str
     language_field: str
+    speed_field: str
+    instructions_field: str
+    normalizes_text: bool
     extra_fields: Mapping[str, Any]
     sounds: Mapping[str, str]
     clone_mode: str
@@ -61,7 +65,8 @@ class CloneRef:
 class VoiceRef:
     """A voice that the caller may use: a global one, or a clone of its organization.
 
-    ``backend`` is None for the embedded engine; ``clone`` is None for a global voice.
+    ``backend`` is None for an embedded engine, which ``embedded_engine`` names; ``clone`` is None
+    for a global voice.
     """
 
     id: str
@@ -69,6 +74,17 @@ class VoiceRef:
     engine_voice: str
     backend: BackendRef | None
     clone: CloneRef | None = None
+    embedded_engine: str = embedded.ESPEAK
+
+    @property
+    def is_neural(self) -> bool:
+        """Whether the embedded neural engine speaks it."""
+        return self.backend is None and self.embedded_engine == embedded.KOKORO
+
+    @property
+    def engine(self) -> str:
+        """The name of who speaks it, as the catalog and the ledger have it."""
+        return self.embedded_engine if self.backend is None else self.backend.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +116,11 @@ class VoiceSnapshot:
         """Whether a voice of ``language`` is there."""
         return any(voice.ref.language == language for voice in self.voices.values())
 
+    @property
+    def has_neural(self) -> bool:
+        """Whether the neural engine speaks a voice."""
+        return any(voice.ref.is_neural for voice in self.voices.values())
+
     def visible_to(self, plan: str) -> list[GlobalVoice]:
         """The voices that an account of ``plan`` may list and use, by id."""
         return [voice for voice in self.voices.values() if voice.is_visible_to(plan)]
@@ -108,8 +129,10 @@ class VoiceSnapshot:
 def read_snapshot() -> VoiceSnapshot:
     """Voices and backends as the database has them now: two queries.
 
-    A voice that is switched off, or whose backend is, is left out.
+    A voice that is switched off, or whose backend is, is left out; so is one whose embedded engine
+    cannot run here.
     """
+    neural_problem = embedded.problem(embedded.KOKORO, settings.SVC_NEURAL_DIR)
     rows = list(SpeechBackend.objects.filter(enabled=True))
     backends = {row.pk: backend_ref(row) for row in rows}
     voices = {
@@ -117,8 +140,18 @@ def read_snapshot() -> VoiceSnapshot:
         for row in Voice.objects.filter(enabled=True).order_by("pk")
         if row.backend_id is None or row.backend_id in backends
     }
+    if neural_problem is not None and _leave_out_neural(voices):
+        log.error("voices of the neural engine are not served: %s", neural_problem)
     serving = next((backends[row.pk] for row in rows if row.serves_clones), None)
     return VoiceSnapshot(voices, serving)
+
+
+def _leave_out_neural(voices: dict[str, GlobalVoice]) -> bool:
+    """Take the neural engine's voices out of ``voices``; whether there were any."""
+    unserved = [name for name, voice in voices.items() if voice.ref.is_neural]
+    for name in unserved:
+        del voices[name]
+    return bool(unserved)
 
 
 def backend_ref(row: SpeechBackend) -> BackendRef:
@@ -139,6 +172,9 @@ def backend_ref(row: SpeechBackend) -> BackendRef:
         voice_field=row.voice_field,
         format_field=row.format_field,
         language_field=row.language_field,
+        speed_field=row.speed_field,
+        instructions_field=row.instructions_field,
+        normalizes_text=row.normalizes_text,
         extra_fields=row.extra_fields,
         sounds=row.sounds,
         clone_mode=row.clone_mode,
@@ -155,7 +191,9 @@ def backend_ref(row: SpeechBackend) -> BackendRef:
 
 def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
     return GlobalVoice(
-        ref=VoiceRef(row.pk, row.language, row.engine_voice, backend),
+        ref=VoiceRef(
+            row.pk, row.language, row.engine_voice, backend, embedded_engine=row.embedded_engine
+        ),
         created=int(row.created_at.timestamp()),
         name_key=name_key(row.pk),
     )

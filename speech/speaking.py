@@ -9,20 +9,26 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from speech.audio import Joiner, silence
+from speech.audio import EdgeTrimmer, Joiner, silence
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
 from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
 from speech.hindi import detect
 from speech.script import Sentence
 from speech.snapshot import VoiceRef
-from speech.text.expansion import expand
+from speech.text import markdown, pauses
 from speech.text.language import Language
+from speech.text.normalise.characters import cleaned
+from speech.text.normalise.locale import region_of
+from speech.text.normalise.sentence import normalised
 from speech.text.sentences import clauses
 from speech.text.tags import Pause, has_words
 from svc_project.lib.errors import ApiError
 
-LONGEST_UTTERANCE: Final = 400
+LONGEST_UTTERANCE: Final = 300
 """Code points that an engine is given at once; a longer sentence is cut at clauses."""
+
+_LONG_READING: Final = 500
+"""Code points whose preparation takes some milliseconds: done in a thread."""
 
 
 class EngineClock:
@@ -64,17 +70,26 @@ class EngineClock:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who speaks, and for whom: organizations take turns where an engine makes them wait."""
+    """Who speaks, how, and for whom: organizations take turns where an engine makes them wait.
+
+    ``rate`` is a factor on the voice's pace; ``instructions`` as in ``Utterance``.
+    """
 
     voice: VoiceRef
     engine: Engine
     organization_id: str
+    rate: float = 1.0
+    instructions: str = ""
 
 
 async def speak_sentence(
     sentence: Sentence, speaker: Speaker, clock: EngineClock
 ) -> AsyncGenerator[bytes, None]:
     """The sentence as PCM pieces, none empty, with its pauses; every part begins and ends at zero.
+
+    The silence that an engine leaves around a part is taken away, so that pauses last as long as
+    they should on every engine.
+
 
     Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does.
     """
@@ -83,12 +98,12 @@ async def speak_sentence(
             if still := silence(part.seconds):
                 yield still
             continue
-        joiner = Joiner()
+        trimmer, joiner = EdgeTrimmer(), Joiner()
         async with aclosing(_heard(speaker.engine, _utterance(part, speaker), clock)) as pieces:
             async for piece in pieces:
-                if ready := joiner.piece(piece):
+                if ready := joiner.piece(trimmer.piece(piece)):
                     yield ready
-        if rest := joiner.end_part():
+        if rest := joiner.piece(trimmer.end()) + joiner.end_part():
             yield rest
 
 
@@ -121,6 +136,8 @@ def _utterance(text: str, speaker: Speaker) -> Utterance:
         text=text,
         language=voice.language,
         engine_voice=voice.engine_voice,
+        rate=speaker.rate,
+        instructions=speaker.instructions,
         profile=None if clone is None else clone.profile,
         clone_id=None if clone is None else clone.id,
         organization_id=speaker.organization_id,
@@ -128,17 +145,18 @@ def _utterance(text: str, speaker: Speaker) -> Utterance:
 
 
 async def _parts(sentence: Sentence, voice: VoiceRef) -> list[str | Pause]:
-    """Texts as the engine is given them, and the pauses between them."""
-    parts: list[str | Pause] = []
+    """Texts as the engine is given them, and the silences before and between them."""
+    parts: list[str | Pause] = [Pause(sentence.lead)] if sentence.lead else []
     words: list[str] = []
     speakable = False
     start = 0
+    place = sentence.place
     for offset, mark in (*sentence.marks, (len(sentence.text), None)):
-        plain = sentence.text[start:offset]
+        plain, place = markdown.read(sentence.text[start:offset], place)
         start = max(start, offset)
         if has_words(plain):
             speakable = True
-            plain = await prepared(plain, voice.language)
+            plain = await prepared(plain, voice)
         words.append(plain)
         if mark is not None and not isinstance(mark, Pause):
             if spelled := _spelled(mark.name.value, voice):
@@ -146,12 +164,21 @@ async def _parts(sentence: Sentence, voice: VoiceRef) -> list[str | Pause]:
                 words.append(f" {spelled} ")
             continue
         if speakable:
-            said = (clause.strip() for clause in clauses("".join(words), LONGEST_UTTERANCE))
-            parts += [clause for clause in said if clause]
+            parts += _utterances("".join(words))
         words, speakable = [], False
         if mark is not None:
             parts.append(mark)
     return parts
+
+
+def _utterances(text: str) -> Iterator[str | Pause]:
+    """``text`` in parts that an engine takes, each cut at a clause, and the pauses that were cut off."""
+    stillness = 0.0
+    for part in filter(None, map(str.strip, clauses(text, LONGEST_UTTERANCE))):
+        if stillness:
+            yield Pause(stillness)
+        yield part
+        stillness = pauses.after_part(part)
 
 
 def _spelled(sound: str, voice: VoiceRef) -> str | None:
@@ -159,11 +186,21 @@ def _spelled(sound: str, voice: VoiceRef) -> str | None:
     return None if voice.backend is None else voice.backend.sounds.get(sound)
 
 
-async def prepared(text: str, language: str) -> str:
-    """``text`` as an engine reads it best: signs written out, romanized Hindi in Devanagari."""
-    spoken = Language(language)
-    text = expand(text, spoken)
-    if spoken is Language.HINDI:
-        # In a thread: the first use reads the lexicon, about a second.
-        text = await asyncio.to_thread(detect.transliterate, text)
-    return text
+async def prepared(text: str, voice: VoiceRef) -> str:
+    """Words without Markdown as an engine reads them best: figures in words, Hindi in Devanagari.
+
+    A speech server that normalizes text by itself is given figures and signs as written.
+    """
+    if voice.language == Language.ENGLISH and len(text) <= _LONG_READING:
+        return _prepared(text, voice)
+    # In a thread: it takes a while, and the first Hindi text reads the lexicon, about a second.
+    return await asyncio.to_thread(_prepared, text, voice)
+
+
+def _prepared(text: str, voice: VoiceRef) -> str:
+    spoken = Language(voice.language)
+    if voice.backend is not None and voice.backend.normalizes_text:
+        text = cleaned(text)
+    else:
+        text = normalised(text, spoken, region_of(voice.engine_voice, spoken))
+    return detect.transliterate(text) if spoken is Language.HINDI else text

@@ -30,6 +30,7 @@ from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
     BadRequest,
+    ClientDisconnected,
     InternalError,
     InvalidCredential,
     InvalidField,
@@ -73,7 +74,6 @@ _SESSION_DONE = '{"type":"session.done"}'
 class SpeechStreamConsumer(SocketConsumer):
     """Authenticates before the handshake, then holds one session."""
 
-    stall_seconds: ClassVar[float] = settings.SVC_CLIENT_STALL_SECONDS
     largest_message: ClassVar[int] = LARGEST_MESSAGE
 
     async def converse(self) -> None:
@@ -95,7 +95,9 @@ class SpeechStreamConsumer(SocketConsumer):
         session = Session(speech, self, start, meter, idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS)
         failure = await session.run(principal, check_key, _READY)
         try:
-            await speech.ledger.record(meter.receipt(failure, http_status(failure)))
+            await speech.ledger.record(
+                meter.receipt(failure, http_status(failure), self._ended_with(failure))
+            )
         except InternalError as error:
             failure = failure or error
         if failure is not None:
@@ -106,19 +108,19 @@ class SpeechStreamConsumer(SocketConsumer):
         """The first message, which must be ``start`` and come in time."""
         receiving = asyncio.ensure_future(self.receive_text())
         try:
-            ends: list[asyncio.Future[Any]] = [receiving, self.stopping]
+            ends: list[asyncio.Future[Any]] = [receiving, self.draining]
             await asyncio.wait(
                 ends,
                 timeout=settings.SVC_SPEECH_START_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if self.draining.done():
+                raise self.draining.result()
             if receiving.done():
                 message = parse_message(receiving.result())
                 if not isinstance(message, Start):
                     raise InvalidField("The first message must be 'start'.", param="type")
                 return message
-            if self.stopping.done():
-                raise self.stopping.result()
             raise SessionIdle("No 'start' came in time. Send it right after connecting.")
         finally:
             receiving.cancel()
@@ -145,6 +147,12 @@ class SpeechStreamConsumer(SocketConsumer):
             reserved.cancel()
             raise
         return meter
+
+    def _ended_with(self, failure: ApiError | None) -> int | None:
+        """For the row: the code that a session which failed is closed with."""
+        if failure is None or isinstance(failure, ClientDisconnected):
+            return None
+        return self.close_code(failure)
 
     def render_error(self, error: ApiError) -> bytes:
         return speech_error_body(error)

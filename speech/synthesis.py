@@ -57,9 +57,14 @@ class Call:
     request_id: str
     arrived: float
     principal: Principal
-    audio_format: AudioFormat
+    request: SpeechRequest
     voice: VoiceRef
     script: Script
+
+    @property
+    def audio_format(self) -> AudioFormat:
+        """The format of the answer."""
+        return self.request.response_format
 
 
 class Sink(Protocol):
@@ -107,7 +112,7 @@ class SpeechService:
             script = await read_script(request.input)
         except TagError as error:
             raise InvalidField(f"'input': {error}", param="input") from None
-        return Call(request_id, arrived, principal, request.response_format, voice, script)
+        return Call(request_id, arrived, principal, request, voice, script)
 
     async def complete(self, call: Call, sink: Sink) -> None:
         """Admit, speak, write the row; the last bytes leave after it.
@@ -246,8 +251,14 @@ class Synthesis:
 
     async def _sound(self) -> AsyncGenerator[bytes, None]:
         call = self._call
-        engine = self._service.engines.of(call.voice.backend)
-        speaker = Speaker(call.voice, engine, call.principal.organization_id)
+        engine = self._service.engines.of(call.voice)
+        speaker = Speaker(
+            call.voice,
+            engine,
+            call.principal.organization_id,
+            call.request.speed,
+            call.request.instructions,
+        )
         for sentence in call.script.sentences:
             spoken = speak_sentence(sentence, speaker, self._meter.clock)
             async with aclosing(spoken) as pieces:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-from speech.views import VoiceListView, VoiceView
+from speech.views import (
+    NamedModelsView,
+    NamedVoicesView,
+    VoiceEntryView,
+    VoiceListView,
+    VoiceView,
+)
 
 urlpatterns = [
     path("v1/models", VoiceListView.as_view(), name="voices"),
+    path("v1/models/<path:voice>", VoiceEntryView.as_view(), name="voice-entry"),
+    path("v1/audio/models", NamedModelsView.as_view(), name="named-models"),
+    path("v1/audio/voices", NamedVoicesView.as_view(), name="named-voices"),
     path("v1/voices/<path:voice>", VoiceView.as_view(), name="voice"),
 ]
 

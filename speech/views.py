@@ -1,4 +1,6 @@
-"""GET /v1/models and DELETE /v1/voices/{id}, and Django's own errors in this surface's shape."""
+"""Which voices there are, in the two shapes that clients read; ``DELETE /v1/voices/{id}``; and
+Django's own errors in this surface's shape.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from accounts.authentication import require
 from accounts.models import Scope
 from speech.clones import registry
 from speech.clones.outbox import outbox
-from speech.errors import speech_error_body
+from speech.errors import UnknownVoice, speech_error_body
+from speech.models import Language, VoiceClone
+from speech.snapshot import GlobalVoice
 from speech.voices import voices
 from svc_project.lib.errors import ApiError, InternalError, NotFound
+from svc_project.lib.unknown_paths import unknown_path
 from svc_project.lib.views import ApiView, api_error, error_response, refused_by_django
 
 SCOPES = frozenset({Scope.SPEECH})
@@ -39,6 +44,33 @@ class VoiceList(msgspec.Struct, frozen=True):
     data: list[VoiceEntry]
 
 
+class NamedVoice(msgspec.Struct, frozen=True):
+    """A voice as speech clients list it; ``name`` is what people are shown."""
+
+    id: str
+    name: str
+    language: str
+
+
+class NamedVoices(msgspec.Struct, frozen=True):
+    """What Open WebUI and others read at ``/audio/voices``."""
+
+    voices: list[NamedVoice]
+
+
+class NamedModel(msgspec.Struct, frozen=True):
+    """A model as speech clients list it."""
+
+    id: str
+    name: str
+
+
+class NamedModels(msgspec.Struct, frozen=True):
+    """What Open WebUI and others read at ``/audio/models``."""
+
+    models: list[NamedModel]
+
+
 class Deletion(msgspec.Struct, frozen=True):
     """The speech contract's Deletion result."""
 
@@ -58,21 +90,59 @@ class SpeechView(ApiView):
         return _render_exception
 
 
-class VoiceListView(SpeechView):
-    """The global voices that the account's plan has, by id, then its clones, the oldest first."""
-
+class ReadingView(SpeechView):
     http_method_names: list[str] = ["get", "head"]  # noqa: RUF012  # as Django declares it
+
+    def global_voices(self) -> list[GlobalVoice]:
+        """Those that the account's plan has, by id."""
+        return voices.current().visible_to(self.caller.plan)
+
+    def clones(self) -> list[VoiceClone]:
+        """Those of the account, the oldest first."""
+        return registry.existing(self.caller.organization_id)
+
+
+class VoiceListView(ReadingView):
+    """The global voices, then the clones."""
+
+    def get(self, request: Request) -> Response:
+        entries = [_global_entry(voice) for voice in self.global_voices()]
+        entries += [_clone_entry(clone) for clone in self.clones()]
+        return Response(VoiceList("list", entries))
+
+
+class VoiceEntryView(ReadingView):
+    """One entry of the list; a voice that is not in it is unknown."""
+
+    def get(self, request: Request, voice: str) -> Response:
+        for known in self.global_voices():
+            if known.ref.id == voice:
+                return Response(_global_entry(known))
+        clone = registry.find(voice, self.caller.organization_id)
+        if clone is None:
+            raise NotFound(UnknownVoice.default_message)
+        return Response(_clone_entry(clone))
+
+
+class NamedVoicesView(ReadingView):
+    """The same voices for clients that ask at ``/audio/voices``; a clone has the name it was given."""
 
     def get(self, request: Request) -> Response:
         entries = [
-            VoiceEntry(voice.ref.id, "model", voice.created, settings.SVC_BRAND)
-            for voice in voices.current().visible_to(self.caller.plan)
+            NamedVoice(voice.ref.id, voice.ref.id, voice.ref.language)
+            for voice in self.global_voices()
         ]
         entries += [
-            VoiceEntry(clone.pk, "model", int(clone.created_at.timestamp()), "user")
-            for clone in registry.existing(self.caller.organization_id)
+            NamedVoice(clone.pk, clone.name, Language.ENGLISH.value) for clone in self.clones()
         ]
-        return Response(VoiceList("list", entries))
+        return Response(NamedVoices(entries))
+
+
+class NamedModelsView(ReadingView):
+    """One entry, for clients that want a choice: what is sent as ``model`` is ignored."""
+
+    def get(self, request: Request) -> Response:
+        return Response(NamedModels([NamedModel(settings.SVC_BRAND, settings.SVC_BRAND)]))
 
 
 class VoiceView(SpeechView):
@@ -86,6 +156,14 @@ class VoiceView(SpeechView):
         return Response(Deletion(voice, "voice", True))
 
 
+def _global_entry(voice: GlobalVoice) -> VoiceEntry:
+    return VoiceEntry(voice.ref.id, "model", voice.created, settings.SVC_BRAND)
+
+
+def _clone_entry(clone: VoiceClone) -> VoiceEntry:
+    return VoiceEntry(clone.pk, "model", int(clone.created_at.timestamp()), "user")
+
+
 def _render_exception(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
     return _error_response(api_error(exception, context))
 
@@ -96,7 +174,7 @@ def _error_response(error: ApiError) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """``handler404``."""
-    return _error_response(NotFound())
+    return _error_response(unknown_path(request.path_info, on_speech=True))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -8,13 +8,12 @@ worker: so each use of one asks the database, once, by its primary key.
 from __future__ import annotations
 
 import logging
-from threading import Lock
 
 import msgspec
-from django.db import Error
 
 from accounts.changes import VOICES, ChangeWatcher, watcher
 from accounts.principal import Principal
+from accounts.snapshots import SnapshotHolder
 from speech.clones.profile import CloneProfile, UnreadableProfile
 from speech.clones.registry import CLONE_ID
 from speech.database import threads
@@ -28,43 +27,15 @@ log = logging.getLogger(__name__)
 CLONE_BASE_VOICE = "en-us"
 """The embedded voice that a clone's profile shapes; what calibration speaks with."""
 
-_FRESH_SECONDS = 5.0
 
-
-class Voices:
-    """This process's voices; ``snapshot`` is replaced as a whole and never changed."""
+class Voices(SnapshotHolder[VoiceSnapshot]):
+    """The voices of this process and the backends that speak them."""
 
     def __init__(self, watcher: ChangeWatcher) -> None:
-        self.snapshot = VoiceSnapshot()
-        self._watcher = watcher
-        self._loading = Lock()
-        self._loaded = False
-        watcher.subscribe(VOICES, self.load)
+        super().__init__(watcher, VOICES, VoiceSnapshot())
 
-    def load(self) -> None:
-        """Read voices and backends from the database.
-
-        Raises ``django.db.Error`` and keeps the old snapshot when the database does not answer;
-        the watcher then calls again.
-        """
-        # One at a time: an older reading must not take the place of a newer one.
-        with self._loading:
-            self.snapshot = read_snapshot()
-        self._loaded = True
-
-    def current(self) -> VoiceSnapshot:
-        """The snapshot for a view that may wait.
-
-        While the watcher runs it costs nothing. In a process without one (runserver, a shell) the
-        voices are read anew each time.
-        """
-        if not (self._loaded and self._watcher.is_fresh(_FRESH_SECONDS)):
-            try:
-                self.load()
-            except Error:
-                if not self._loaded:
-                    raise
-        return self.snapshot
+    def read(self) -> VoiceSnapshot:
+        return read_snapshot()
 
     async def resolve(self, voice_id: str, principal: Principal) -> VoiceRef:
         """The voice that ``voice_id`` names for ``principal``; a global one costs no query.

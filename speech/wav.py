@@ -126,6 +126,11 @@ def decode_base64(text: str) -> bytes:
             raise ValueError
         return binascii.a2b_base64(body, strict_mode=True)
     except ValueError:
+        if body.startswith("data:"):
+            raise UnusableClip(
+                f"its prefix is not taken: send the base64 alone, or with {DATA_URL_PREFIX!r} "
+                "in front of it."
+            ) from None
         raise UnusableClip(
             "it is not valid base64: use the standard alphabet with padding, without line breaks."
         ) from None
@@ -142,10 +147,7 @@ def read_clip(content: bytes) -> Clip:
     form = parse_format(layout)
     frames = len(data) // form.frame_bytes
     if not MIN_SECONDS * form.rate <= frames <= MAX_SECONDS * form.rate:
-        raise UnusableClip(
-            f"the clip is {frames / form.rate:.3f} seconds long; "
-            f"it must be {MIN_SECONDS} to {MAX_SECONDS} seconds."
-        )
+        raise UnusableClip(_wrong_length(frames, form.rate))
     channels = decode_samples(data[: frames * form.frame_bytes], form).reshape(
         frames, form.channels
     )
@@ -154,6 +156,17 @@ def read_clip(content: bytes) -> Clip:
     samples = _one_channel(channels)
     _require_sound(samples, form.rate)
     return Clip(samples, form.rate)
+
+
+def _wrong_length(frames: int, rate: int) -> str:
+    """In seconds, and in frames too where the seconds would round to a length that is allowed."""
+    seconds = f"{frames / rate:.3f}"
+    long = f"{seconds} seconds long"
+    if MIN_SECONDS <= float(seconds) <= MAX_SECONDS:
+        least, most = MIN_SECONDS * rate, MAX_SECONDS * rate
+        bound = f"at most {most}" if frames > most else f"at least {least}"
+        long = f"{frames} frames long, {seconds} seconds at {rate} Hz ({bound} frames are taken)"
+    return f"the clip is {long}; it must be {MIN_SECONDS} to {MAX_SECONDS} seconds."
 
 
 def canonical_wav(clip: Clip) -> bytes:

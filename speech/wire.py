@@ -8,6 +8,7 @@ Fields that are not modelled are ignored; ``null`` for an optional field means a
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +30,13 @@ LARGEST_BODY: Final = 128 * 1024
 """Bytes of a request body: the longest ``input`` all in escapes takes 49 152 of them, and fields
 that are ignored may be as long again."""
 
+SLOWEST: Final = 0.25
+FASTEST: Final = 4.0
+"""Bounds of ``speed``, a factor on a voice's own pace (those of the public convention)."""
+
+LONGEST_INSTRUCTIONS: Final = 4096
+"""Code points of ``instructions``."""
+
 _BODY_EXAMPLE = '{"voice": "...", "input": "..."}'
 _MESSAGE_EXAMPLE = '{"type": "text", "text": "..."}'
 _FORMATS = ", ".join(f"'{name.value}'" for name in AudioFormat)
@@ -41,12 +49,26 @@ _KINDS = {
 }
 
 
+class StreamFormat(StrEnum):
+    """How the sound is wrapped: as it is, or in server-sent events."""
+
+    AUDIO = "audio"
+    SSE = "sse"
+
+
 class SpeechRequest(msgspec.Struct, frozen=True):
-    """A checked body of ``POST /v1/audio/speech``."""
+    """A checked body of ``POST /v1/audio/speech``.
+
+    ``speed`` is a factor on the voice's pace; ``instructions`` say how to speak, to engines that
+    take such a text, and are empty where none were given.
+    """
 
     voice: str
     input: str
     response_format: AudioFormat = AudioFormat.WAV
+    speed: float = 1.0
+    instructions: str = ""
+    stream_format: StreamFormat = StreamFormat.AUDIO
 
     @classmethod
     def from_body(cls, body: bytes) -> SpeechRequest:
@@ -56,14 +78,19 @@ class SpeechRequest(msgspec.Struct, frozen=True):
             voice=_voice(fields),
             input=_input(fields),
             response_format=_response_format(fields),
+            speed=_speed(fields),
+            instructions=_instructions(fields),
+            stream_format=_stream_format(fields),
         )
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Begins a session with a voice."""
+    """Begins a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``."""
 
     voice: str
     response_format: AudioFormat
+    speed: float = 1.0
+    instructions: str = ""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -104,12 +131,12 @@ def parse_message(message: str) -> Message:
 
 
 def _start(fields: dict[str, Any]) -> Start:
-    return Start(_voice(fields), _response_format(fields))
+    return Start(_voice(fields), _response_format(fields), _speed(fields), _instructions(fields))
 
 
 def _text(fields: dict[str, Any]) -> Text:
     text = _string(fields, "text", "the text to speak")
-    _bounded(text, "text", "Send it in several messages.")
+    _bounded(text, "text", LONGEST_INPUT, "Send it in several messages.")
     return Text(text)
 
 
@@ -142,15 +169,14 @@ def _input(fields: dict[str, Any]) -> str:
     text = _string(fields, "input", "the text to speak")
     if not text.strip():
         raise InvalidField("'input' is blank. Send the text to speak.", param="input")
-    _bounded(text, "input", "Send it in several requests.")
+    _bounded(text, "input", LONGEST_INPUT, "Send it in several requests.")
     return text
 
 
-def _bounded(text: str, param: str, advice: str) -> None:
-    if len(text) > LONGEST_INPUT:
+def _bounded(text: str, param: str, longest: int, advice: str) -> None:
+    if len(text) > longest:
         raise InvalidField(
-            f"'{param}' has {len(text)} characters, and at most {LONGEST_INPUT} are allowed. "
-            f"{advice}",
+            f"'{param}' has {len(text)} characters, and at most {longest} are allowed. {advice}",
             param=param,
         )
 
@@ -164,6 +190,36 @@ def _response_format(fields: dict[str, Any]) -> AudioFormat:
     except ValueError:
         raise InvalidField(
             f"'response_format' must be one of {_FORMATS}.", param="response_format"
+        ) from None
+
+
+def _speed(fields: dict[str, Any]) -> float:
+    speed = fields.get("speed")
+    if speed is None:
+        return 1.0
+    # A bool is an int to Python, and none to JSON.
+    if type(speed) not in (int, float) or not SLOWEST <= speed <= FASTEST:
+        raise InvalidField(f"'speed' must be a number from {SLOWEST} to {FASTEST}.", param="speed")
+    return float(speed)
+
+
+def _instructions(fields: dict[str, Any]) -> str:
+    if fields.get("instructions") is None:
+        return ""
+    text = _string(fields, "instructions", "how to speak")
+    _bounded(text, "instructions", LONGEST_INSTRUCTIONS, "Send a shorter text.")
+    return text if text.strip() else ""
+
+
+def _stream_format(fields: dict[str, Any]) -> StreamFormat:
+    named = fields.get("stream_format")
+    if named is None:
+        return StreamFormat.AUDIO
+    try:
+        return StreamFormat(named)
+    except ValueError:
+        raise InvalidField(
+            "'stream_format' must be 'audio' or 'sse'.", param="stream_format"
         ) from None
 
 

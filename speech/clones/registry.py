@@ -46,6 +46,15 @@ def existing(organization_id: str) -> list[VoiceClone]:
     return list(rows.order_by("created_at", "pk"))
 
 
+def find(clone_id: str, organization_id: str) -> VoiceClone | None:
+    """The organization's clone of that id, or None."""
+    if CLONE_ID.fullmatch(clone_id) is None:
+        return None
+    return VoiceClone.objects.filter(
+        pk=clone_id, organization_id=organization_id, deleted_at=None
+    ).first()
+
+
 def require_room(organization_id: str, name_key: str, reserved: Collection[str]) -> set[int]:
     """The free slots of the organization, at least one.
 

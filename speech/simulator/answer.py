@@ -59,7 +59,9 @@ class Answer:
         await asyncio.sleep(self.delay)
         if SpeechFault.UNFRAMED in self.faults:
             await self._unframed()
-        headers = [(b"content-type", _SSE if self._by_events else self.content_type)]
+        headers = [(b"content-type", _SSE if self._by_events else self._typed())]
+        if self.directive.header_rate is not None:
+            headers.append((b"x-sample-rate", str(self.directive.header_rate).encode()))
         if self.framing is Framing.WHOLE and SpeechFault.HUGE not in self.faults:
             headers.append((b"content-length", str(len(self.body)).encode()))
         if SpeechFault.COMPRESSED in self.faults:
@@ -72,6 +74,10 @@ class Answer:
     @property
     def _by_events(self) -> bool:
         return self.framing is Framing.EVENTS
+
+    def _typed(self) -> bytes:
+        rate = self.directive.type_rate
+        return self.content_type if rate is None else self.content_type + b";rate=%d" % rate
 
     async def _strike_early(self) -> None:
         faults = self.faults

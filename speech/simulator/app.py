@@ -22,7 +22,7 @@ from speech.simulator.directives import BadDirective, Directive, read_directive,
 from speech.simulator.faults import Faults, SpeechFault
 from speech.simulator.options import SpeechOptions
 from speech.simulator.requests_log import SpeechEntry, SpeechLog
-from speech.simulator.sound import Speaker, in_format
+from speech.simulator.sound import Speaker, Spoken, in_format
 from svc_project.lib.ids import uuid7_hex
 from svc_project.lib.simulation import Broken, hung_up, read_body, respond, until_hung_up
 
@@ -145,7 +145,8 @@ class SpeechSimulator:
         entry.fault = faults.text
         audio_format = _format(fields)
         speaker = self._speaker_of(entry, fields, without_directive(voice))
-        pcm = await self._sound(without_directive(text), speaker, faults)
+        utterance = Spoken(without_directive(text), speaker, _speed(fields))
+        pcm = await self._sound(utterance, faults)
         entry.audio_ms = round(1000 * len(pcm) / (SAMPLE_RATE * SAMPLE_WIDTH))
         framing = _framing(fields)
         return Answer(
@@ -176,9 +177,9 @@ class SpeechSimulator:
             raise _Refused(400, "voice is missing.")
         return voice
 
-    async def _sound(self, text: str, speaker: str, faults: Faults) -> bytes:
+    async def _sound(self, spoken: Spoken, faults: Faults) -> bytes:
         try:
-            pcm = await self._speaker.speak(text, speaker)
+            pcm = await self._speaker.speak(spoken)
         except EngineError as error:
             raise _Refused(500, str(error)) from None
         if SpeechFault.SILENCE in faults:
@@ -250,6 +251,13 @@ def _format(fields: dict[str, Any]) -> AudioFormat:
         return AudioFormat(fields.get("response_format", "wav"))
     except ValueError:
         raise _Refused(400, f"response_format is one of {', '.join(AudioFormat)}.") from None
+
+
+def _speed(fields: dict[str, Any]) -> float:
+    speed = fields.get("speed", 1.0)
+    if type(speed) not in (int, float) or not 0.25 <= speed <= 4:
+        raise _Refused(400, "speed is a number from 0.25 to 4.")
+    return float(speed)
 
 
 def _framing(fields: dict[str, Any]) -> Framing:

@@ -16,6 +16,8 @@ SIZES: Final = ("exact", "zero", "max", "double", "half")
 _DIRECTIVE: Final = re.compile(r"\[\[sim\b([^\]]*)\]\]")
 _RANGES: Final = {
     "rate": (8_000, 192_000),
+    "type_rate": (1, 999_999_999),
+    "header_rate": (1, 999_999_999),
     "channels": (1, 2),
     "piece": (1, 1 << 20),
     "first": (0, 3600),
@@ -31,12 +33,15 @@ class BadDirective(ValueError):
 class Directive:
     """What one request asks of the simulated speech server; None leaves it to the command line.
 
-    ``rate`` and ``channels`` are those of the sound, ``sizes`` says what a WAV header claims,
+    ``rate`` and ``channels`` are those of the sound; ``type_rate`` and ``header_rate`` are what the
+    answer's ``Content-Type`` and ``X-Sample-Rate`` say. ``sizes`` says what a file's header claims,
     ``piece`` is bytes in each write, ``first`` is seconds before the first one, ``pace`` is seconds
     of sound per second (0: at once).
     """
 
     rate: int = 24_000
+    type_rate: int | None = None
+    header_rate: int | None = None
     channels: int = 1
     sizes: str | None = None
     piece: int = 4096

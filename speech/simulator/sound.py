@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import soxr
@@ -21,6 +21,14 @@ _UNKNOWN_SIZES: Final = {"zero": 0, "max": 0xFFFF_FFFF}
 _FACTORS: Final = {"exact": 1.0, "double": 2.0, "half": 0.5}
 
 
+class Spoken(NamedTuple):
+    """What is said, by which voice, at which factor on its pace."""
+
+    text: str
+    voice: str
+    rate: float = 1.0
+
+
 class Speaker:
     """Speaks text; each name of a voice has a pitch of its own.
 
@@ -29,24 +37,25 @@ class Speaker:
 
     def __init__(self) -> None:
         self._engine = Espeak(workers=1)
-        self._said: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._said: OrderedDict[Spoken, bytes] = OrderedDict()
 
-    async def speak(self, text: str, voice: str) -> bytes:
+    async def speak(self, spoken: Spoken) -> bytes:
         """PCM (``speech.audio``). Raises ``EngineError``."""
-        if (said := self._said.get((text, voice))) is not None:
+        if (said := self._said.get(spoken)) is not None:
             return said
-        hindi = any("\u0900" <= character <= "\u097f" for character in text)
+        hindi = any("\u0900" <= character <= "\u097f" for character in spoken.text)
         utterance = Utterance(
-            text,
+            spoken.text,
             "hi" if hindi else "en",
             "hi" if hindi else "en-us+f3",
-            pitch=zlib.crc32(voice.encode()) % _PITCHES - _PITCHES // 2,
+            rate=spoken.rate,
+            pitch=zlib.crc32(spoken.voice.encode()) % _PITCHES - _PITCHES // 2,
         )
         pcm = b"".join([piece async for piece in self._engine.speak(utterance)])
         if len(self._said) >= _REMEMBERED:
             self._said.popitem(last=False)
         # Of two that were spoken at once, the first one stays.
-        return self._said.setdefault((text, voice), pcm)
+        return self._said.setdefault(spoken, pcm)
 
     async def close(self) -> None:
         await self._engine.close()
@@ -57,8 +66,11 @@ def in_format(pcm: bytes, audio_format: AudioFormat, rate: int, channels: int, s
 
     The right one of two channels is half as loud. ``sizes`` is what a WAV header claims:
     ``exact``, ``zero``, ``max`` (0xFFFFFFFF), ``double`` or ``half``. Compressed files have the
-    rate and channels of ``speech.audio``.
+    rate and channels of ``speech.audio``; a FLAC file of size ``zero`` or ``max`` does not say how
+    long it is, as one that a program wrote into a pipe.
     """
+    if audio_format is AudioFormat.FLAC and sizes in _UNKNOWN_SIZES:
+        return without_length(encode(pcm, audio_format))
     if audio_format not in (AudioFormat.WAV, AudioFormat.PCM):
         return encode(pcm, audio_format)
     signal = samples(pcm)
@@ -68,6 +80,18 @@ def in_format(pcm: bytes, audio_format: AudioFormat, rate: int, channels: int, s
         signal = np.stack([signal, signal // 2], axis=1)
     raw = signal.astype("<i2").tobytes()
     return raw if audio_format is AudioFormat.PCM else _header(raw, rate, channels, sizes) + raw
+
+
+def without_length(flac: bytes) -> bytes:
+    """A FLAC file as a program writes it that cannot go back to its beginning (RFC 9639, 8.2).
+
+    STREAMINFO, which comes first, has no frame sizes, no number of samples and no MD5 sum.
+    """
+    block = bytearray(flac[:42])
+    block[12:18] = bytes(6)
+    block[21] &= 0xF0
+    block[22:42] = bytes(20)
+    return bytes(block) + flac[42:]
 
 
 def _header(raw: bytes, rate: int, channels: int, sizes: str) -> bytes:

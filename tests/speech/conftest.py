@@ -47,6 +47,7 @@ def remote(speech: SpeechAccount, speech_server: SpeechServer) -> dict[str, str]
                 "first_byte_seconds": 1.0,
                 "total_seconds": 8.0,
                 "sounds": {"laughs": "(laugh)"},
+                "normalizes_text": True,
                 **columns,
             },
         )

@@ -11,6 +11,7 @@ from pocketsphinx import Decoder
 from speech.audio import SAMPLE_RATE, samples
 
 _RECOGNISER_RATE = 16_000
+_SILENT = 200  # 44 dB below full scale
 _NOISE = 0.0316  # -30 dB below the voice: the models were trained on rooms, not on pure silence
 
 
@@ -24,6 +25,19 @@ def steepest_step(pcm: bytes) -> int:
     """The largest difference between neighbouring samples; a click is a large one."""
     signal = samples(pcm).astype(int)
     return int(np.abs(np.diff(signal)).max()) if len(signal) > 1 else 0
+
+
+def silences(pcm: bytes, least: float) -> list[float]:
+    """Seconds of each silence within the sound that lasts ``least`` or longer, in their order."""
+    loud = np.flatnonzero(np.abs(samples(pcm).astype(int)) > _SILENT)
+    lengths = np.diff(loud) / SAMPLE_RATE
+    return [float(length) for length in lengths if length >= least]
+
+
+def still_edges(pcm: bytes) -> tuple[float, float]:
+    """Seconds of silence before the first sound and after the last one."""
+    loud = np.flatnonzero(np.abs(samples(pcm).astype(int)) > _SILENT)
+    return float(loud[0]) / SAMPLE_RATE, (len(samples(pcm)) - 1 - float(loud[-1])) / SAMPLE_RATE
 
 
 def median_pitch(pcm: bytes) -> float:

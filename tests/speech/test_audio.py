@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speech.audio import (
+    EDGE_SECONDS,
+    LONGEST_EDGE_SECONDS,
     SAMPLE_RATE,
+    EdgeTrimmer,
     Joiner,
     Resampler,
     duration,
@@ -62,6 +65,41 @@ def test_a_part_is_the_same_in_any_pieces(lengths: list[int]) -> None:
     sent += joiner.end_part()
 
     assert sent == join([whole])
+
+
+def trimmed(*pieces: bytes) -> bytes:
+    trimmer = EdgeTrimmer()
+    return b"".join([*map(trimmer.piece, pieces), trimmer.end()])
+
+
+def test_silence_around_a_part_is_taken_away_and_silence_within_stays() -> None:
+    within = tone(0.1) + silence(0.7) + tone(0.1)
+
+    assert trimmed(silence(0.4), within, silence(0.9)) == (
+        silence(EDGE_SECONDS) + within + silence(EDGE_SECONDS)
+    )
+    assert trimmed(within) == within
+    assert duration(trimmed(silence(0.3))) == pytest.approx(2 * EDGE_SECONDS)
+
+
+def test_sound_is_passed_on_at_once_and_a_long_silence_is_not_held_for_ever() -> None:
+    trimmer = EdgeTrimmer()
+
+    assert trimmer.piece(silence(60)) == b""
+    assert trimmer.piece(tone(0.1)) == silence(EDGE_SECONDS) + tone(0.1)
+    assert duration(trimmer.piece(silence(60))) == pytest.approx(60 - LONGEST_EDGE_SECONDS)
+    assert trimmer.end() == silence(EDGE_SECONDS)
+
+
+@given(st.lists(st.integers(0, 7000), max_size=12))
+def test_a_part_is_trimmed_alike_in_any_pieces(lengths: list[int]) -> None:
+    whole = silence(0.1) + tone(0.1) + silence(0.1) + tone(0.1) + silence(0.2)
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(whole[at : at + 2 * length])
+        at += 2 * length
+
+    assert trimmed(*pieces, whole[at:]) == trimmed(whole)
 
 
 @pytest.mark.parametrize("rate", [8000, 16_000, 22_050, 44_100, 48_000])

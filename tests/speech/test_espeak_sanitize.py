@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.engines.espeak_pool import Order, Worker
+from speech.engines.espeak_pool import EspeakWorker, Order
 from speech.engines.sanitize import (
     LONGEST_PORTION,
     LONGEST_RUN,
@@ -47,6 +47,32 @@ def test_unknown_characters_are_spelt_plainly_or_left_out(text: str, plain: str)
     assert sanitized(text) == plain
 
 
+@given(st.integers(min_value=0, max_value=10**16))
+def test_a_figure_keeps_every_digit(figure: int) -> None:
+    assert sanitized(f"It costs {figure} rupees.") == f"It costs {figure} rupees."
+
+
+@pytest.mark.parametrize("figure", ["100000", "1000000", "१०००००", "PIN 000000", "id 11111"])
+def test_equal_digits_are_kept(figure: str) -> None:
+    assert sanitized(figure) == figure
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("½ cup", "1/2 cup"),
+        ("1½ cups", "1 1/2 cups"),
+        ("10² and 5 m²", "10 2 and 5 m 2"),
+        ("x₂", "x 2"),
+        ("5 ≠ 3, ≥ 10", "5 != 3, >= 10"),
+        ("±5 and 6÷2", "+-5 and 6/2"),
+        ("①②", "1 2"),
+    ],
+)
+def test_a_character_made_of_others_keeps_its_value(text: str, plain: str) -> None:
+    assert sanitized(text) == plain
+
+
 @given(st.text(max_size=600))
 def test_any_text_becomes_short_runs_of_known_characters(text: str) -> None:
     clean = sanitized(text)
@@ -66,8 +92,8 @@ def test_portions_are_short_and_lose_no_word(text: str) -> None:
 
 
 def test_a_long_text_is_cut_at_the_last_clause_that_fits() -> None:
-    first = "word " * 30 + "end,"
-    cut = portions(f"{first} {'more ' * 30}stop.")
+    first = "word " * 60 + "end,"
+    cut = portions(f"{first} {'more ' * 60}stop.")
 
     assert cut[0] == first
 
@@ -91,13 +117,13 @@ def test_a_sign_always_follows_a_letter_of_its_script(text: str) -> None:
 
 async def test_no_random_text_kills_a_worker(tmp_path: Path) -> None:
     dice = random.Random(20_261_120)
-    worker = Worker(tmp_path / "w")
+    worker = EspeakWorker(tmp_path / "w")
     await worker.start()
     pid = worker.pid
     try:
         for number in range(300):
             alphabet = dice.choice(ALPHABETS)
-            text = "".join(dice.choices(alphabet, k=dice.choice((3, 20, 200))))
+            text = "".join(dice.choices(alphabet, k=dice.choice((3, 20, 400))))
             for portion in portions(sanitized(text)):
                 await worker.ask(Order("hi" if number % 2 else "en-us", portion, rate=450))
         assert worker.pid == pid

@@ -18,7 +18,8 @@ import uvloop
 from speech.audio import duration
 from speech.engines import EngineError, EngineFull, EngineTimeout, Utterance
 from speech.engines.espeak import Espeak
-from speech.engines.espeak_pool import WORKER_RATE, Order, Worker, WorkerDied, WorkerPool
+from speech.engines.espeak_pool import WORKER_RATE, EspeakPool, EspeakWorker, Order
+from speech.engines.worker_pool import WorkerDied
 from tests.live import ROOT
 
 SENTENCE = Utterance("The old bridge was closed for the winter.", "en", "en-us")
@@ -53,13 +54,13 @@ async def engine() -> AsyncIterator[Espeak]:
 
 
 @pytest.fixture
-async def worker(tmp_path: Path) -> AsyncIterator[Worker]:
-    worker = Worker(tmp_path / "w")
+async def worker(tmp_path: Path) -> AsyncIterator[EspeakWorker]:
+    worker = EspeakWorker(tmp_path / "w")
     yield worker
     await worker.stop()
 
 
-async def test_a_text_that_kills_the_worker_kills_nothing_else(worker: Worker) -> None:
+async def test_a_text_that_kills_the_worker_kills_nothing_else(worker: EspeakWorker) -> None:
     with pytest.raises(WorkerDied):
         await worker.ask(Order("en-us", DEADLY))
     await worker.kill()
@@ -68,9 +69,9 @@ async def test_a_text_that_kills_the_worker_kills_nothing_else(worker: Worker) -
 
 
 async def test_a_text_that_kills_the_worker_is_tried_again_as_plain_words() -> None:
-    pool = WorkerPool(size=1, most_waiting=1, wait_seconds=1, order_seconds=20)
+    pool = EspeakPool(size=1, most_waiting=1, wait_seconds=1, order_seconds=20)
     try:
-        raw = await pool.speak(Order("en-us", DEADLY[:480]))
+        raw = await pool.ask(Order("en-us", DEADLY[:480]))
     finally:
         await pool.close()
 
@@ -151,11 +152,11 @@ async def test_more_orders_than_places_are_refused_at_once_and_the_waiting_after
 
 
 async def test_organizations_that_wait_take_turns() -> None:
-    pool = WorkerPool(size=1, most_waiting=10, wait_seconds=20, order_seconds=20)
+    pool = EspeakPool(size=1, most_waiting=10, wait_seconds=20, order_seconds=20)
     heard: list[str] = []
 
     async def speak(organization_id: str) -> None:
-        await pool.speak(Order("en-us", "Hello."), organization_id)
+        await pool.ask(Order("en-us", "Hello."), organization_id)
         heard.append(organization_id)
 
     try:

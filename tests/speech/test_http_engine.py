@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from speech.audio import duration
-from speech.engines import EngineError
+from speech.engines import EngineError, EngineProtocolError
 from speech.engines.speech_request import FORMAT_OF_DELIVERY
 from speech.models import Delivery
 from tests.speech.listening import energy_between, loudness, sentence_heard
@@ -111,6 +111,56 @@ async def test_raw_samples_have_the_configured_rate(
     )
 
     assert_alike(pcm, await spoken(server))
+
+
+@pytest.mark.parametrize(
+    ("profile", "where"),
+    [("pcm", "type_rate"), ("pcm", "header_rate"), ("sse", "header_rate")],
+)
+async def test_a_rate_that_the_server_names_counts_more_than_the_setting(
+    server: SpeechServer, profile: str, where: str
+) -> None:
+    model = f"tts [[sim rate=22050 {where}=22050 piece=1001]]"
+
+    pcm = await spoken(server, profile=profile, model=model)
+
+    assert_alike(pcm, await spoken(server))
+
+
+async def test_a_file_is_as_fast_as_its_own_header_says(server: SpeechServer) -> None:
+    model = "tts [[sim rate=22050 header_rate=48000 type_rate=16000]]"
+
+    assert_alike(await spoken(server, model=model), await spoken(server))
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("tts [[sim type_rate=24000 header_rate=22050]]", "names two sample rates: 24000 in"),
+        ("tts [[sim header_rate=1000000]]", "impossible rate"),
+        ("tts [[sim type_rate=4000]]", "impossible rate"),
+    ],
+)
+async def test_a_rate_that_cannot_be_is_refused_and_logged(
+    server: SpeechServer, caplog: pytest.LogCaptureFixture, model: str, told: str
+) -> None:
+    with pytest.raises(EngineProtocolError):
+        await spoken(server, profile="pcm", model=model)
+
+    assert told in caplog.text
+    assert "speech backend tts-1" in caplog.text
+
+
+@pytest.mark.parametrize("sizes", ["exact", "zero"])
+async def test_a_flac_file_is_heard_whole_whether_it_says_how_long_it_is_or_not(
+    server: SpeechServer, sizes: str
+) -> None:
+    fields = {"response_format": "flac"}
+    model = f"tts [[sim sizes={sizes} piece=333]]"
+
+    pcm = await spoken(server, format_field="", extra_fields=fields, model=model)
+
+    assert pcm == await spoken(server)
 
 
 @pytest.mark.parametrize("piece", [1, 7, 4095])

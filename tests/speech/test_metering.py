@@ -18,6 +18,7 @@ from tests.live import Gateway, eventually
 from tests.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
 from tests.speech.conftest import speech_account
 from tests.speech.listening import sentence_heard
+from tests.speech.live import SpeechClient
 from tests.speech.speech_server import SpeechServer
 from usage.models import SpeechDay
 
@@ -69,6 +70,19 @@ def test_requests_a_minute_are_exact_under_twenty_at_once(gateway: Gateway) -> N
         assert answer.headers["x-quota-reason"] == "requests_per_minute"
         assert int(answer.headers["retry-after"]) >= 1
     assert len(speech.rows()) == 20 - len(refused)
+
+
+def test_only_what_speaks_is_a_request_of_the_minute(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_requests_per_minute=1)
+    client = SpeechClient(speech.url, speech.key, speech.organization)
+
+    for _ in range(3):
+        assert "ava" in speech.voices()
+    made = client.create()
+    assert made.status_code == 201
+    assert client.delete(made.json()["id"]).status_code == 200
+    assert speech.speak("Hi.").status_code == 200
+    assert speech.speak("Hi.").headers["x-quota-reason"] == "requests_per_minute"
 
 
 def test_characters_a_day_are_exact_under_twenty_at_once(gateway: Gateway) -> None:
@@ -310,7 +324,8 @@ def test_a_server_that_stops_ends_what_outlasts_its_drain(
         )
         while raw.recv(65536):
             pass
-    row = speech.row_when_written()
+    # What was asked between the signal and the drain's beginning was spoken, and has its row too.
+    [row] = eventually(lambda: [row for row in speech.rows() if row.voice == remote["pcm"]], 15.0)
 
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "proxy_error")
     assert (row.outcome, row.http_status) == ("interrupted", 200)

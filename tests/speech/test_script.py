@@ -55,7 +55,8 @@ def test_a_flush_speaks_what_is_there_and_keeps_marks_without_words() -> None:
     assert reader.feed("[pause]") == []
     assert reader.flush() == []
     assert reader.feed("More words") == []
-    assert reader.flush() == [Sentence("More words", ((0, Pause(0.5)),))]
+    [sentence] = reader.flush()
+    assert (sentence.text, sentence.marks) == ("More words", ((0, Pause(0.5)),))
 
 
 @given(

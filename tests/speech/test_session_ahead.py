@@ -54,6 +54,7 @@ class SlowSocket:
         self.frames: list[bytes] = []
         self.reads = asyncio.Event()
         self.is_sent_one = asyncio.Event()
+        self.draining: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.stopping: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._texts = [json.dumps(text) for text in texts]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from speech.audio import SAMPLE_RATE, pcm_bytes, samples, silence
+from speech.audio import EDGE_SECONDS, SAMPLE_RATE, duration, pcm_bytes, samples, silence
 from speech.engines import (
     Engine,
     EngineError,
@@ -26,7 +26,7 @@ from speech.script import Sentence, read_script
 from speech.snapshot import VoiceRef
 from speech.speaking import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
 from svc_project.lib.errors import ApiError
-from tests.speech.listening import steepest_step
+from tests.speech.listening import silences, steepest_step
 from tests.speech.speech_server import described
 
 LOUD = pcm_bytes(np.full(SAMPLE_RATE // 10, 9000, dtype=np.int16))
@@ -34,18 +34,19 @@ LOUD = pcm_bytes(np.full(SAMPLE_RATE // 10, 9000, dtype=np.int16))
 
 
 class Echo(Engine):
-    """Says ``LOUD`` for each utterance and remembers them; or fails."""
+    """Says ``LOUD`` for each utterance, ``stillness`` seconds around it; or fails."""
 
-    def __init__(self, failure: EngineError | None = None) -> None:
+    def __init__(self, failure: EngineError | None = None, stillness: float = 0.0) -> None:
         self.asked: list[Utterance] = []
         self.failure = failure
+        self.still = silence(stillness)
 
     async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         self.asked.append(utterance)
-        yield LOUD[:100]
+        yield self.still + LOUD[:100]
         if self.failure is not None:
             raise self.failure
-        yield LOUD[100:]
+        yield LOUD[100:] + self.still
 
     async def close(self) -> None:
         pass
@@ -84,6 +85,47 @@ async def test_a_pause_parts_the_words_and_no_edge_clicks() -> None:
     assert steepest_step(pcm) < 300
 
 
+@pytest.mark.parametrize("stillness", [0.0, 0.05, 0.8])
+@pytest.mark.parametrize(
+    ("text", "pauses"),
+    [
+        ("One. Two.", [0.23]),
+        ("One\nTwo", [0.3]),
+        ("# One\nTwo. Three.\n\nFour.", [0.43, 0.23, 0.43]),
+        ("One. [pause:1.5s] Two. Three.", [1.5, 0.23]),
+        ("One.[pause:1s][pause:1s]\n\nTwo.", [2.0]),
+        ("One [pause:100ms] two. Three. [pause:3s]", [0.1, 0.23, 3.0]),
+        ("[pause] One. [laughs] Two.", [0.5, 0.23]),
+        ("One. [laughs] [pause] Two.", [0.5]),
+    ],
+)
+async def test_pauses_last_as_long_whatever_silence_an_engine_leaves(
+    text: str, pauses: list[float], stillness: float
+) -> None:
+    engine = Echo(stillness=stillness)
+    pcm = await spoken(text, engine)
+
+    kept = min(stillness, EDGE_SECONDS)
+    sound = len(engine.asked) * (duration(LOUD) + 2 * kept)
+    assert duration(pcm) == pytest.approx(sound + sum(pauses))
+    assert silences(pcm + LOUD, 0.09)[-1] >= pauses[-1]
+
+
+async def test_a_sentence_that_was_wrapped_to_fit_a_page_is_not_torn() -> None:
+    wrapped = "We walked along the old river until the sun went down\nbehind the far hills."
+    verse = "The sun went down\nbehind the hills"
+
+    assert [sentence.lead for sentence in (await read_script(wrapped)).sentences] == [0.0, 0.0]
+    assert [sentence.lead for sentence in (await read_script(verse)).sentences] == [0.0, 0.3]
+
+
+async def test_markdown_is_taken_out_before_an_engine_sees_it() -> None:
+    assert await asked("**One. Two [pause] *three*.**") == ["One.", "Two", "three."]
+    assert await asked("## `$3.50` for [**it**](https://a.example)") == [
+        "three dollars and fifty cents for it"
+    ]
+
+
 async def test_sounds_are_dropped_or_in_the_backends_spelling() -> None:
     backend = described("http://127.0.0.1:9", sounds={"laughs": "<laugh>"})
 
@@ -95,7 +137,8 @@ async def test_sounds_are_dropped_or_in_the_backends_spelling() -> None:
 
 
 async def test_what_engines_read_badly_is_written_out() -> None:
-    assert await asked("It costs $3.50.") == ["It costs 3 dollars 50 cents."]
+    assert await asked("It costs $3.50.") == ["It costs three dollars and fifty cents."]
+    assert await asked("₹500 का", language="hi") == ["पाँच सौ रुपये का"]
 
 
 async def test_romanized_hindi_becomes_devanagari_for_hindi_voices_only() -> None:

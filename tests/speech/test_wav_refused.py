@@ -163,6 +163,37 @@ def test_anything_but_strict_base64_is_refused(text: str) -> None:
         decode_base64(text)
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    ["data:audio/x-wav;base64,", "data:audio/wave;base64,", "data:,", "DATA:AUDIO/WAV;BASE64,"],
+)
+def test_another_prefix_is_told_which_one_is_taken(prefix: str) -> None:
+    with pytest.raises(UnusableClip) as refusal:
+        decode_base64(prefix + "AAAA")
+
+    assert ("data:audio/wav;base64," in refusal.value.reason) == prefix.startswith("data:")
+
+
+@pytest.mark.parametrize(
+    ("frames", "said"),
+    [
+        (3 * 24_000 - 1, "71999 frames long, 3.000 seconds at 24000 Hz (at least 72000 frames"),
+        (12 * 24_000 + 1, "288001 frames long, 12.000 seconds at 24000 Hz (at most 288000 frames"),
+        (2 * 24_000, "is 2.000 seconds long"),
+        (12 * 24_000 + 24, "is 12.001 seconds long"),
+    ],
+)
+def test_a_length_just_outside_is_not_said_to_be_a_length_that_is_taken(
+    frames: int, said: str
+) -> None:
+    file = wav(voice(frames / 24_000, 24_000), 24_000)
+
+    with pytest.raises(UnusableClip) as refusal:
+        read_clip(file)
+
+    assert said in refusal.value.reason
+
+
 def refused_or_within_limits(file: bytes) -> None:
     try:
         clip = read_clip(file)

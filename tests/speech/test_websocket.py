@@ -160,6 +160,7 @@ def test_a_client_that_leaves_pays_for_what_was_spoken(speech: SpeechAccount) ->
     row = speech.row_when_written()
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.close_code is None
     assert (row.characters, row.sentences) == (len("One is spoken here. "), 1)
 
 

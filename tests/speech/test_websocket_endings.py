@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket as sockets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.test import Client
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 from accounts.keys import revoke
 from accounts.models import Membership, Scope, User
@@ -210,6 +208,7 @@ def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
     assert time.monotonic() - began < 3.0  # 1 s is promised; the machine of the tests is shared
     row = speech.row_when_written()
     assert (row.sentences, row.error_type) == (1, "auth_error")
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4401)
 
 
 def test_a_clone_that_is_deleted_meanwhile_ends_the_session(speech: SpeechAccount) -> None:
@@ -224,7 +223,8 @@ def test_a_clone_that_is_deleted_meanwhile_ends_the_session(speech: SpeechAccoun
 
     assert (kind, code) == ("proxy_error", 4404)
     row = speech.row_when_written()
-    assert (row.cloned, row.sentences, row.outcome) == (True, 1, "client_disconnected")
+    assert (row.cloned, row.sentences) == (True, 1)
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4404)
 
 
 def test_the_daily_quota_ends_a_session_after_what_it_allows(gateway: Gateway) -> None:
@@ -237,7 +237,9 @@ def test_the_daily_quota_ends_a_session_after_what_it_allows(gateway: Gateway) -
     assert [type(message) for message in messages] == [bytes, bytes, dict]
     assert messages[2]["error"]["type"] == "quota_error"  # type: ignore[call-overload]
     assert session.close_code == 4429
-    assert speech.row_when_written().characters == 40
+    row = speech.row_when_written()
+    assert row.characters == 40
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4429)
 
 
 def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
@@ -261,77 +263,55 @@ def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
 
 @pytest.fixture
 def impatient(start_gateway: Callable[..., Gateway]) -> SpeechAccount:
-    """An account of a gateway that waits for one second where it waits at all."""
-    return speech_account(
-        start_gateway(
-            SVC_SPEECH_START_SECONDS="1",
-            SVC_SPEECH_IDLE_SECONDS="1",
-            SVC_CLIENT_STALL_SECONDS="1",
-        )
-    )
+    """An account of a gateway that waits for a message for a second or two."""
+    return speech_account(start_gateway(SVC_SPEECH_START_SECONDS="1", SVC_SPEECH_IDLE_SECONDS="2"))
 
 
-def test_who_says_nothing_is_not_waited_for(impatient: SpeechAccount) -> None:
+def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
+    began = time.monotonic()
     with impatient.connect() as socket:
-        before = error_then_close(Conversation(socket))
+        kind, said, code = error_then_close(Conversation(socket))
+
+    assert 1 <= time.monotonic() - began < 5
+    assert (kind, code) == ("invalid_request_error", 4408)
+    assert "'start'" in said
+    assert impatient.rows() == []
+
+
+def test_a_session_is_idle_from_its_last_message_or_frame_on(impatient: SpeechAccount) -> None:
+    """An empty text is a message; what is no complete sentence is not spoken."""
     with impatient.session() as session:
+        time.sleep(1.2)
+        session.text("")
+        time.sleep(1.2)
         session.text("Hello there. And then ")
         session.frame()
-        after = error_then_close(session)
+        heard = time.monotonic()
+        kind, said, code = error_then_close(session)
 
-    assert (before[0], before[2]) == (after[0], after[2]) == ("invalid_request_error", 4408)
+    assert 1.8 < time.monotonic() - heard < 6
+    assert (kind, code) == ("invalid_request_error", 4408)
+    assert "'done'" in said
     row = impatient.row_when_written()
-    assert (row.outcome, row.sentences) == ("client_disconnected", 1)
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4408)
+    assert (row.sentences, row.characters) == (1, len("Hello there. "))
 
 
-@contextmanager
-def stalled_session(speech: SpeechAccount) -> Iterator[None]:
-    """A session on a small receive buffer, that is asked for much and reads nothing after ready."""
-    raw = sockets.socket()
-    raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
-    raw.connect(("127.0.0.1", speech.gateway.speech_port))
-    with speech.connect(sock=raw, max_queue=1) as socket:
-        socket.send('{"type": "start", "voice": "ava"}')
-        assert "ready" in str(socket.recv(20))
-        text = "This is a sentence that nobody hears. " * 100
-        for _ in range(4):
-            socket.send(json.dumps({"type": "text", "text": text}))
-        socket.send('{"type": "done"}')
-        yield
+def test_refused_upgrades_leave_no_line_in_the_log(impatient: SpeechAccount) -> None:
+    """Anybody can send them, so each would be a way to fill the log."""
+    host = impatient.url.removeprefix("http://")
+    for _ in range(3):
+        refused_upgrade(impatient, headers={"authorization": "Bearer sk_nonsense"})
+        refused_upgrade(impatient, address=f"ws://{host}/v1/audio/other")
+    with impatient.session() as session:
+        session.text("Hello there.")
+        session.done()
+        session.rest()
 
-
-def test_a_reader_that_stalls_is_not_synthesised_for(impatient: SpeechAccount) -> None:
-    with stalled_session(impatient):
-        row = impatient.row_when_written()
-
-    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-    assert row.sentences < 200
-
-
-def test_a_server_that_stops_says_so(start_gateway: Callable[..., Gateway]) -> None:
-    stopping = speech_account(start_gateway(SVC_DRAIN_SECONDS="1"))
-    with stopping.session() as session:
-        session.text("Hello there. And then ")
-        session.frame()
-        stopping.gateway.command.process.send_signal(signal.SIGTERM)
-        eventually(lambda: refused_with(stopping) == 503)
-        kind, _, code = error_then_close(session)
-
-    assert (kind, code) == ("proxy_error", 1012)
-    row = stopping.row_when_written()
-    assert (row.outcome, row.sentences) == ("interrupted", 1)
-    assert stopping.gateway.command.process.wait(20) == 0
-
-
-def refused_with(speech: SpeechAccount) -> int | None:
-    """The status of a refused upgrade; None for one that was accepted."""
-    try:
-        with speech.connect():
-            return None
-    except InvalidStatus as refusal:
-        return refusal.response.status_code
-    except (ConnectionClosed, OSError):
-        return None
+    log = impatient.gateway.command.log.read_text()
+    assert "ERROR" not in log
+    assert "WARNING" not in log
+    assert "sk_nonsense" not in log
 
 
 def journal_of(speech: SpeechAccount) -> str:
@@ -355,4 +335,5 @@ def test_a_killed_server_leaves_the_row_of_its_session(
     row = impatient.row_when_written()
 
     assert (row.outcome, row.sentences, row.characters) == ("interrupted", 1, len("Hello there. "))
+    assert row.close_code is None
     assert SpeechRow.objects.filter(request_id=row.request_id).count() == 1

@@ -15,11 +15,13 @@ from speech.wire import (
     LARGEST_BODY,
     LARGEST_MESSAGE,
     LONGEST_INPUT,
+    LONGEST_INSTRUCTIONS,
     Cancel,
     Done,
     Flush,
     SpeechRequest,
     Start,
+    StreamFormat,
     Text,
     parse_message,
 )
@@ -51,7 +53,28 @@ def test_the_model_is_ignored_whatever_it_is(model: Any) -> None:
 
 
 def test_what_is_not_modelled_is_ignored_and_null_means_absent() -> None:
-    assert request(speed=3, instructions="x", response_format=None) == request()
+    absent = dict.fromkeys(("response_format", "speed", "instructions", "stream_format"))
+
+    assert request(seed=3, **absent) == request()
+
+
+@pytest.mark.parametrize("speed", [0.25, 1, 1.0, 2, 4.0])
+def test_every_speed_of_the_convention(speed: float) -> None:
+    assert request(speed=speed).speed == speed
+    start = parse_message(json.dumps({"type": "start", "voice": "ava", "speed": speed}))
+    assert isinstance(start, Start)
+    assert start.speed == speed
+
+
+def test_instructions_are_kept_as_they_are_and_blank_ones_are_none() -> None:
+    assert request(instructions=" Whisper. ").instructions == " Whisper. "
+    assert request(instructions="\U0001f600" * LONGEST_INSTRUCTIONS).instructions
+    assert request(instructions=" \n").instructions == ""
+
+
+@pytest.mark.parametrize("name", StreamFormat)
+def test_every_stream_format_of_the_convention(name: StreamFormat) -> None:
+    assert request(stream_format=name.value).stream_format is name
 
 
 def test_a_voice_may_be_an_object_with_an_id() -> None:
@@ -80,6 +103,21 @@ def test_of_a_repeated_name_the_last_value_wins() -> None:
         ({"input": ""}, "input"),
         ({"input": " \n\u2003"}, "input"),
         ({"input": "x" * (LONGEST_INPUT + 1)}, "input"),
+        ({"speed": 0.2499}, "speed"),
+        ({"speed": 4.0001}, "speed"),
+        ({"speed": 0}, "speed"),
+        ({"speed": -1}, "speed"),
+        ({"speed": 10**30}, "speed"),
+        ({"speed": "1.0"}, "speed"),
+        ({"speed": "fast"}, "speed"),
+        ({"speed": True}, "speed"),
+        ({"speed": [1]}, "speed"),
+        ({"instructions": 7}, "instructions"),
+        ({"instructions": ["a"]}, "instructions"),
+        ({"instructions": "x" * (LONGEST_INSTRUCTIONS + 1)}, "instructions"),
+        ({"stream_format": "mp3"}, "stream_format"),
+        ({"stream_format": 1}, "stream_format"),
+        ({"stream_format": {}}, "stream_format"),
         ({"response_format": "aac"}, "response_format"),
         ({"response_format": "WAV"}, "response_format"),
         ({"response_format": 1}, "response_format"),
