@@ -226,13 +226,14 @@ class BackendAdmin(BackendModelAdmin):
         "max_concurrency",
         "deployed",
         "health",
+        "unreported",
         "problems",
     )
-    list_filter = ("enabled", "continuous_usage")
+    list_filter = ("enabled", "running_usage")
     search_fields = ("name", "base_url")
     actions = None
     inlines = (DeploymentInline,)
-    readonly_fields = ("health", "problems")
+    readonly_fields = ("health", "unreported", "problems")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         serving = Count("deployments", filter=Q(deployments__enabled=True))
@@ -245,18 +246,18 @@ class BackendAdmin(BackendModelAdmin):
     @admin.display(description="health on this host")
     def health(self, backend: Any) -> str:
         """How the workers of this host find it, worst first; several hosts each have a view."""
-        seen = [
-            (worker, view)
-            for worker, all_views in views.read(VIEW, list[BackendView])
-            for view in all_views
-            if view.id == str(backend.pk)
-        ]
+        seen = _views_of(backend)
         if not seen:
             return "no worker uses it"
         busy = sum(view.inflight for _, view in seen)
         waiting = sum(view.waiting for _, view in seen)
         words = [_health_of(worker, view) for worker, view in seen if view.failures or view.ejected]
         return f"{'; '.join(words) or 'in'} ({busy} running, {waiting} waiting)"
+
+    @admin.display(description="unreported tokens")
+    def unreported(self, backend: Any) -> int:
+        """What it made for the workers of this host since they started, and nobody is billed."""
+        return sum(view.unreported_tokens for _, view in _views_of(backend))
 
     @admin.display(description="problems")
     def problems(self, backend: Any) -> str:
@@ -271,6 +272,16 @@ class BackendAdmin(BackendModelAdmin):
         if backend.api_key_env and backend_key(backend) is None:
             found.append(f"The variable {backend.api_key_env} is not set in this process.")
         return " ".join(found) or "none"
+
+
+def _views_of(backend: Any) -> list[tuple[int, BackendView]]:
+    """The backend as each worker of this host sees it, by the worker's number."""
+    return [
+        (worker, view)
+        for worker, all_views in views.read(VIEW, list[BackendView])
+        for view in all_views
+        if view.id == str(backend.pk)
+    ]
 
 
 def _health_of(worker: int, view: BackendView) -> str:

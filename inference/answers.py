@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from inference.mending import mended
+
 FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
 # How some servers spell the convention's reasons.
@@ -100,6 +102,26 @@ class Chunk(msgspec.Struct, gc=False):
     system_fingerprint: str | None = None
     service_tier: str | None = None
     error: Any = None
+
+
+class Timings(msgspec.Struct, gc=False):
+    """llama.cpp's running figures. The prompt is what it took from its cache and what it read."""
+
+    cache_n: int | None = None
+    prompt_n: int | None = None
+    predicted_n: int | None = None
+
+    def usage(self) -> Usage:
+        """The same figures as the convention writes them."""
+        cached = self.cache_n or 0
+        prompt = None if self.prompt_n is None else cached + self.prompt_n
+        return Usage(prompt, self.predicted_n, prompt_tokens_details=PromptDetails(cached))
+
+
+class TimedChunk(Chunk, gc=False):
+    """One event of an answer streamed by llama.cpp with ``timings_per_token``."""
+
+    timings: Timings | None = None
 
 
 class FunctionCall(msgspec.Struct):
@@ -206,6 +228,32 @@ class UsageChunk(ChunkHead, kw_only=True):
     usage: UsageObject
 
 
-decode_chunk = msgspec.json.Decoder(Chunk).decode
-decode_completion = msgspec.json.Decoder(Completion).decode
+_decode_chunk = msgspec.json.Decoder(Chunk).decode
+_decode_timed_chunk = msgspec.json.Decoder(TimedChunk).decode
+_decode_completion = msgspec.json.Decoder(Completion).decode
+_decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
+
+
+def decode_chunk(event: bytes) -> Chunk:
+    """One event of a stream. Raises what msgspec raises, for anything that is not a chunk."""
+    try:
+        return _decode_chunk(event)
+    except msgspec.ValidationError:
+        return msgspec.convert(mended(_decode(event)), Chunk)
+
+
+def decode_timed_chunk(event: bytes) -> TimedChunk:
+    """``decode_chunk`` with the running figures of llama.cpp's dialect."""
+    try:
+        return _decode_timed_chunk(event)
+    except msgspec.ValidationError:
+        return msgspec.convert(mended(_decode(event)), TimedChunk)
+
+
+def decode_completion(body: bytes) -> Completion:
+    """A whole answer. Raises what msgspec raises, for anything that is not one."""
+    try:
+        return _decode_completion(body)
+    except msgspec.ValidationError:
+        return msgspec.convert(mended(_decode(body)), Completion)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import Any, ClassVar
 
-from django.core.validators import RegexValidator
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 
+from inference.backend_extras import check_extra_fields, check_headers
+from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from svc_project.lib.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
 
 
@@ -35,8 +38,45 @@ class Backend(models.Model):
         validators=[AT_LEAST_ONE],
         help_text="Requests that each worker sends to it at once.",
     )
-    continuous_usage = models.BooleanField(
-        default=False, help_text="It honours stream_options.continuous_usage_stats."
+    running_usage = models.CharField(
+        max_length=16,
+        choices=[
+            (RunningUsage.NONE.value, "none"),
+            (RunningUsage.VLLM.value, "vllm: stream_options.continuous_usage_stats"),
+            (RunningUsage.LLAMA_CPP.value, "llama.cpp: timings_per_token"),
+        ],
+        default=RunningUsage.NONE.value,
+        help_text="How it reports token figures while a stream runs. SGLang does as vLLM.",
+    )
+    output_cap_field = models.CharField(
+        max_length=24,
+        choices=[
+            (OutputCapField.BOTH.value, "both: max_tokens and max_completion_tokens"),
+            (OutputCapField.MAX_TOKENS.value, "max_tokens"),
+            (OutputCapField.MAX_COMPLETION_TOKENS.value, "max_completion_tokens"),
+        ],
+        default=OutputCapField.BOTH.value,
+        help_text="What it calls the most tokens to generate. Choose one where a server refuses "
+        "the other.",
+    )
+    headers = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text='Sent with each request, such as {"x-portkey-provider": "openai"}. Not for '
+        "secrets: they are shown here, and kept in the audit log.",
+    )
+    extra_fields = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text='Added to the body of each request, such as {"top_k": 40}.',
+    )
+    keep_alive = models.CharField(
+        max_length=8,
+        choices=[
+            (KeepAlive.AUTO.value, "auto: connections are used again, where the server keeps them"),
+            (KeepAlive.OFF.value, "off: a new connection for each request"),
+        ],
+        default=KeepAlive.AUTO.value,
     )
     enabled = models.BooleanField(default=True)
     first_byte_seconds = models.FloatField(
@@ -47,6 +87,13 @@ class Backend(models.Model):
     )
     total_seconds = models.FloatField(
         null=True, blank=True, help_text="Empty: SVC_BACKEND_TOTAL_SECONDS."
+    )
+    disconnect_drain_seconds = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="How long an answer is read on for its figures when the client has left, unless "
+        "there are running ones. 0: not at all. Empty: SVC_DISCONNECT_DRAIN_SECONDS.",
     )
 
     class Meta:
@@ -64,6 +111,11 @@ class Backend(models.Model):
                 "idle_seconds",
                 "total_seconds",
             ),
+            models.CheckConstraint(
+                condition=Q(disconnect_drain_seconds__isnull=True)
+                | Q(disconnect_drain_seconds__gte=0),
+                name="backend_disconnect_drain_not_negative",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -71,7 +123,17 @@ class Backend(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         check_base_url(self.base_url)
+        self.clean()
         super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        """What is added to requests can be sent, and is nobody else's to set."""
+        super().clean()
+        for name, check in (("headers", check_headers), ("extra_fields", check_extra_fields)):
+            try:
+                setattr(self, name, check(getattr(self, name)))
+            except ValidationError as error:
+                raise ValidationError({name: error.messages}) from None
 
 
 class Deployment(models.Model):

@@ -10,9 +10,15 @@ from __future__ import annotations
 import logging
 
 import aiohttp
-import msgspec
 from yarl import URL
 
+from inference.connections import (
+    Connections,
+    is_lost,
+    never_sent,
+    not_connected,
+)
+from inference.reasons import reason_in
 from inference.snapshot import BackendRef, DeploymentRef
 from svc_project.lib.errors import (
     ApiError,
@@ -23,12 +29,10 @@ from svc_project.lib.errors import (
     BackendUnavailable,
     ServerOverloaded,
 )
-from svc_project.lib.outbound import open_session
 
 log = logging.getLogger(__name__)
 
 _LARGEST_ERROR = 64 * 1024
-_LONGEST_REASON = 300
 
 
 class NothingRan(Exception):
@@ -64,30 +68,19 @@ class GaveUp(BackendTimeout):
     """The backend works, and says itself that it waited too long (408)."""
 
 
-class _ErrorObject(msgspec.Struct):
-    message: str | None = None
-
-
-class _ErrorBody(msgspec.Struct):
-    """The two ways in which servers report an error: an object under ``error``, or flat."""
-
-    error: _ErrorObject | str | None = None
-    message: str | None = None
-
-
 class BackendClient:
     """The pooled HTTP client towards all backends; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = Connections()
         self._addresses: dict[str, URL] = {}
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._connections.close()
 
-    async def post(self, deployment: DeploymentRef, body: bytes) -> aiohttp.ClientResponse:
+    async def post(
+        self, deployment: DeploymentRef, body: bytes, *, streamed: bool
+    ) -> aiohttp.ClientResponse:
         """Send a chat request and return the answer once its status is a success.
 
         Raises ``NothingRan`` when the backend cannot have begun, else an ``ApiError`` with the
@@ -95,26 +88,11 @@ class BackendClient:
         """
         backend = deployment.backend
         try:
-            response = await self._open_session().post(
-                self._address(backend),
-                data=body,
-                headers=_authorization(backend),
-                allow_redirects=False,
+            response = await self._connections.post(
+                backend, self._address(backend), body, streamed=streamed
             )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            log.warning("backend %s: cannot connect: %s", backend.name, type(error).__name__)
-            raise NothingRan(BackendUnavailable(), unreachable=True) from None
-        except aiohttp.ClientConnectionResetError:
-            raise NothingRan(BackendUnavailable()) from None
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if isinstance(error.__cause__, aiohttp.ClientConnectionResetError):
-                # A pooled connection had been closed: the request never left whole.
-                raise NothingRan(BackendUnavailable()) from None
-            log.warning("backend %s: connection lost: %s", backend.name, type(error).__name__)
-            raise ConnectionLost from None
         except (aiohttp.ClientError, ValueError) as error:
-            log.warning("backend %s: not HTTP: %s", backend.name, type(error).__name__)
-            raise BackendProtocolError from None
+            raise _failure(backend, error) from None
         if response.status == 200 and "Content-Encoding" not in response.headers:
             return response
         try:
@@ -139,9 +117,9 @@ class BackendClient:
         A status such as 404 will do: not every server has the path, and one that answers lives.
         """
         try:
-            response = await self._open_session().get(
+            response = await self._connections.kept().get(
                 URL(backend.base_url + "/models"),
-                headers=_authorization(backend),
+                headers=backend.headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             )
@@ -157,14 +135,22 @@ class BackendClient:
             self._addresses[backend.base_url] = address
         return address
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = open_session()
-        return self._session
 
-
-def _authorization(backend: BackendRef) -> dict[str, str] | None:
-    return {"Authorization": f"Bearer {backend.api_key}"} if backend.api_key else None
+def _failure(backend: BackendRef, error: aiohttp.ClientError | ValueError) -> Exception:
+    """What an exchange that got no answer failed with: ``NothingRan`` or an ``ApiError``."""
+    kind = type(error).__name__
+    if isinstance(error, aiohttp.ClientError):
+        if not_connected(error):
+            log.warning("backend %s: cannot connect: %s", backend.name, kind)
+            return NothingRan(BackendUnavailable(), unreachable=True)
+        if never_sent(error):
+            log.warning("backend %s: closes new connections: %s", backend.name, kind)
+            return NothingRan(BackendUnavailable())
+        if is_lost(error):
+            log.warning("backend %s: connection lost: %s", backend.name, kind)
+            return ConnectionLost()
+    log.warning("backend %s: not HTTP: %s", backend.name, kind)
+    return BackendProtocolError()
 
 
 async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -> None:
@@ -177,6 +163,9 @@ async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -
         raise Misconfigured
     if status == 408:
         raise GaveUp
+    if status == 504:
+        log.warning("backend %s: answers %d", name, status)
+        raise BackendTimeout
     if 400 <= status < 500:
         raise BackendRejectedRequest(await _reason(deployment, response))
     log.warning("backend %s: answers %d", name, status)
@@ -186,23 +175,11 @@ async def _refuse(deployment: DeploymentRef, response: aiohttp.ClientResponse) -
 
 
 async def _reason(deployment: DeploymentRef, response: aiohttp.ClientResponse) -> str:
-    """Why the backend refused, in its own words where they are fit to show.
-
-    They often say what to mend ("maximum context length is ..."), so one short line of plain text
-    is passed on; addresses and traces are not.
-    """
+    """Why the backend refused, in its own words where they are fit to show (``inference.reasons``)."""
     refused = BackendRejectedRequest.default_message
     try:
-        read = await response.content.read(_LARGEST_ERROR)
-        body = msgspec.json.decode(read, type=_ErrorBody)
-    except (aiohttp.ClientError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        body = await response.content.read(_LARGEST_ERROR)
+    except aiohttp.ClientError:
         return refused
-    text = body.error.message if isinstance(body.error, _ErrorObject) else body.error
-    text = text or body.message or ""
-    text = "".join(character if character.isprintable() else " " for character in text)
-    text = " ".join(text.split())
-    if not text or "://" in text or "Traceback" in text or 'File "' in text:
-        return refused
-    if len(text) > _LONGEST_REASON:
-        text = text[:_LONGEST_REASON].rstrip() + "…"
-    return f"{refused[:-1]}: {text.replace(deployment.model, 'the model')}"
+    reason = reason_in(body, deployment.model)
+    return f"{refused[:-1]}: {reason}" if reason else refused

@@ -7,58 +7,23 @@ effect by the clock, so that no reload has to happen on time.
 
 from __future__ import annotations
 
-from threading import Lock
-
-from django.db import Error
-
 from accounts.changes import CATALOG, ChangeWatcher, watcher
+from accounts.snapshots import SnapshotHolder
 from inference.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
 from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.errors import ModelNotFound, ModelRetired
 
 _SHOWN_CHARACTERS = 200
-_FRESH_SECONDS = 5.0
 
 
-class Catalog:
-    """This process's catalog; ``snapshot`` is replaced as a whole and never changed."""
+class Catalog(SnapshotHolder[CatalogSnapshot]):
+    """This process's catalog."""
 
     def __init__(self, watcher: ChangeWatcher) -> None:
-        self.snapshot = CatalogSnapshot(models={})
-        self._watcher = watcher
-        self._loading = Lock()
-        self._loaded = False
-        watcher.subscribe(CATALOG, self.load)
+        super().__init__(watcher, CATALOG, CatalogSnapshot(models={}))
 
-    def load(self) -> None:
-        """Read the catalog from the database.
-
-        Raises ``django.db.Error`` and keeps the old snapshot when the database does not answer;
-        the watcher then calls again.
-        """
-        # One at a time: an older reading must not take the place of a newer one.
-        with self._loading:
-            self.snapshot = read_snapshot()
-        self._loaded = True
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether it was read at least once."""
-        return self._loaded
-
-    def current(self) -> CatalogSnapshot:
-        """The snapshot for a view that may wait.
-
-        While the watcher runs it costs nothing. In a process without one (runserver, a shell) the
-        catalog is read anew each time.
-        """
-        if not (self._loaded and self._watcher.is_fresh(_FRESH_SECONDS)):
-            try:
-                self.load()
-            except Error:
-                if not self._loaded:
-                    raise
-        return self.snapshot
+    def read(self) -> CatalogSnapshot:
+        return read_snapshot()
 
     def resolve(self, identifier: str, now: float) -> PublishedModel:
         """The model that ``identifier`` names; ``now`` in seconds since the epoch.

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from svc_project.lib.catalog_tables import CatalogFileError, Table, require_unique, shape_error
 
 AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -22,11 +23,24 @@ class BackendTable(Table, frozen=True):
     base_url: str
     api_key_env: str = ""
     max_concurrency: int = 64
-    continuous_usage: bool = False
+    continuous_usage: bool | None = None
+    running_usage: RunningUsage | None = None
+    output_cap_field: OutputCapField = OutputCapField.BOTH
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    keep_alive: KeepAlive = KeepAlive.AUTO
     enabled: bool = True
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None
     total_seconds: float | None = None
+    disconnect_drain_seconds: float | None = None
+
+    @property
+    def dialect(self) -> RunningUsage:
+        """``running_usage``, or what ``continuous_usage``, its older form, says of it."""
+        if self.running_usage is not None:
+            return self.running_usage
+        return RunningUsage.VLLM if self.continuous_usage else RunningUsage.NONE
 
 
 class DeploymentTable(Table, frozen=True):
@@ -85,10 +99,19 @@ def read_catalog_file(content: bytes) -> CatalogFile:
         raise CatalogFileError("", f"This is not TOML: {error}.") from None
     require_unique([table.name for table in file.backends], "backends", "name")
     require_unique([table.id for table in file.models], "models", "id")
+    for index, backend in enumerate(file.backends):
+        _check_backend(backend, f"backends[{index}]")
     for index, model in enumerate(file.models):
         _check_model(model, f"models[{index}]")
     _check_shared_weights(file.models)
     return file
+
+
+def _check_backend(backend: BackendTable, where: str) -> None:
+    if backend.continuous_usage is not None and backend.running_usage is not None:
+        raise CatalogFileError(
+            f"{where}.continuous_usage", "running_usage says it already. Leave this out."
+        )
 
 
 def _check_model(model: ModelTable, where: str) -> None:

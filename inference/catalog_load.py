@@ -65,7 +65,12 @@ class _Load:
         return self.changes
 
     def _backend(self, table: BackendTable, where: str) -> None:
-        values = {name: getattr(table, name) for name in table.__struct_fields__}
+        values = {
+            name: getattr(table, name)
+            for name in table.__struct_fields__
+            if name != "continuous_usage"
+        }
+        values["running_usage"] = table.dialect
         row = Backend.objects.filter(name=table.name).first()
         if row is None:
             save(Backend(**values), where, _KEYS)

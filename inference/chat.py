@@ -38,6 +38,7 @@ from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.ratelimits import Limiter
 from usage import throttles
 from usage.ledger import Ledger
+from usage.receipts import Receipt
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -140,6 +141,9 @@ class ChatService:
             raise
         sink.follow(exchange)
         failure = await exchange.run(sink, call.created)
+        if failure is not None:
+            # At once: until then the model server may work on.
+            exchange.close(complete=False)
         if sink.gone and not (failure is None and meter.finish_delivered):
             failure = ClientDisconnected()
         reservation.settle(meter.reported_input + meter.generated_tokens)
@@ -187,6 +191,8 @@ class ChatService:
         if not meter.reported and meter.pieces:
             await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         receipt = meter.receipt(failure, _http_status(failure, sink))
+        if not meter.reported and receipt.generated_output_tokens:
+            self._note_unreported(exchange, receipt)
         figures.observe(receipt)
         try:
             await self.ledger.record(receipt)
@@ -210,6 +216,12 @@ class ChatService:
             exchange.completion.usage = meter.client_usage()
             await sink.finish(encode(exchange.completion))
 
+    def _note_unreported(self, exchange: Exchange, receipt: Receipt) -> None:
+        """Count tokens that a backend made and never reported, so that nobody pays for them."""
+        backend, tokens = exchange.backend, receipt.generated_output_tokens
+        figures.unreported_tokens.add(backend.name, receipt.model_identifier, by=tokens)
+        self.egress.pool.note_unreported(backend, tokens)
+
 
 def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
     if request.is_tool_request and not model.tool_calling:
@@ -224,7 +236,7 @@ def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:
                 "out, or use a model whose capabilities.structured_output is true in "
                 "GET /v1/models."
             )
-        schema_subset.check(named.schema, named.name)
+        schema_subset.check(named.schema, named.name, named.strict)
 
 
 def _identity(call: Call) -> Identity:

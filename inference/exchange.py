@@ -12,10 +12,12 @@ import aiohttp
 
 from inference.answers import CompletionObject
 from inference.backends import BackendClient, NothingRan
+from inference.dialects import RunningUsage
+from inference.health_checks import Questions
 from inference.metering import Meter
 from inference.pool import BackendPool, Lease
 from inference.relay import StreamRelay, relay_completion
-from inference.snapshot import PublishedModel
+from inference.snapshot import BackendRef, PublishedModel
 from inference.verdict import OutOfTime, fingerprint, report, report_nothing_ran
 from inference.wire import ChatRequest
 from svc_project.lib.drain import drain
@@ -57,12 +59,14 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What an exchange needs of the outside: slots, the HTTP client, and who breaks servers."""
+    """What an exchange needs of the outside: slots, the HTTP client, who breaks servers, and a
+    way to ask a backend how it is.
+    """
 
     pool: BackendPool
     client: BackendClient
     poison: Poison
-    drain_seconds: float
+    questions: Questions
 
 
 class Exchange:
@@ -110,7 +114,9 @@ class Exchange:
         """
         failure = await self._run(client, created)
         try:
-            report(failure, self._lease, self._egress.poison, self._fingerprint)
+            caller = self._meter.identity.api_key_id
+            if report(failure, self._lease, self._egress.poison, self._fingerprint, caller):
+                self._egress.questions.ask(self.backend)
         finally:
             self._ended = True
             self._lease.release()
@@ -145,6 +151,11 @@ class Exchange:
             return InternalError()
         return None
 
+    @property
+    def backend(self) -> BackendRef:
+        """The backend that was asked last."""
+        return self._lease.deployment.backend
+
     def close(self, *, complete: bool) -> None:
         """Give the connection back, or close it when the answer was not read to its end."""
         if self._response is not None:
@@ -157,14 +168,15 @@ class Exchange:
         """End the exchange because of ``reason``; before ``run`` nothing is asked at all.
 
         When the client has left, a backend with running usage is aborted as soon as it has
-        reported once; another is read on for a while, so that its figures are real.
+        reported once; another is read on for as long as its operator allows, so that its figures
+        are real.
         """
         if self._stopped is not None or self._ended:
             return
         self._stopped = reason
         now = self._loop.time()
         if isinstance(reason, ClientDisconnected) and not self._reports_while_running:
-            now += self._egress.drain_seconds
+            now += self._lease.deployment.backend.timeouts.disconnect_drain
         self._deadline = min(self._deadline, now)
         if self._timeout.when() is not None and not self._timeout.expired():
             self._due = self._deadline
@@ -172,8 +184,9 @@ class Exchange:
 
     @property
     def _reports_while_running(self) -> bool:
-        continuous = bool(self._request.stream) and self._lease.deployment.backend.continuous_usage
-        return continuous and self._meter.reported
+        dialect = self._lease.deployment.backend.running_usage
+        asked = bool(self._request.stream) and dialect is not RunningUsage.NONE
+        return asked and self._meter.reported
 
     def _fingerprint(self) -> Fingerprint:
         return fingerprint(
@@ -194,15 +207,22 @@ class Exchange:
             self._wait_at_most(deployment.backend.timeouts.first_byte)
             self.sent_body = self._request.backend_body(
                 deployment.model,
-                continuous_usage=deployment.backend.continuous_usage,
+                running_usage=deployment.backend.running_usage,
+                output_cap_field=deployment.backend.output_cap_field,
+                extra_fields=deployment.backend.extra_fields,
                 send_tools=self._model.tool_calling,
             )
             try:
-                response = await self._egress.client.post(deployment, self.sent_body)
+                response = await self._egress.client.post(
+                    deployment, self.sent_body, streamed=bool(self._request.stream)
+                )
                 self._lease.trial.answered()
                 return response
             except NothingRan as nothing:
                 report_nothing_ran(nothing, self._lease, self._egress.poison)
+                if self._stopped is not None:
+                    # Nothing ran, so there is nothing to learn: no other backend works for this.
+                    raise self._stopped from None
                 if failed is not None:
                     raise nothing.error from None
                 failed = nothing
@@ -218,8 +238,9 @@ class Exchange:
 
     async def _stream(self, response: aiohttp.ClientResponse, client: Client, created: int) -> None:
         reader = EventReader(LARGEST_EVENT)
-        relay = self.relay = StreamRelay(self._meter, created)
-        idle = self._lease.deployment.backend.timeouts.idle
+        backend = self._lease.deployment.backend
+        relay = self.relay = StreamRelay(self._meter, created, backend.running_usage)
+        idle = backend.timeouts.idle
         while not relay.done:
             self._wait_at_most(idle)
             read = await self._read(response)

@@ -18,6 +18,16 @@ duration = Histogram(
 tokens = Counter("svc_tokens", "Tokens as the ledger has them.", ("model", "kind"))
 outcomes = Counter("svc_chat_outcomes", "Admitted chat requests.", ("model", "outcome"))
 refusals = Counter("svc_rate_limit_refusals", "Refusals by rate limits (429).", ("scope",))
+unreported_tokens = Counter(
+    "svc_unreported_tokens",
+    "Output tokens that the gateway counted and no backend reported: their rows cost nothing.",
+    ("backend", "model"),
+)
+stale_connections = Counter(
+    "svc_backend_stale_connections",
+    "Kept connections that the backend had closed when a request took them.",
+    ("backend",),
+)
 
 
 def observe(receipt: Receipt) -> None:
@@ -33,5 +43,13 @@ def observe(receipt: Receipt) -> None:
 
 def families() -> Iterator[Family]:
     """Everything that is counted here."""
-    for counted in (outcomes, tokens, first_token, duration, refusals):
+    for counted in (
+        outcomes,
+        tokens,
+        first_token,
+        duration,
+        refusals,
+        unreported_tokens,
+        stale_connections,
+    ):
         yield counted.family()

@@ -40,6 +40,7 @@ class BackendView(msgspec.Struct, frozen=True):
     id: str
     name: str
     ejected: bool
+    """Left out by every model that it serves."""
     seconds_left: float
     """Of the ejection; 0 when the next request may try it."""
     failures: int
@@ -49,6 +50,8 @@ class BackendView(msgspec.Struct, frozen=True):
     inflight: int
     waiting: int
     limit: int
+    unreported_tokens: int = 0
+    """Output tokens that it made for this worker and never reported."""
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class Place:
     backend: BackendRef
     slots: Slots
     condition: Condition = field(default_factory=Condition)
+    unreported_tokens: int = 0
 
 
 class BackendPool:
@@ -108,9 +112,26 @@ class BackendPool:
         await place.slots.acquire(organization_id)
         return self._lease(deployment, place, standing)
 
-    def views(self, backends: Iterable[BackendRef]) -> list[BackendView]:
-        """``backends`` as this process sees them now."""
-        return [self._view(self._places.get(each.id) or _place(each)) for each in backends]
+    def views(
+        self,
+        backends: Iterable[BackendRef],
+        models: Iterable[tuple[DeploymentRef, ...]],
+    ) -> list[BackendView]:
+        """``backends`` as this process sees them now; ``models`` are the deployments of each."""
+        places = [self._places.get(each.id) or _place(each) for each in backends]
+        kept = set() if self.health.all_in else self._kept(models)
+        return [self._view(place, place.backend.id in kept) for place in places]
+
+    def condition(self, backend: BackendRef) -> Condition | None:
+        """What is known of ``backend``; None when it is forgotten or has moved meanwhile."""
+        place = self._places.get(backend.id)
+        if place is None or place.backend.base_url != backend.base_url:
+            return None
+        return place.condition
+
+    def note_unreported(self, backend: BackendRef, tokens: int) -> None:
+        """Add ``tokens`` that ``backend`` made and never reported to its view."""
+        self._place_of(backend).unreported_tokens += tokens
 
     def ejected(self) -> list[Place]:
         """The backends that are left out now."""
@@ -141,12 +162,25 @@ class BackendPool:
         ranked.sort(key=lambda pair: pair[1])
         return ranked
 
-    def _view(self, place: Place) -> BackendView:
+    def _kept(self, models: Iterable[tuple[DeploymentRef, ...]]) -> set[str]:
+        """The ids of backends that some model asks, ejected or not."""
+        kept = set()
+        for deployments in models:
+            places = [self._places.get(each.backend.id) for each in deployments]
+            known = [
+                place or _place(each.backend)
+                for each, place in zip(deployments, places, strict=True)
+            ]
+            out = self.health.left_out([place.condition for place in known])
+            kept |= {place.backend.id for place in known if place.condition not in out}
+        return kept
+
+    def _view(self, place: Place, is_kept: bool) -> BackendView:
         condition, slots = place.condition, place.slots
         return BackendView(
             id=place.backend.id,
             name=place.backend.name,
-            ejected=condition.ejected,
+            ejected=condition.ejected and not is_kept,
             seconds_left=round(self.health.seconds_left(condition), 1),
             failures=condition.failures,
             total_failures=condition.total_failures,
@@ -154,6 +188,7 @@ class BackendPool:
             inflight=slots.inflight,
             waiting=slots.waiting,
             limit=slots.limit,
+            unreported_tokens=place.unreported_tokens,
         )
 
     def _load(self, deployment: DeploymentRef) -> float:

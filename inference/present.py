@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from inference import figures
@@ -28,7 +29,11 @@ def current_backends() -> list[BackendRef]:
 
 def backends() -> list[BackendView]:
     """The backends as this process sees them now."""
-    return service().egress.pool.views(current_backends())
+    now = time.time()
+    models = catalog.snapshot.models.values()
+    return service().egress.pool.views(
+        current_backends(), [each.deployments for each in models if not each.is_retired(now)]
+    )
 
 
 def families() -> Iterator[Family]:
@@ -53,7 +58,7 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
     shown: list[tuple[str, str, list[float]]] = [
         (
             "svc_backend_ejected",
-            "1 while the backend is left out.",
+            "1 while every model that the backend serves leaves it out.",
             [view.ejected for view in views],
         ),
         (

@@ -53,6 +53,22 @@ def divergence(counted: Counted, reported_total: int) -> Decimal | None:
     return (difference / Decimal(reported_total)).quantize(_DIVERGENCE_DECIMALS)
 
 
+def matches(counted: Counted, reported_total: int, shape: str) -> bool:
+    """Whether the count is as near to the report as the settings ask for ``shape``.
+
+    Chat templates add what no count of the request's text can know: a default system message, an
+    introduction to tools, a wrapper around each call. Most of it does not grow with the request,
+    so a number of tokens is allowed beside a share. A report of nothing never matches.
+    """
+    if not reported_total:
+        return False
+    allowed = max(
+        settings.SVC_RECONCILIATION_FLOOR_TOKENS[shape],
+        settings.SVC_RECONCILIATION_TOLERANCE[shape] * reported_total,
+    )
+    return bool(abs(counted.input + counted.output - reported_total) <= allowed)
+
+
 class Reconciler:
     """Counts in a thread of its own; when too much waits, a sampled request goes uncounted."""
 
@@ -93,7 +109,7 @@ class Reconciler:
         self, request_id: str, tokenizer: str, request: ChatRequest, output: str, reported: int
     ) -> None:
         try:
-            counted = _independent_count(count(tokenizer, request, output), reported)
+            counted = _independent_count(count(tokenizer, request, output), reported, request.shape)
             keep_usable()
             if not fill_in(request_id, counted):
                 log.info("%s: counted, but its row is not in the database yet", request_id)
@@ -121,11 +137,11 @@ def count(tokenizer: str, request: ChatRequest, output: str) -> Counted | None:
     )
 
 
-def _independent_count(counted: Counted | None, reported: int) -> IndependentCount:
+def _independent_count(counted: Counted | None, reported: int, shape: str) -> IndependentCount:
     if counted is None:
         return IndependentCount(Reconciliation.UNAVAILABLE)
     off = divergence(counted, reported)
-    matched = off is not None and abs(off) <= Decimal(str(settings.SVC_RECONCILIATION_TOLERANCE))
+    matched = matches(counted, reported, shape)
     return IndependentCount(
         Reconciliation.MATCHED if matched else Reconciliation.DIVERGED,
         counted.input,

@@ -6,7 +6,7 @@ dense indexes whose id and name appear once; running usage taken out; unknown me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -18,17 +18,21 @@ from inference.answers import (
     Choice,
     ChoiceDelta,
     ChoiceObject,
+    Chunk,
     ChunkHead,
     CompletionObject,
     Delta,
     FunctionFragment,
     MessageObject,
+    TimedChunk,
     ToolCallFragment,
     UsageChunk,
     decode_chunk,
     decode_completion,
+    decode_timed_chunk,
     encode,
 )
+from inference.dialects import RunningUsage
 from inference.metering import Meter
 from svc_project.lib.errors import ApiError, BackendError, BackendProtocolError
 from svc_project.lib.sse import DONE, DONE_FRAME, escape_line_breaks, frame
@@ -56,7 +60,11 @@ class StreamRelay:
     the frames made before ``take`` raised.
     """
 
-    def __init__(self, meter: Meter, created: int) -> None:
+    def __init__(
+        self, meter: Meter, created: int, running_usage: RunningUsage = RunningUsage.NONE
+    ) -> None:
+        timed = running_usage is RunningUsage.LLAMA_CPP
+        self._decode: Callable[[bytes], Chunk] = decode_timed_chunk if timed else decode_chunk
         self._meter = meter
         self._created = created
         self._head = b""
@@ -90,7 +98,7 @@ class StreamRelay:
 
     def _take_event(self, event: bytes, out: list[bytes]) -> None:
         try:
-            chunk = decode_chunk(event)
+            chunk = self._decode(event)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise BackendProtocolError from None
         meter = self._meter
@@ -98,6 +106,8 @@ class StreamRelay:
             raise BackendError
         if chunk.usage is not None:
             meter.take_usage(chunk.usage)
+        elif type(chunk) is TimedChunk and chunk.timings is not None:
+            meter.take_usage(chunk.timings.usage())
         if chunk.system_fingerprint is not None:
             meter.take_fingerprint(chunk.system_fingerprint)
         if not chunk.choices:

@@ -10,6 +10,7 @@ from inference.backends import BackendClient
 from inference.catalog import catalog
 from inference.chat import ChatService
 from inference.exchange import Egress
+from inference.health_checks import Questions
 from inference.pool import BackendPool
 from inference.reconciliation import Reconciler
 from svc_project.lib.poison import Poison
@@ -20,6 +21,7 @@ from usage.ledger import ledger
 @cache
 def service() -> ChatService:
     """The one chat service; belongs to the event loop that first uses it."""
+    pool, client = BackendPool(), BackendClient()
     return ChatService(
         catalog=catalog,
         limiter=open_limiter(
@@ -28,10 +30,10 @@ def service() -> ChatService:
             timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS,
         ),
         egress=Egress(
-            BackendPool(),
-            BackendClient(),
+            pool,
+            client,
             Poison(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS),
-            settings.SVC_DISCONNECT_DRAIN_SECONDS,
+            Questions(pool, client),
         ),
         ledger=ledger,
         reconciler=Reconciler(),

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+import msgspec
 from django.conf import settings
 from django.db.models import Q
 
 from accounts.principal import RateLimits
+from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
 from svc_project.lib.variables import secret_of
 
@@ -42,6 +44,8 @@ class Timeouts:
     first_byte: float
     idle: float
     total: float
+    disconnect_drain: float
+    """How long an answer is read on for its figures when the client has left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,15 @@ class BackendRef:
     name: str
     base_url: str
     """Without a slash at its end."""
-    api_key: str | None = field(repr=False)
+    headers: dict[str, str] = field(repr=False)
+    """Sent with each request: the operator's, and the backend's key."""
     max_concurrency: int
-    continuous_usage: bool
     timeouts: Timeouts
+    running_usage: RunningUsage
+    output_cap_field: OutputCapField
+    extra_fields: bytes
+    """Members of a JSON object that are added to each body: ``"top_k":40``."""
+    keep_alive: KeepAlive
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +218,22 @@ def _backend(row: Backend) -> BackendRef:
         id=str(row.pk),
         name=row.name,
         base_url=row.base_url.rstrip("/"),
-        api_key=api_key,
+        headers={**row.headers, **({"Authorization": f"Bearer {api_key}"} if api_key else {})},
         max_concurrency=row.max_concurrency,
-        continuous_usage=row.continuous_usage,
         timeouts=Timeouts(
             first_byte=row.first_byte_seconds or settings.SVC_BACKEND_FIRST_BYTE_SECONDS,
             idle=row.idle_seconds or settings.SVC_BACKEND_IDLE_SECONDS,
             total=row.total_seconds or settings.SVC_BACKEND_TOTAL_SECONDS,
+            disconnect_drain=(
+                settings.SVC_DISCONNECT_DRAIN_SECONDS
+                if row.disconnect_drain_seconds is None
+                else row.disconnect_drain_seconds
+            ),
         ),
+        running_usage=RunningUsage(row.running_usage),
+        output_cap_field=OutputCapField(row.output_cap_field),
+        extra_fields=msgspec.json.encode(row.extra_fields)[1:-1],
+        keep_alive=KeepAlive(row.keep_alive),
     )
 
 

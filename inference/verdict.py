@@ -3,6 +3,7 @@
 Only what a backend is to blame for counts against it: not the client's leaving, nor a refusal of
 what was asked (4xx), nor honest overload (429, 503), nor an answer that took the whole time allowed.
 An error inside an otherwise sound answer says that the server lives, so it does not count either.
+A server error (5xx) counts with its caller's name, because it may follow from what was asked.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class RequestBreaksServers(BackendError):
 
 
 _LIVES = (BackendRejectedRequest, Misconfigured, GaveUp)
-_FAILED = (ConnectionLost, ServerFailed, BackendTimeout, BackendProtocolError)
+_FAILED = (ConnectionLost, BackendTimeout, BackendProtocolError)
 
 
 def report(
@@ -48,11 +49,14 @@ def report(
     lease: Lease,
     poison: Poison,
     request: Callable[[], Fingerprint],
-) -> None:
+    caller: str,
+) -> bool:
     """Say how an exchange that reached its backend ended, None being well.
 
-    ``request`` makes the fingerprint, which is only asked for where it is needed.
+    ``request`` makes the fingerprint, which is only asked for where it is needed; ``caller`` is
+    whose request it was. Returns whether the backend should be asked how it is.
     """
+    is_doubtful = False
     trial, backend = lease.trial, lease.deployment.backend.id
     if failure is None:
         trial.succeeded()
@@ -63,12 +67,15 @@ def report(
         trial.ended()
     elif isinstance(failure, OutOfTime):
         trial.ended()
+    elif isinstance(failure, ServerFailed):
+        is_doubtful = trial.failed(caller)
     elif isinstance(failure, _FAILED):
         trial.failed()
     if isinstance(failure, ConnectionLost):
         poison.lost(backend, request())
     elif isinstance(failure, BackendError) and not isinstance(failure, Misconfigured):
         poison.erred(backend, request())
+    return is_doubtful
 
 
 def report_nothing_ran(nothing: NothingRan, lease: Lease, poison: Poison) -> None:
@@ -83,5 +90,5 @@ def fingerprint(
     poison: Poison, api_key_id: str, request: ChatRequest, model: PublishedModel
 ) -> Fingerprint:
     """Of what a backend would be asked, so that what is dropped from a body makes no difference."""
-    body = request.backend_body(model.id, continuous_usage=False, send_tools=model.tool_calling)
+    body = request.backend_body(model.id, send_tools=model.tool_calling)
     return poison.fingerprint(api_key_id, body)

@@ -56,10 +56,11 @@ def violations(schema: Any) -> list[Violation]:
     return [_violation(finding) for finding in findings(schema)]
 
 
-def check(schema: Any, name: str | None) -> None:
+def check(schema: Any, name: str | None, strict: bool | None = True) -> None:
     """Raise ``UnsupportedJsonSchema`` when ``schema`` is outside the subset.
 
-    ``name`` is the caller's name for the schema. The message names the first violation, and
+    ``name`` and ``strict`` are what the caller sent with the schema; neither changes what is
+    accepted, and one who did not ask for ``strict`` is told so. The message names the first violation, and
     ``extra["violations"]`` lists them, as many as the bounds above let.
     """
     found = findings(schema)
@@ -70,8 +71,9 @@ def check(schema: Any, name: str | None) -> None:
     title = f"response_format '{shown(name)}'" if name else "response_format"
     place = f"at '{shown(first.pointer, 200)}'" if first.pointer else "at the root"
     count = f" (1 of {len(found)} problems)" if len(found) > 1 else ""
+    whatever = "" if strict else " The subset holds whatever 'strict' says."
     raise UnsupportedJsonSchema(
-        f"Invalid schema for {title}: {place}, {first.message}{count}",
+        f"Invalid schema for {title}: {place}, {first.message}{count}{whatever}",
         extra={
             "violations": [
                 {"code": str(each.code), "pointer": each.pointer, "message": each.message}

@@ -11,6 +11,8 @@ from types import MappingProxyType
 SUBSET_ID = "svc-json-schema-subset-v1"
 MAX_DEPTH = 5
 """Levels of objects and arrays; the root is the first."""
+MAX_EXPANDED = 100_000
+"""Schemas in a document whose references are replaced by what they name."""
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 STRUCTURAL = (

@@ -11,14 +11,23 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from inference.schema_subset import wording
+from inference.schema_subset.expansion import expanded_size
 from inference.schema_subset.refs import def_name, endless_defs
-from inference.schema_subset.tables import ANNOTATIONS, MAX_DEPTH, STRUCTURAL, TYPES
+from inference.schema_subset.tables import (
+    ANNOTATIONS,
+    MAX_DEPTH,
+    MAX_EXPANDED,
+    REFUSED,
+    STRUCTURAL,
+    TYPES,
+)
 
 _ANNOTATIONS = frozenset(ANNOTATIONS)
 _STRUCTURAL = frozenset(STRUCTURAL)
 _TYPES = frozenset(TYPES)
 _KINDS = frozenset({"type", "anyOf", "$ref", "enum", "const"})
-"""A schema needs one of these to say anything about a value."""
+"""A schema needs one of these to say what a value is."""
+_COMPOSITION = frozenset(REFUSED["composition"])
 
 
 class Code(StrEnum):
@@ -82,6 +91,8 @@ def findings(schema: Any) -> list[Finding]:
     found: list[Finding] = []
     if not (isinstance(schema, dict) and schema.get("type") == "object" and "$ref" not in schema):
         found.append(Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT))
+    if expanded_size(schema, defs) > MAX_EXPANDED:
+        found.append(Finding(Code.DEPTH_LIMIT, root, wording.TOO_LARGE))
     stack = [_schema(_Place(schema, root, 0), known)]
     while stack:
         for step in stack[-1]:
@@ -104,20 +115,30 @@ def _schema(place: _Place, known: _Definitions) -> _Step:
         depth += 1
         if depth == MAX_DEPTH + 1:
             yield Finding(Code.DEPTH_LIMIT, path, wording.TOO_DEEP)
+    shapeless = _is_shapeless(schema)
+    refused = not schema.keys() <= _STRUCTURAL | _ANNOTATIONS
+    if shapeless and not refused:
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
     yield from _missing(schema, path, types)
     for keyword, value in schema.items():
         if keyword not in _ANNOTATIONS:
             place = _Place(value, Path(path, keyword), depth)
             yield from _keyword(keyword, place, schema, known)
+    if shapeless and refused:
+        # The refused keyword is what the author meant; it is the first to be told.
+        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
+
+
+def _is_shapeless(schema: dict[str, Any]) -> bool:
+    """Whether nothing says what the value is, not even a composition that is refused by itself."""
+    return _KINDS.isdisjoint(schema) and _COMPOSITION.isdisjoint(schema)
 
 
 def _missing(schema: dict[str, Any], path: Path, types: list[Any]) -> _Step:
-    """What a node must have and has not."""
-    if _KINDS.isdisjoint(schema):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
+    """What an object or an array must have and has not."""
     if ("object" in types or "properties" in schema) and "additionalProperties" not in schema:
         yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
-    if "array" in types and "items" not in schema:
+    if "array" in types and "items" not in schema and "prefixItems" not in schema:
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_ITEMS)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from inference.schema_subset.tables import GROUP_OF, MAX_DEPTH, TYPES
+from inference.schema_subset.tables import GROUP_OF, MAX_DEPTH, MAX_EXPANDED, TYPES
 
 ROOT_NOT_OBJECT = (
     'the root must be an object schema. Give it "type": "object" itself, without \'$ref\' and '
     "without a union, and put other answers into a property."
 )
 NOT_A_SCHEMA = "a schema must be a JSON object; true and false are not. Give it a 'type'."
-NO_TYPE = "the schema says nothing. Give it a 'type', 'anyOf', 'enum', 'const' or '$ref'."
+NO_TYPE = "the schema does not say what the value is. Give it a 'type', 'anyOf', 'enum', 'const' or '$ref'."
 NO_ITEMS = "the array has no 'items'. Add the schema of its elements."
+TOO_LARGE = (
+    f"written out, with each reference replaced by its definition, the schema has more than "
+    f"{MAX_EXPANDED} schemas. Let fewer definitions refer to one another."
+)
 TOO_DEEP = f"objects and arrays nest deeper than {MAX_DEPTH} levels. Flatten the schema."
 OPEN_OBJECT = 'every object must set "additionalProperties": false. Name its properties instead.'
 BAD_ITEMS = "'items' must be one schema for all elements. For mixed elements use 'anyOf' in it."
@@ -25,9 +29,10 @@ ENDLESS_REF = (
 )
 
 _STATE_IT = "Remove it; state the rule in 'description' and check the answer on your side."
-_COMPOSITION_MENDS = {
+_MENDS = {
     "allOf": "Merge its schemas into one.",
     "oneOf": "Use 'anyOf'.",
+    "prefixItems": "Use 'items', with 'anyOf' in it for mixed elements.",
 }
 
 
@@ -35,7 +40,7 @@ def keyword(name: str) -> str:
     """For a keyword that is not accepted: whether the subset refuses it or does not know it."""
     if name not in GROUP_OF:
         return f"keyword '{shown(name)}' is not known to the subset. Remove it."
-    mend = _COMPOSITION_MENDS.get(name, _STATE_IT)
+    mend = _MENDS.get(name, _STATE_IT)
     return f"keyword '{name}' is refused by the subset. {mend}"
 
 

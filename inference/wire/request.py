@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from inference.dialects import OutputCapField, RunningUsage
 from inference.wire import wording
 from inference.wire.messages import Message, settle_messages
 from svc_project.lib.errors import UnsupportedParameter
@@ -32,7 +33,7 @@ class StreamOptions(Struct):
     include_usage: bool | None = None
 
 
-class RunningUsage(StreamOptions):
+class ContinuousUsage(StreamOptions):
     """Asks a backend that can for usage on every chunk (``continuous_usage_stats``, vLLM)."""
 
     continuous_usage_stats: bool = True
@@ -120,6 +121,11 @@ class ChatRequest(Struct, omit_defaults=True):
         Raises ``InvalidField`` with the path of the first field that is wrong, and, when nothing
         else is, ``UnsupportedParameter`` for ``n`` above 1.
         """
+        for name in _INTEGERS:
+            value = fields.get(name)
+            # To JSON Schema 1.0 is an integer, and some languages know no other numbers.
+            if type(value) is float and value.is_integer():
+                fields = {**fields, name: int(value)}
         try:
             request = msgspec.convert(fields, cls, strict=True)
         except msgspec.ValidationError as error:
@@ -155,20 +161,40 @@ class ChatRequest(Struct, omit_defaults=True):
         answer = self.response_format
         return answer.json_schema if type(answer) is JsonSchemaFormat else None
 
-    def backend_body(self, model: str, *, continuous_usage: bool, send_tools: bool = True) -> bytes:
+    def backend_body(
+        self,
+        model: str,
+        *,
+        running_usage: RunningUsage = RunningUsage.NONE,
+        output_cap_field: OutputCapField = OutputCapField.BOTH,
+        extra_fields: bytes = b"",
+        send_tools: bool = True,
+    ) -> bytes:
         """The JSON body for a backend that knows the model as ``model``.
 
-        A stream always asks for usage, and for running usage where the backend declares it
-        (``continuous_usage``). The cap goes under the name that the caller used. Without
-        ``send_tools`` the three tool fields stay behind.
+        A stream always asks for usage, and for running usage in the backend's dialect. The cap
+        goes under the name or names that the backend reads. ``extra_fields`` are members of a JSON
+        object, as written there, that the request does not have. Without ``send_tools`` the three
+        tool fields stay behind.
         """
         body = copy(self)
         body.model = model
-        if self.stream:
-            body.stream_options = _RUNNING_USAGE if continuous_usage else _USAGE
         if not send_tools:
             body.tools = body.tool_choice = body.parallel_tool_calls = None
-        return _encode(body)
+        cap = self.output_cap
+        if cap is not None:
+            by_new_name = output_cap_field is not OutputCapField.MAX_TOKENS
+            by_old_name = output_cap_field is not OutputCapField.MAX_COMPLETION_TOKENS
+            body.max_completion_tokens = cap if by_new_name else None
+            body.max_tokens = cap if by_old_name else None
+        if self.stream:
+            vllm = running_usage is RunningUsage.VLLM
+            body.stream_options = _CONTINUOUS_USAGE if vllm else _USAGE
+            if running_usage is RunningUsage.LLAMA_CPP:
+                # No field of the request: a caller who sends it is not obeyed.
+                extra_fields = b"%b,%b" % (extra_fields, _TIMINGS) if extra_fields else _TIMINGS
+        encoded = _encode(body)
+        return b"%b,%b}" % (encoded[:-1], extra_fields) if extra_fields else encoded
 
     def __repr__(self) -> str:
         """Says nothing of what the caller sent, so that no log can hold it."""
@@ -202,6 +228,8 @@ class ChatRequest(Struct, omit_defaults=True):
                 raise wording.wrong("tool_choice.function.name")
 
 
+_INTEGERS = ("max_completion_tokens", "max_tokens", "seed", "top_logprobs", "n")
 _encode = msgspec.json.Encoder().encode
+_TIMINGS = b'"timings_per_token":true'
 _USAGE = StreamOptions(include_usage=True)
-_RUNNING_USAGE = RunningUsage(include_usage=True)
+_CONTINUOUS_USAGE = ContinuousUsage(include_usage=True)

@@ -183,15 +183,17 @@ def test_an_sdk_that_hangs_up_at_done_was_served(gateway: Gateway) -> None:
     assert [row.outcome for row in gateway.rows_when(5)] == ["success"] * 5
 
 
+@pytest.mark.parametrize("running_usage", ["vllm", "none"])
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_a_client_that_leaves_while_it_waits_for_a_slot_costs_the_model_server_nothing(
-    gateway: Gateway,
+    gateway: Gateway, running_usage: str, streamed: bool
 ) -> None:
-    entry = publish(gateway, backend(gateway, max_concurrency=1, continuous_usage=True))
+    entry = publish(gateway, backend(gateway, max_concurrency=1, running_usage=running_usage))
     marker = f"never asked, {gateway.organization.pk}"
     with RawClient(gateway) as first, RawClient(gateway) as second:
         first.chat("[[sim tokens=20 pace=40]]", entry.identifier, stream=True)
         first.read_until(2, b"data: ")
-        second.chat(marker, entry.identifier, stream=True)
+        second.chat(marker, entry.identifier, stream=streamed)
         # Two round trips on other connections: by then the second request is in the queue.
         for _ in range(2):
             gateway.post(b"{")
@@ -210,7 +212,7 @@ def test_a_client_that_stops_reading_loses_its_slot(
     start_gateway: Callable[..., Gateway],
 ) -> None:
     gateway = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
-    entry = publish(gateway, backend(gateway, max_concurrency=1, continuous_usage=True))
+    entry = publish(gateway, backend(gateway, max_concurrency=1, running_usage="vllm"))
     with RawClient(gateway) as client:
         client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)
         client.read_until(1, b"data: ")
@@ -224,7 +226,7 @@ def test_a_client_that_stops_reading_loses_its_slot(
 
 
 def test_a_client_may_pause_for_longer_than_a_model_server_may(gateway: Gateway) -> None:
-    entry = publish(gateway, backend(gateway, idle_seconds=1, continuous_usage=True))
+    entry = publish(gateway, backend(gateway, idle_seconds=1, running_usage="vllm"))
     with RawClient(gateway) as client:
         client.patience(60)
         client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)

@@ -105,16 +105,20 @@ TOKENS = 12
 _models: dict[tuple[int, bool], str] = {}
 
 
-def one_slot(gateway: Gateway, *, continuous_usage: bool) -> str:
-    """The identifier of a model with one slot and half a second of patience."""
-    key = (gateway.port, continuous_usage)
+def one_slot(gateway: Gateway, *, running: bool) -> str:
+    """The identifier of a model with one slot and half a second of patience.
+
+    Each request has a new connection, so that a broken one is the server's death and nothing else.
+    """
+    key = (gateway.port, running)
     if key not in _models:
         single = backend(
             gateway,
             max_concurrency=1,
             first_byte_seconds=0.5,
             idle_seconds=0.5,
-            continuous_usage=continuous_usage,
+            running_usage="vllm" if running else "none",
+            keep_alive="off",
         )
         weights = making.weights(f"test/faults-{uuid.uuid4()}", tokenizer="o200k")
         _models[key] = publish(gateway, single, weights=weights).identifier
@@ -122,15 +126,15 @@ def one_slot(gateway: Gateway, *, continuous_usage: bool) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("continuous_usage", [True, False], ids=["running", "plain"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "plain"])
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_a_fault_has_one_answer_one_row_and_leaves_the_slot_free(
-    gateway: Gateway, fault: str, continuous_usage: bool, streamed: bool
+    gateway: Gateway, fault: str, running: bool, streamed: bool
 ) -> None:
-    is_early = streamed and continuous_usage
+    is_early = streamed and running
     late = FAULTS[fault].streamed if streamed else FAULTS[fault].whole
     expected = (FAULTS[fault].early if is_early else None) or late
-    model = one_slot(gateway, continuous_usage=continuous_usage)
+    model = one_slot(gateway, running=running)
     marker = f"{fault} of {gateway.organization.pk}"
 
     answer = gateway.chat(f"{marker} [[sim tokens={TOKENS} fault={fault}]]", model, stream=streamed)
@@ -192,11 +196,11 @@ def assert_figures(row: UsageRow, produced: dict[str, Any], fault: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("continuous_usage", [True, False], ids=["running", "plain"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "plain"])
 def test_without_a_report_the_client_gets_the_gateways_count_and_pays_nothing(
-    gateway: Gateway, continuous_usage: bool, streamed: bool
+    gateway: Gateway, running: bool, streamed: bool
 ) -> None:
-    model = one_slot(gateway, continuous_usage=continuous_usage)
+    model = one_slot(gateway, running=running)
 
     answer = gateway.chat("say: one two three [[sim fault=no_usage]]", model, stream=streamed)
 
@@ -244,7 +248,8 @@ def test_another_backend_takes_over_where_the_first_cannot_have_begun(gateway: G
 
 
 def test_a_request_that_may_have_run_is_not_sent_again(gateway: Gateway) -> None:
-    entry = publish(gateway, backend(gateway), backend(gateway))
+    new = [backend(gateway, keep_alive="off") for _ in range(2)]
+    entry = publish(gateway, *new)
     marker = f"once {gateway.organization.pk}"
 
     answer = gateway.chat(f"{marker} [[sim fault=cut]]", entry.identifier)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -80,12 +83,15 @@ def test_the_only_backend_of_a_model_is_never_left_out(
     model = publish(gateway, only).identifier
     door.shut = True
     assert statuses(gateway, model, 5) == [500] * 5
-    assert ejected(gateway, only)
+    seen = figures(gateway)
+    assert seen.sum("svc_backend_ejections_total", backend=only.name) == 1
+    assert seen.sum("svc_backend_failures_in_a_row", backend=only.name) == 5
+    assert not ejected(gateway, only), "it is still asked"
 
     door.shut = False
 
     assert statuses(gateway, model, 3) == [200] * 3
-    assert not ejected(gateway, only)
+    assert figures(gateway).sum("svc_backend_failures_in_a_row", backend=only.name) == 0
 
 
 def test_with_a_check_no_request_has_to_try(start_gateway: StartGateway, door: Door) -> None:
@@ -121,7 +127,7 @@ def test_refusals_and_honest_overload_do_not_count(start_gateway: StartGateway, 
     assert [seen.sum("svc_backend_ejections_total", backend=each.name) for each in busy] == [0, 0]
 
 
-@pytest.mark.parametrize("fault", ["status@500", "redirect", "cut@3", "hang"])
+@pytest.mark.parametrize("fault", ["redirect", "cut@3", "hang"])
 def test_what_a_backend_is_to_blame_for_counts(start_gateway: StartGateway, fault: str) -> None:
     gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
     hasty = [backend(gateway, first_byte_seconds=0.3, idle_seconds=0.3) for _ in range(2)]
@@ -131,6 +137,134 @@ def test_what_a_backend_is_to_blame_for_counts(start_gateway: StartGateway, faul
 
     seen = figures(gateway)
     assert sum(seen.sum("svc_backend_ejections_total", backend=one.name) for one in hasty) == 1
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+class TextOnly(BaseHTTPRequestHandler):
+    """A model server that answers 500 to a picture; ``broken``: and to every other chat;
+    ``dead``: to everything.
+    """
+
+    protocol_version = "HTTP/1.1"
+    server: TextOnlyServer
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self._answer(502 if self.server.dead else 200, {"data": []})
+
+    def do_POST(self) -> None:
+        asked = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.broken or self.server.dead or b"image_url" in asked:
+            self._answer(500, {"error": {"message": "image input is not supported"}})
+            return
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": "ok"},
+            "finish_reason": "stop",
+        }
+        usage = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
+        self._answer(200, {"choices": [choice], "usage": usage})
+
+    def _answer(self, status: int, content: object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+class TextOnlyServer(ThreadingHTTPServer):
+    """``asked``: how often it was asked for its models."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), TextOnly)
+        self.broken = self.dead = False
+        self.asked = 0
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+@pytest.fixture
+def text_only() -> Iterator[list[TextOnlyServer]]:
+    """Two of them."""
+    servers = [TextOnlyServer(), TextOnlyServer()]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield servers
+    finally:
+        for server, thread in zip(servers, threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+def show_pictures(gateway: Gateway, model: str, count: int, key: str | None = None) -> list[int]:
+    """The statuses of ``count`` different requests with a picture, by the holder of ``key``."""
+    headers = {"authorization": f"Bearer {key}"} if key else gateway.headers
+    found = []
+    for number in range(count):
+        parts = [{"type": "text", "text": f"What is this? ({number})"}, PICTURE]
+        body = {"model": model, "messages": [{"role": "user", "content": parts}]}
+        found.append(gateway.post(body, headers=headers).status_code)
+    return found
+
+
+def out(gateway: Gateway, *backends: Backend) -> list[float]:
+    """How often each was ejected."""
+    seen = figures(gateway)
+    return [seen.sum("svc_backend_ejections_total", backend=each.name) for each in backends]
+
+
+def test_a_callers_own_bad_requests_put_no_backend_out(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    pair = [backend(gateway, base_url=each.base_url) for each in text_only]
+    model = publish(gateway, *pair).identifier
+
+    assert show_pictures(gateway, model, 12) == [500] * 12
+
+    eventually(lambda: all(server.asked for server in text_only))
+    assert statuses(gateway, model, 4) == [200] * 4
+    assert out(gateway, *pair) == [0, 0]
+    assert [ejected(gateway, each) for each in pair] == [False, False]
+
+
+def test_a_server_that_fails_all_callers_is_ejected_but_at_most_half_are_left_out(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    pair = [backend(gateway, base_url=each.base_url) for each in text_only]
+    model = publish(gateway, *pair).identifier
+    text_only[0].broken = text_only[1].broken = True
+    keys = [gateway.mint(), gateway.mint(), gateway.mint()]
+
+    for _ in range(4):
+        for key in keys:
+            assert show_pictures(gateway, model, 1, key) == [500]
+
+    eventually(lambda: min(out(gateway, *pair)) >= 1)
+    assert sum(ejected(gateway, each) for each in pair) == 1
+
+
+def test_a_server_that_fails_its_only_caller_is_ejected_when_it_is_not_well_itself(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    dead, sound = (backend(gateway, base_url=each.base_url) for each in text_only)
+    model = publish(gateway, dead, sound).identifier
+    text_only[0].dead = True
+
+    assert sorted(statuses(gateway, model, 10)) == [200] * 5 + [500] * 5
+
+    eventually(lambda: ejected(gateway, dead))
+    assert out(gateway, sound) == [0]
 
 
 def test_an_unreachable_backend_is_passed_over_without_a_failure_and_then_left_out(

@@ -12,11 +12,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.reconciliation import Counted, divergence, is_sampled
+from inference.reconciliation import Counted, divergence, is_sampled, matches
 from svc_project.lib.ids import request_id
+from svc_project.settings import _by_shape
 from tests.inference import making
 from tests.live import Gateway, events, eventually
 from tests.live_catalog import backend, publish
@@ -161,3 +163,71 @@ def test_divergence_is_relative_to_the_report_over_input_and_output() -> None:
     assert divergence(Counted(110, 10), 100) == Decimal("0.2")
     assert divergence(Counted(1, 1), 3) == Decimal("-0.333333")
     assert divergence(Counted(1, 1), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "counted", "reported", "matched"),
+    [
+        ("chat", (12, 3), 40, True),  # a template's default system message
+        ("chat", (9, 1), 60, False),  # fifty tokens claimed for one
+        ("chat", (4000, 800), 5000, True),
+        ("chat", (4000, 700), 5000, False),
+        ("tools", (103, 30), 258 + 78, True),  # measured with a Hermes template
+        ("tools", (2000, 100), 3400, True),  # tools indented in the prompt
+        ("tools", (2000, 100), 4200, False),  # counted twice
+        ("json_object", (40, 20), 180, True),
+        ("json_schema", (40, 20), 180, True),  # the schema repeated in the prompt
+        ("json_schema", (1000, 500), 3000, False),
+        ("tools", (10, 1), 0, False),
+    ],
+)
+def test_what_a_template_adds_is_within_the_tolerance_of_the_shape(
+    shape: str, counted: tuple[int, int], reported: int, matched: bool
+) -> None:
+    assert matches(Counted(*counted), reported, shape) is matched
+
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+def test_a_template_that_adds_much_to_tools_matches_and_is_found_out_in_a_chat(
+    gateway: Gateway,
+) -> None:
+    with lying_server() as address:
+        weights = making.weights(f"tools-{gateway.organization.pk}", tokenizer="o200k")
+        on = backend(gateway, base_url=address)
+        entry = publish(gateway, on, weights=weights, tool_calling=True)
+        ask = entry.identifier
+        tools = reconciled(gateway, until(gateway, True, "Is it so?", ask, tools=[TOOL]))
+        chat = reconciled(gateway, until(gateway, True, "Is it so?", ask))
+
+    assert (tools.shape, tools.reconciliation) == ("tools", "matched")
+    assert (chat.shape, chat.reconciliation) == ("chat", "diverged")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", {"chat": 0.1, "tools": 0.4}),
+        ("0.2", {"chat": 0.2, "tools": 0.2}),
+        ("tools=1, chat=0", {"chat": 0, "tools": 1}),
+        ("tools=1", {"chat": 0.1, "tools": 1}),
+    ],
+)
+def test_a_tolerance_is_one_number_or_one_for_each_shape(
+    monkeypatch: pytest.MonkeyPatch, given: str, expected: dict[str, float]
+) -> None:
+    monkeypatch.setenv("SVC_EXAMPLE", given)
+
+    assert _by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4) == expected
+
+
+@pytest.mark.parametrize("given", ["much", "tool=1", "tools=x", "-1", "tools=nan", "0.1,tools=1"])
+def test_a_wrong_tolerance_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("SVC_EXAMPLE", given)
+
+    with pytest.raises(ImproperlyConfigured, match="SVC_EXAMPLE must be"):
+        _by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4)

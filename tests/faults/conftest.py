@@ -77,7 +77,7 @@ def publish_single(gateway: Gateway, base_url: str, *, running: bool) -> str:
     key = (base_url, running)
     if key not in _models:
         _models[key] = publish_on(
-            gateway, single(gateway, base_url=base_url, continuous_usage=running)
+            gateway, single(gateway, base_url=base_url, running_usage="vllm" if running else "none")
         )
     return _models[key]
 

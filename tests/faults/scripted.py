@@ -139,12 +139,18 @@ class ScriptedServer:
         writer.close()
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
-        lengths = [line for line in lines if line.startswith("content-length:")]
-        request = json.loads(await reader.readexactly(int(lengths[0].partition(":")[2])))
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        pairs = [line.partition(": ") for line in lines[1:] if line]
+        headers = {name.lower(): value for name, _, value in pairs}
+        request = json.loads(await reader.readexactly(int(headers["content-length"])))
         script = self.streamed if request.get("stream") else self.whole
         self._log.append(
-            {"body": request, "prompt_tokens": PROMPT_TOKENS, "produced_tokens": script.produced}
+            {
+                "headers": headers,
+                "body": request,
+                "prompt_tokens": PROMPT_TOKENS,
+                "produced_tokens": script.produced,
+            }
         )
         for step in script.steps:
             if isinstance(step, Pause):

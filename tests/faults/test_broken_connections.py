@@ -46,6 +46,14 @@ FAULTS: dict[str, tuple[Callable[[FaultProxy], None], tuple[int, str | None]]] =
     "reset in headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 40, End.RST)), GONE),
     "end in headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 40, End.FIN)), GONE),
 }
+LOOKS_STALE = {
+    "request cut",
+    "request reset",
+    "reset before headers",
+    "end before headers",
+    "reset in headers",
+}
+"""Faults that, on a connection that was kept, look like a server that had closed it."""
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["pooled", "new"])
@@ -54,6 +62,8 @@ def test_a_broken_way_has_the_contracts_name_and_books_that_agree(
     case: Case, broken: FaultProxy, fault: str, warm: bool, streamed: bool
 ) -> None:
     break_it, told = FAULTS[fault]
+    if warm and fault in LOOKS_STALE:
+        told = SERVED
     if warm:
         assert case.ask(streamed=streamed).complete
     else:
@@ -160,7 +170,7 @@ def test_an_answer_that_never_ends_is_ended_by_the_total_time(
         base_url=gateway.simulator.base_url,
         first_byte_seconds=20,
         total_seconds=0.6,
-        continuous_usage=True,
+        running_usage="vllm",
     )
     case = Case(gateway, publish_on(gateway, hasty), [gateway.simulator.requests])
 

@@ -29,7 +29,7 @@ KEYS = {"SVC_KEY_CACHE_SECONDS": "0.2"}
 
 
 def roomy_model(gateway: Gateway) -> str:
-    return publish_on(gateway, backend(gateway, max_concurrency=32, continuous_usage=True))
+    return publish_on(gateway, backend(gateway, max_concurrency=32, running_usage="vllm"))
 
 
 def assert_all_served(case: Case, count: int = REQUESTS) -> None:

@@ -140,7 +140,7 @@ def shared(
 
 
 def case_on(gateway: Gateway, shared: Shared) -> Case:
-    model = publish_on(gateway, backend(gateway, max_concurrency=64, continuous_usage=True))
+    model = publish_on(gateway, backend(gateway, max_concurrency=64, running_usage="vllm"))
     shared.wait_for_all()
     through = replace(gateway, port=shared.port, command=shared.command)
     # Every worker looks for changes by itself.
@@ -245,7 +245,7 @@ def test_fifty_clients_never_get_more_than_the_bucket_and_its_refill(
 ) -> None:
     limit_requests(gateway)
     if workers == 1:
-        model = publish_on(gateway, backend(gateway, max_concurrency=64, continuous_usage=True))
+        model = publish_on(gateway, backend(gateway, max_concurrency=64, running_usage="vllm"))
         case = Case(gateway, model, [gateway.simulator.requests])
     else:
         case = case_on(gateway, request.getfixturevalue("shared"))

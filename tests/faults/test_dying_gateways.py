@@ -22,7 +22,7 @@ ANSWER = "[[sim first=0.05 tokens=40 pace=80]]"
 def model(gateway: Gateway, broken: FaultProxy) -> str:
     address = f"http://127.0.0.1:{broken.port}/v1"
     return publish_on(
-        gateway, backend(gateway, base_url=address, max_concurrency=32, continuous_usage=True)
+        gateway, backend(gateway, base_url=address, max_concurrency=32, running_usage="vllm")
     )
 
 

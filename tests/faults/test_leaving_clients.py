@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.conftest import Case, publish_single
+from tests.faults.conftest import Case, publish_on, publish_single, single
 from tests.faults.scripted import (
     DONE,
     FINISH,
     ROLE,
     TOKENS,
+    Pause,
     Script,
     ScriptedServer,
     body,
@@ -171,3 +172,22 @@ def test_a_client_that_never_reads_a_whole_answer_holds_no_slot(
         (row,) = large.check(1)
 
         assert row.outcome == "success"
+
+
+def test_no_other_backend_is_asked_for_a_client_that_has_left(
+    gateway: Gateway, scripted: ScriptedServer, streamed: bool
+) -> None:
+    full = Script([Pause(0.5), body(b"{}", 503)])
+    scripted.say(full, full)
+    pair = [single(gateway, base_url=scripted.base_url, first_byte_seconds=5) for _ in range(2)]
+    case = Case(gateway, publish_on(gateway, *pair), [scripted.requests])
+    with RawClient(gateway) as client:
+        marker = begin(client, case, "", streamed=streamed)
+        eventually(lambda: scripted.requests_of(marker))
+        client.leave(Leaving.FIN)
+
+        (row,) = gateway.rows_when(1)
+
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert (row.backend_reported_input_tokens, row.generated_output_tokens) == (0, 0)
+    assert len(scripted.requests_of(marker)) == 1

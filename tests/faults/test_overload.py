@@ -49,7 +49,7 @@ def test_at_three_times_the_capacity_nearly_all_of_it_is_still_goodput(
     gateway.organization.tokens_per_minute = None
     gateway.organization.save()
     started = start_gateway(SVC_BACKEND_QUEUE_LENGTH=str(SLOTS))
-    narrow = backend(gateway, max_concurrency=SLOTS, continuous_usage=True)
+    narrow = backend(gateway, max_concurrency=SLOTS, running_usage="vllm")
     case = Case(started, publish_on(gateway, narrow), [gateway.simulator.requests])
     assert case.ask(streamed=True).complete
 

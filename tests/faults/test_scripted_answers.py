@@ -119,7 +119,7 @@ STATUSES = {
         500: FAILED,
         502: FAILED,
         503: FULL,
-        504: FAILED,
+        504: SILENT,
     }.items()
 }
 NOT_ANSWERS = {
@@ -276,7 +276,50 @@ FRAMING = {
         SERVED,
     ),
 }
-TABLE = STATUSES | NOT_ANSWERS | BROKEN_OFF | FIGURES | FRAMING
+
+
+def called(arguments: object) -> dict[str, object]:
+    """A tool call whose arguments are spelt in a server's own way."""
+    return {"index": 0, "id": "c", "function": {"name": "find", "arguments": arguments}}
+
+
+def calling(*arguments: object) -> Row:
+    calls = [called(each) for each in arguments]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return Row(
+        stream(ROLE, *[chunk({"tool_calls": [each]}) for each in calls], FINISH, USAGE, DONE),
+        SERVED,
+        [body(completion(choices=[{"message": message, "finish_reason": "tool_calls"}]))],
+        SERVED,
+    )
+
+
+NULL_DELTA = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
+NO_DELTA = {"choices": [{"index": 0, "finish_reason": None}]}
+DIALECTS = {
+    "arguments null": calling(None),
+    "arguments an object": calling({"query": "x"}),
+    "delta null": only_streamed(stream(ROLE, NULL_DELTA, *CONTENT, FINISH, USAGE, DONE), SERVED),
+    "no delta": only_streamed(stream(ROLE, NO_DELTA, *CONTENT, FINISH, USAGE, DONE), SERVED),
+}
+WRONG = {
+    "arguments a number": Row(
+        stream(ROLE, chunk({"tool_calls": [called(7)]}), FINISH, USAGE, DONE),
+        in_band(INVALID),
+        [
+            body(
+                completion(
+                    choices=[
+                        {"message": {"tool_calls": [called(7)]}, "finish_reason": "tool_calls"}
+                    ]
+                )
+            )
+        ],
+        INVALID,
+        0,
+    ),
+}
+TABLE = STATUSES | NOT_ANSWERS | BROKEN_OFF | FIGURES | FRAMING | DIALECTS | WRONG
 
 
 @pytest.mark.parametrize("name", TABLE)

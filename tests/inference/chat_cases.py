@@ -64,7 +64,7 @@ REFUSED: dict[str, list[Any]] = {
     "messages": [[], {}, "x", None],
     "stream": [1, "true", {}],
     "stream_options": [True, []],
-    "max_completion_tokens": [0, -1, 1.0, "5", True, 2**63],
+    "max_completion_tokens": [0, -1, 1.5, "5", True, 2**63],
     "max_tokens": [0, -1, 1.5, "5", False, 2**70],
     "temperature": [-0.1, 2.1, "1", True, [], 10**400],
     "top_p": [-0.1, 1.1, "1", True],
@@ -74,12 +74,12 @@ REFUSED: dict[str, list[Any]] = {
     "seed": [1.5, 2**63, -(2**63) - 1, "1", True],
     "logit_bias": [{"a": 1}, {"": 1}, {"-1": 1}, {"1\n": 1}, {"1": "x"}, {"1": True}, [], 5],
     "logprobs": [1, "true"],
-    "top_logprobs": [-1, 21, 1.0, True, "5"],
+    "top_logprobs": [-1, 21, 1.5, True, "5"],
     "tools": [{}, "weather", 5],
     "tool_choice": ["any", 5, [], True],
     "parallel_tool_calls": [1, "true"],
     "response_format": ["json_object", [], 5],
-    "n": [0, -1, 1.0, True, "1"],
+    "n": [0, -1, 1.5, True, "1"],
     "user": [5, {}],
     "safety_identifier": [5],
     "prompt_cache_key": [5],
@@ -215,7 +215,6 @@ def request(**fields: Any) -> ChatRequest:
 
 
 def sent(chat: ChatRequest, **options: Any) -> dict[str, Any]:
-    options = {"continuous_usage": False, **options}
     body: dict[str, Any] = json.loads(chat.backend_body("demo-8b-awq", **options))
     return body
 

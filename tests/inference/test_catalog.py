@@ -63,7 +63,8 @@ def test_a_published_model_carries_all_that_a_request_needs(
     assert (model.tokenizer, model.created) == ("o200k", int(entry.published_at.timestamp()))
     [deployment] = model.deployments
     assert (deployment.model, deployment.backend.base_url) == ("demo-awq", "https://gpu/v1")
-    assert (deployment.backend.api_key, deployment.backend.max_concurrency) == ("the-key", 9)
+    assert deployment.backend.headers == {"Authorization": "Bearer the-key"}
+    assert deployment.backend.max_concurrency == 9
     assert (deployment.backend.timeouts.first_byte, deployment.backend.timeouts.idle) == (3, 7)
     limits = model.limits[str(organization.pk)]
     assert (limits.requests_per_minute, limits.tokens_per_minute) == (None, 5)

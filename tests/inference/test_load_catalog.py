@@ -93,7 +93,7 @@ def test_a_file_brings_up_a_whole_catalog_and_tells_each_change(load: Load) -> N
     )
     backend = Backend.objects.get()
     assert (backend.base_url, backend.api_key_env) == ("http://127.0.0.1:9000/v1", "GPU1_KEY")
-    assert (backend.max_concurrency, backend.continuous_usage) == (256, True)
+    assert (backend.max_concurrency, backend.running_usage) == (256, "vllm")
     deployment = Deployment.objects.get()
     assert (deployment.weights, deployment.backend) == (weights, backend)
     assert deployment.model == "demo-8b-awq"
@@ -453,3 +453,58 @@ def test_the_guide_describes_every_key(table: type[msgspec.Struct]) -> None:
     assert [
         key for key in table.__struct_fields__ if not re.search(rf"`[^`]*\b{key}\b", guide)
     ] == []
+
+
+def test_a_backend_says_how_it_reports_and_what_it_does_with_connections(load: Load) -> None:
+    told = """running_usage = "llama.cpp"
+output_cap_field = "max_tokens"
+headers = { "x-portkey-provider" = "openai" }
+extra_fields = { top_k = 40, chat_template_kwargs = { enable_thinking = false } }
+keep_alive = "off"
+disconnect_drain_seconds = 0
+"""
+    load(BACKEND)
+    changes = load(BACKEND.replace("continuous_usage = true\n", told))
+
+    backend = Backend.objects.get()
+    assert (backend.running_usage, backend.keep_alive) == ("llama.cpp", "off")
+    assert backend.disconnect_drain_seconds == 0
+    assert backend.output_cap_field == "max_tokens"
+    assert backend.headers == {"x-portkey-provider": "openai"}
+    assert backend.extra_fields == {
+        "top_k": 40,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    assert "backend gpu-1: running_usage vllm -> llama.cpp" in changes
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ('running_usage = "vllm"', "backends[0].continuous_usage"),
+        ('keep_alive = "sometimes"', "backends[0].keep_alive"),
+        ("disconnect_drain_seconds = -1", "backends[0].disconnect_drain_seconds"),
+        ('output_cap_field = "n_predict"', "backends[0].output_cap_field"),
+        ('headers = { Authorization = "Bearer x" }', "backends[0].headers: Leave Authorization"),
+        ('headers = { Host = "a" }', "backends[0].headers: Leave Host out"),
+        ('headers = { transfer-encoding = "chunked" }', "backends[0].headers: Leave"),
+        ('headers = { proxy-connection = "close" }', "backends[0].headers: Leave"),
+        ('headers = { "a b" = "c" }', "backends[0].headers: 'a b' is no name"),
+        ('headers = { x-a = "1", X-A = "2" }', "backends[0].headers: A header is there twice"),
+        ('headers = { x-a = "1\\r\\nx-b: 2" }', "backends[0].headers: Give x-a as"),
+        ('headers = { x-a = "" }', "backends[0].headers: Give x-a as"),
+        ("headers = { x-a = 1 }", "backends[0].headers"),
+        ("extra_fields = { temperature = 1.0 }", "backends[0].extra_fields: Leave temperature"),
+        ("extra_fields = { max_tokens = 5 }", "output_cap_field decides"),
+        ("extra_fields = { timings_per_token = true }", "running_usage decides"),
+        ("extra_fields = { top_p_min = nan }", "backends[0].extra_fields: Use text"),
+        ("extra_fields = { since = 2026-01-01 }", "backends[0].extra_fields: Value must"),
+        ('extra_fields = { a = "\\u0000" }', "backends[0].extra_fields: Leave the character"),
+        (f'extra_fields = {{ a = "{"x" * 17000}" }}', "backends[0].extra_fields: Give at most"),
+    ],
+)
+def test_what_a_backend_cannot_say(load: Load, line: str, place: str) -> None:
+    with pytest.raises(CommandError, match=re.escape(place)):
+        load(f"{BACKEND}{line}\n")
+
+    assert not Backend.objects.exists()

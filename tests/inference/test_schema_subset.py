@@ -261,3 +261,13 @@ def test_what_is_no_schema_at_all_is_refused_as_malformed(schema: Any) -> None:
         ("root_not_object", ""),
         ("malformed_schema", ""),
     }
+
+
+@pytest.mark.parametrize("strict", [None, False, True])
+def test_who_did_not_ask_for_strict_is_told_that_the_subset_holds_all_the_same(
+    strict: bool | None,
+) -> None:
+    with pytest.raises(UnsupportedJsonSchema) as caught:
+        check({"type": "object"}, "X", strict)
+    told = caught.value.message.endswith(" The subset holds whatever 'strict' says.")
+    assert told is (strict is not True)

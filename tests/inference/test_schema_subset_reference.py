@@ -57,7 +57,8 @@ def keyword_rules(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str | int
 
 
 def type_rules(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    if not any(keyword in schema for keyword in ("type", "anyOf", "$ref", "enum", "const")):
+    composition = REFUSED["composition"]
+    if not any(word in schema for word in ("type", "anyOf", "$ref", "enum", "const", *composition)):
         yield "malformed_schema", ()
     kind = schema.get("type", "null")
     if isinstance(kind, str):
@@ -93,7 +94,7 @@ def object_rules(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str | int,
 
 
 def other_rules(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    if has_type(schema, "array") and "items" not in schema:
+    if has_type(schema, "array") and "items" not in schema and "prefixItems" not in schema:
         yield "malformed_schema", ()
     for keyword, kind in (("items", dict), ("$defs", dict), ("enum", list), ("anyOf", list)):
         if (keyword in schema and not isinstance(schema[keyword], kind)) or (

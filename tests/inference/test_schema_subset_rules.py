@@ -227,3 +227,67 @@ def test_only_annotations_stand_beside_a_reference(keyword: str) -> None:
 )
 def test_what_is_not_structurally_a_schema_is_malformed(schema: Any, pointer: str) -> None:
     assert in_property(schema) == [("malformed_schema", f"/properties/a{pointer}")]
+
+
+@pytest.mark.parametrize("keyword", sorted(schema_subset.REFUSED["composition"]))
+def test_a_schema_of_only_a_refused_composition_is_told_that_and_nothing_else(keyword: str) -> None:
+    schema = {keyword: [STRING, {"type": "null"}], "description": "either", "discriminator": {}}
+    pointer = "/properties/a"
+    assert in_property(schema) == [
+        ("unsupported_keyword", f"{pointer}/{keyword}"),
+        ("unsupported_keyword", f"{pointer}/discriminator"),
+    ]
+
+
+@pytest.mark.parametrize("keyword", ["format", "minLength", "maximum", "x-odd"])
+def test_a_schema_without_a_type_is_told_of_its_refused_keyword_first(keyword: str) -> None:
+    assert in_property({keyword: 1}) == [
+        ("unsupported_keyword", f"/properties/a/{keyword}"),
+        ("malformed_schema", "/properties/a"),
+    ]
+
+
+def test_a_tuple_is_told_of_prefix_items_and_not_of_items() -> None:
+    schema = an_object(a={"type": "array", "prefixItems": [STRING, STRING]})
+    assert found(schema) == [("unsupported_keyword", "/properties/a/prefixItems")]
+    assert violations(schema)[0].message.endswith(
+        "Use 'items', with 'anyOf' in it for mixed elements."
+    )
+
+
+def test_a_root_of_only_a_union_is_told_first_that_it_must_be_an_object() -> None:
+    assert found({"oneOf": [OBJECT, OBJECT]}) == [
+        ("root_not_object", ""),
+        ("unsupported_keyword", "/oneOf"),
+    ]
+
+
+def doubling(steps: int) -> dict[str, Any]:
+    """A schema of ``steps`` definitions, each of which has the next one twice."""
+    twice = [
+        an_object(a={"$ref": f"#/$defs/d{step + 1}"}, b={"$ref": f"#/$defs/d{step + 1}"})
+        for step in range(steps)
+    ]
+    defs: dict[str, Any] = {f"d{step}": schema for step, schema in enumerate(twice)}
+    return an_object(a={"$ref": "#/$defs/d0"}) | {"$defs": defs | {f"d{steps}": STRING}}
+
+
+def test_what_references_expand_to_is_bounded() -> None:
+    """n steps come to 2 + 2^n strings and 2^(n+1) - 2 references with as many objects."""
+    assert found(doubling(14)) == []
+    assert found(doubling(15)) == [("depth_limit", "")]
+    assert found(doubling(5_000)) == [("depth_limit", "")]
+    assert "written out" in violations(doubling(15))[0].message
+
+
+def test_definitions_that_are_not_referred_to_do_not_count() -> None:
+    unused = doubling(30)
+    assert found(unused | {"properties": {}, "required": []}) == []
+
+
+def test_a_circle_of_definitions_is_written_out_once() -> None:
+    tree = an_object(left={"$ref": "#/$defs/tree"}, right={"$ref": "#/$defs/tree"})
+    assert found(an_object(a={"$ref": "#/$defs/tree"}) | {"$defs": {"tree": tree}}) == []
+    grown = doubling(40)
+    grown["$defs"]["d40"] = an_object(a={"$ref": "#/$defs/d0"})
+    assert found(grown) == [("depth_limit", "")]

@@ -10,7 +10,7 @@ import pytest
 
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
-from svc_project.lib.errors import InvalidField
+from svc_project.lib.errors import InvalidField, UnsupportedParameter
 from tests.inference.chat_cases import (
     ACCEPTED,
     INVALID_MESSAGES,
@@ -146,3 +146,18 @@ def nested_paths(hint: Any, path: str) -> Iterator[str]:
 def test_every_modelled_field_has_its_words() -> None:
     inside_parts = {"messages[].content[].type", "messages[].content[].text"}
     assert set(modelled_paths(ChatRequest)) | inside_parts == set(EXPECTED)
+
+
+@pytest.mark.parametrize("field", ["max_completion_tokens", "max_tokens", "seed", "top_logprobs"])
+def test_an_integer_may_be_written_with_a_fraction_of_zero(field: str) -> None:
+    body = sent(request(**{field: 2.0}))
+
+    assert (body[field], type(body[field])) == (2, int)
+    assert refusal(**{field: 1e300}).param == field
+
+
+def test_two_choices_are_unsupported_however_the_number_is_written() -> None:
+    with pytest.raises(UnsupportedParameter):
+        request(n=2.0)
+    assert sent(request(n=1.0))["n"] == 1
+    assert refusal(n=1.5).code is None

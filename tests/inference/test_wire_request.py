@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from inference.dialects import OutputCapField, RunningUsage
 from svc_project.lib.errors import UnsupportedParameter
 from tests.inference.chat_cases import (
     CALL,
@@ -43,9 +44,10 @@ def test_members_that_are_not_modelled_never_reach_the_backend() -> None:
         reasoning_effort=CANARY,
         functions=[CANARY],
         continuous_usage_stats=CANARY,
+        timings_per_token=CANARY,
     )
-    for continuous_usage in (True, False):
-        body = chat.backend_body("m", continuous_usage=continuous_usage)
+    for dialect in RunningUsage:
+        body = chat.backend_body("m", running_usage=dialect)
         assert CANARY.encode() not in body
 
 
@@ -71,7 +73,9 @@ def test_tool_fields_without_tools_are_dropped(choice: str | None) -> None:
 
 def test_stream_options_are_dropped_unless_the_request_streams() -> None:
     options = {"include_usage": True}
-    assert "stream_options" not in sent(request(stream_options=options), continuous_usage=True)
+    for dialect in RunningUsage:
+        body = sent(request(stream_options=options), running_usage=dialect)
+        assert body == {**MINIMAL, "model": "demo-8b-awq"}
     assert "stream_options" not in sent(request(stream=False, stream_options=options))
 
 
@@ -79,27 +83,49 @@ def test_stream_options_are_dropped_unless_the_request_streams() -> None:
 def test_a_stream_always_asks_the_backend_for_usage(options: dict[str, Any]) -> None:
     chat = request(stream=True, **options)
     assert sent(chat)["stream_options"] == {"include_usage": True}
-    assert sent(chat, continuous_usage=True)["stream_options"] == {
+    assert sent(chat, running_usage=RunningUsage.VLLM)["stream_options"] == {
         "include_usage": True,
         "continuous_usage_stats": True,
     }
+    timed = sent(chat, running_usage=RunningUsage.LLAMA_CPP)
+    assert timed == {**sent(chat), "timings_per_token": True}
 
 
 @pytest.mark.parametrize(
-    ("caps", "output_cap", "forwarded"),
+    ("caps", "output_cap"),
     [
-        ({}, None, {}),
-        ({"max_tokens": 9}, 9, {"max_tokens": 9}),
-        ({"max_completion_tokens": 8}, 8, {"max_completion_tokens": 8}),
-        ({"max_tokens": 9, "max_completion_tokens": 8}, 8, {"max_completion_tokens": 8}),
+        ({}, None),
+        ({"max_tokens": 9}, 9),
+        ({"max_completion_tokens": 8}, 8),
+        ({"max_tokens": 9, "max_completion_tokens": 8}, 8),
     ],
 )
-def test_the_cap_goes_under_the_name_that_the_caller_used(
-    caps: dict[str, int], output_cap: int | None, forwarded: dict[str, int]
+def test_the_cap_goes_under_each_name_that_the_backend_reads(
+    caps: dict[str, int], output_cap: int | None
 ) -> None:
     chat = request(**caps)
     assert chat.output_cap == output_cap
-    assert sent(chat) == {**MINIMAL, "model": "demo-8b-awq", **forwarded}
+    names = {
+        OutputCapField.BOTH: ("max_tokens", "max_completion_tokens"),
+        OutputCapField.MAX_TOKENS: ("max_tokens",),
+        OutputCapField.MAX_COMPLETION_TOKENS: ("max_completion_tokens",),
+    }
+    for field, read in names.items():
+        forwarded = dict.fromkeys(read, output_cap) if output_cap else {}
+        body = sent(chat, output_cap_field=field)
+        assert body == {**MINIMAL, "model": "demo-8b-awq", **forwarded}
+    assert sent(chat) == sent(chat, output_cap_field=OutputCapField.BOTH)
+
+
+@pytest.mark.parametrize("dialect", RunningUsage)
+def test_fields_of_the_operator_are_added_to_each_body(dialect: RunningUsage) -> None:
+    added = b'"top_k":40,"chat_template_kwargs":{"enable_thinking":false}'
+    for chat in (request(), request(stream=True)):
+        assert sent(chat, running_usage=dialect, extra_fields=added) == {
+            **sent(chat, running_usage=dialect),
+            "top_k": 40,
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
 
 
 def test_tools_can_be_kept_from_a_model_that_calls_none() -> None:
@@ -111,7 +137,7 @@ def test_tools_can_be_kept_from_a_model_that_calls_none() -> None:
 def test_making_a_body_leaves_the_request_as_it_was() -> None:
     chat = request(stream=True, tools=[TOOL])
     before = msgspec.json.encode(chat)
-    chat.backend_body("other", continuous_usage=True, send_tools=False)
+    chat.backend_body("other", running_usage=RunningUsage.VLLM, send_tools=False)
     assert msgspec.json.encode(chat) == before
 
 

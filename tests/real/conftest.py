@@ -1,0 +1,21 @@
+"""Real model servers, unmodified, behind the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.real.llama import LlamaServer, missing_packages, running_llama
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """A running llama.cpp server of this test worker."""
+    if missing := missing_packages():
+        pytest.skip(
+            f"{' and '.join(missing)} is missing: llama.cpp is not tried. Install "
+            "requirements-dev.txt."
+        )
+    with running_llama(tmp_path_factory.mktemp("llama")) as server:
+        yield server

@@ -1,0 +1,86 @@
+"""A running llama.cpp server, and what it says of itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.live import NO_TLS, ROOT, free_port
+
+PACKAGES = ("xllamacpp", "gguf")
+
+
+def missing_packages() -> list[str]:
+    """What has to be installed before the server can run."""
+    return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The server's own count since its start, and what it does now."""
+
+    prompt_tokens: int
+    output_tokens: int
+    processing: int
+
+
+@dataclass(frozen=True)
+class LlamaServer:
+    """llama.cpp's server with tiny random weights; it knows its model as ``tiny``."""
+
+    port: int
+    process: subprocess.Popen[str]
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def counters(self) -> Counters:
+        """The prompt tokens include those that were in its cache."""
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/metrics", verify=NO_TLS, timeout=30)
+        found = dict(
+            line.removeprefix("llamacpp:").split()
+            for line in answer.text.splitlines()
+            if line.startswith("llamacpp:")
+        )
+        return Counters(
+            int(found["prompt_tokens_total"]) + int(found["prompt_tokens_cached_total"]),
+            int(found["tokens_predicted_total"]),
+            int(found["requests_processing"]),
+        )
+
+    def busy_slots(self) -> list[dict[str, Any]]:
+        """The slots that work on a request now."""
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/slots", verify=NO_TLS, timeout=30)
+        return [slot for slot in answer.json() if slot["is_processing"]]
+
+
+@contextmanager
+def running_llama(directory: Path) -> Iterator[LlamaServer]:
+    """Makes the weights in ``directory``, starts the server there, and ends it."""
+    from tests.real.weights import write_weights  # gguf may be missing
+
+    weights, port = directory / "tiny.gguf", free_port()
+    write_weights(weights)
+    command = [sys.executable, "-m", "tests.real.llama_process", str(weights), str(port)]
+    with (
+        (directory / "llama.log").open("ab") as log,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            announced = process.stdout.readline()
+            assert announced.startswith("listening"), (directory / "llama.log").read_text()
+            yield LlamaServer(port, process)
+        finally:
+            process.kill()

@@ -1,0 +1,117 @@
+"""llama.cpp closes a connection after each streamed answer, without saying it: nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.figures import figures
+from tests.live import NO_TLS, Gateway
+from tests.live_catalog import backend, publish
+from tests.real.llama import LlamaServer
+
+STREAMS = int(os.environ.get("SVC_TEST_STREAMS", "200"))
+"""Set the variable to 2000 for the figure in docs/develop/testing.md."""
+WHOLE = 60
+
+
+def model_on(gateway: Gateway, llama: LlamaServer, count: int = 1, **columns: object) -> str:
+    """The identifier of a model on ``count`` backends, all of them ``llama``."""
+    backends = [
+        backend(gateway, base_url=llama.base_url, first_byte_seconds=30, **columns)
+        for _ in range(count)
+    ]
+    return publish(gateway, *backends).identifier
+
+
+def ask_many(
+    gateway: Gateway, model: str, count: int, at_once: int, *, streamed: Sequence[bool] = (True,)
+) -> Counter[str]:
+    """How ``count`` requests ended, ``at_once`` of them at a time, each as soon as one is over.
+
+    ``streamed`` says of each in turn whether it is.
+    """
+    found: Counter[str] = Counter()
+    numbers = iter(range(count))
+
+    async def caller(client: httpx2.AsyncClient) -> None:
+        for number in numbers:
+            stream = streamed[number % len(streamed)]
+            body = {
+                "model": model,
+                "stream": stream,
+                "max_tokens": 1 + number % 8,
+                "messages": [{"role": "user", "content": f"hello {number}"}],
+            }
+            answer = await client.post("/chat/completions", json=body, headers=gateway.headers)
+            found[ending(answer, streamed=stream)] += 1
+
+    async def callers() -> None:
+        async with httpx2.AsyncClient(
+            base_url=gateway.base_url, timeout=60, verify=NO_TLS
+        ) as client:
+            await asyncio.gather(*(caller(client) for _ in range(at_once)))
+
+    asyncio.run(callers())
+    return found
+
+
+def ending(answer: httpx2.Response, *, streamed: bool) -> str:
+    if answer.status_code != 200:
+        return str(answer.json()["error"]["code"])
+    whole = answer.text.endswith("data: [DONE]\n\n") if streamed else json.loads(answer.text)
+    return "served" if whole else "broken off"
+
+
+@pytest.mark.parametrize("at_once", [1, 8, 32])
+def test_no_stream_is_lost_to_a_connection_that_the_server_closed(
+    gateway: Gateway, llama: LlamaServer, at_once: int
+) -> None:
+    model = model_on(gateway, llama)
+
+    found = ask_many(gateway, model, STREAMS, at_once)
+
+    assert found == {"served": STREAMS}
+    rows = gateway.rows_when(STREAMS)
+    assert {row.outcome for row in rows} == {"success"}
+    assert len({row.request_id for row in rows}) == STREAMS
+
+
+def test_whole_answers_and_streams_share_a_server(gateway: Gateway, llama: LlamaServer) -> None:
+    model = model_on(gateway, llama)
+
+    found = ask_many(gateway, model, WHOLE, 8, streamed=[True, False, False])
+
+    assert found == {"served": WHOLE}
+
+
+def test_what_a_server_does_with_connections_is_learnt_once_and_is_no_failure(
+    start_gateway: Callable[..., Gateway], llama: LlamaServer, tmp_path: Path
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
+    model = model_on(gateway, llama, count=2)
+
+    assert ask_many(gateway, model, STREAMS, 4) == {"served": STREAMS}
+    learnt = figures(gateway)
+    assert ask_many(gateway, model, STREAMS, 4) == {"served": STREAMS}
+    after = figures(gateway)
+
+    assert after.sum("svc_backend_failures_total") == after.sum("svc_backend_ejections_total") == 0
+    stale = "svc_backend_stale_connections_total"
+    assert after.sum(stale) == learnt.sum(stale) < STREAMS / 4
+    log = (tmp_path / "gateway.log").read_text()
+    assert log.count("it closes its connections after streamed answers") == 1
+    assert "hello" not in log
+
+
+def test_connections_that_are_never_kept(gateway: Gateway, llama: LlamaServer) -> None:
+    model = model_on(gateway, llama, keep_alive="off")
+
+    assert ask_many(gateway, model, WHOLE, 8, streamed=[False]) == {"served": WHOLE}

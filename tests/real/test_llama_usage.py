@@ -1,0 +1,141 @@
+"""What is on the rows is what llama.cpp itself counted, also when the client has left."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.figures import figures
+from tests.live import Gateway, events, eventually
+from tests.live_catalog import backend, publish
+from tests.raw_client import Leaving, RawClient
+from tests.real.llama import LlamaServer
+from usage.models import UsageRow
+
+NEVER_ENDS: dict[str, Any] = {
+    "max_tokens": 16_000,
+    "temperature": 0,
+    "logit_bias": {"4": -100, "2": -100},
+}
+"""An answer that only the cap ends: its end tokens are forbidden."""
+LET_GO_SECONDS = 2.0
+
+
+def model_on(gateway: Gateway, llama: LlamaServer, **columns: Any) -> str:
+    """The identifier of a model on ``llama``, which reports as it really does."""
+    columns = {"running_usage": "llama.cpp", "first_byte_seconds": 30, **columns}
+    return publish(gateway, backend(gateway, base_url=llama.base_url, **columns)).identifier
+
+
+def quiet(llama: LlamaServer) -> None:
+    """Return when the server works on nothing."""
+    eventually(lambda: not llama.busy_slots(), 30)
+
+
+@pytest.mark.parametrize("dialect", ["llama.cpp", "none"])
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_rows_are_the_sum_of_the_servers_own_counters(
+    gateway: Gateway, llama: LlamaServer, dialect: str, streamed: bool
+) -> None:
+    model = model_on(gateway, llama, running_usage=dialect)
+    quiet(llama)
+    before = llama.counters()
+
+    for number in range(8):
+        # The prompts begin alike, so that some of their tokens come from the server's cache.
+        text = "hello there, " * number
+        answer = gateway.chat(text, model, stream=streamed, max_tokens=3 + 5 * number)
+        assert answer.status_code == 200
+
+    rows, after = gateway.rows_when(8), llama.counters()
+    reported = [
+        sum(row.backend_reported_input_tokens for row in rows),
+        sum(row.backend_reported_output_tokens for row in rows),
+    ]
+    assert reported == [
+        after.prompt_tokens - before.prompt_tokens,
+        after.output_tokens - before.output_tokens,
+    ]
+
+
+def test_running_figures_do_not_reach_the_client(gateway: Gateway, llama: LlamaServer) -> None:
+    answer = gateway.chat("hello", model_on(gateway, llama), stream=True, max_tokens=5)
+
+    *chunks, usage, done = events(answer.text)
+    assert done == "[DONE]"
+    assert "timings" not in answer.text
+    assert {chunk["usage"] is None for chunk in chunks} == {True}
+    assert usage["usage"]["completion_tokens"] == 5
+
+
+def leave(
+    gateway: Gateway, llama: LlamaServer, model: str, how: Leaving, frames: int
+) -> tuple[UsageRow, float]:
+    """The row of a client that left a long answer, and how long the server then worked on."""
+    with RawClient(gateway) as client:
+        client.chat("go on for long", model, stream=True, **NEVER_ENDS)
+        client.read_until(frames, b"data: ")
+        assert llama.busy_slots()
+        left = time.monotonic()
+        client.leave(how)
+        quiet(llama)
+        seconds = time.monotonic() - left
+        (row,) = gateway.rows_when(1, 30)
+    return row, seconds
+
+
+@pytest.mark.parametrize("how", list(Leaving), ids=lambda how: how.value)
+def test_a_client_that_leaves_pays_for_what_was_made_and_the_server_is_let_go(
+    gateway: Gateway, llama: LlamaServer, how: Leaving
+) -> None:
+    model = model_on(gateway, llama)
+    quiet(llama)
+
+    row, seconds = leave(gateway, llama, model, how, frames=20)
+
+    assert seconds < LET_GO_SECONDS
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.backend_reported_input_tokens == prompt_tokens(gateway, model)
+    assert 10 < row.backend_reported_output_tokens < 16_000
+    assert row.generated_output_tokens == row.backend_reported_output_tokens
+    assert row.delivered_output_tokens <= row.generated_output_tokens
+    assert figures(gateway).sum("svc_unreported_tokens_total", model=model) == 0
+
+
+def prompt_tokens(gateway: Gateway, model: str) -> int:
+    """What the server says of the same prompt when it is asked in peace."""
+    answer = gateway.chat("go on for long", model, max_tokens=1)
+    tokens: int = answer.json()["usage"]["prompt_tokens"]
+    return tokens
+
+
+def test_a_client_that_leaves_at_the_head_of_a_stream_pays_for_its_prompt(
+    gateway: Gateway, llama: LlamaServer
+) -> None:
+    model = model_on(gateway, llama)
+    quiet(llama)
+
+    row, seconds = leave(gateway, llama, model, Leaving.FIN, frames=1)
+
+    assert seconds < LET_GO_SECONDS
+    assert row.outcome == "client_disconnected"
+    assert row.backend_reported_input_tokens == prompt_tokens(gateway, model)
+    assert row.backend_reported_output_tokens >= 1
+
+
+def test_without_running_figures_the_limit_of_the_backend_ends_it(
+    gateway: Gateway, llama: LlamaServer
+) -> None:
+    model = model_on(gateway, llama, running_usage="none", disconnect_drain_seconds=0.3)
+    quiet(llama)
+
+    row, seconds = leave(gateway, llama, model, Leaving.FIN, frames=20)
+
+    assert seconds < 0.3 + LET_GO_SECONDS
+    assert row.outcome == "client_disconnected"
+    assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
+    assert row.generated_output_tokens >= 10
+    counted = figures(gateway).sum("svc_unreported_tokens_total", model=model)
+    assert counted == row.generated_output_tokens
