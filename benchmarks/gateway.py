@@ -109,7 +109,7 @@ def _catalog(backend_port: int) -> str:
 name = "stub"
 base_url = "http://127.0.0.1:{backend_port}/v1"
 max_concurrency = 2000
-continuous_usage = true
+running_usage = "vllm"
 """
     return backend + "".join(
         f"""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sys
+import termios
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -14,6 +16,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
+from svc_project.lib.websocket import READER_STALLED
 from svc_project.surfaces import Surface, error_body_of, surface_of
 
 if TYPE_CHECKING:
@@ -42,8 +45,24 @@ def refusal(surface: Surface) -> bytes:
     return head.encode() + body
 
 
+def _unsent(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel holds for a client that has not taken them yet (tcp(7), SIOCOUTQ).
+
+    It takes new ones from a transport only when a third of its room is free, which may be megabytes:
+    a client that reads at the pace of the sound would seem to stall meanwhile.
+    """
+    connection = transport.get_extra_info("socket")
+    try:
+        answer = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
+
+
 class StallWatch:
-    """Aborts a connection whose client took not a single byte for ``SVC_CLIENT_STALL_SECONDS``.
+    """Notices a client that took not a single byte for ``SVC_CLIENT_STALL_SECONDS``.
+
+    ``reader_stalled`` is called then, and again after each further time of that length.
 
     To be put in front of an asyncio protocol that has ``loop`` and ``transport``.
     """
@@ -67,17 +86,21 @@ class StallWatch:
         self._stop_watching()
         super().resume_writing()  # type: ignore[misc]
 
+    def reader_stalled(self) -> None:
+        """Drop the connection."""
+        self.transport.abort()
+
     def _watch(self) -> None:
         self._stall = self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS / _LOOKS, self._look)
 
     def _look(self) -> None:
-        unread = self.transport.get_write_buffer_size()
-        self._idle_looks = self._idle_looks + 1 if unread >= self._unread else 0
+        unread = self.transport.get_write_buffer_size() + _unsent(self.transport)
+        self._idle_looks = self._idle_looks + 1 if 0 < unread >= self._unread else 0
         self._unread = unread
-        if self._idle_looks < _LOOKS:
-            self._watch()
-        else:
-            self.transport.abort()
+        self._watch()
+        if self._idle_looks == _LOOKS:
+            self._idle_looks = 0
+            self.reader_stalled()
 
     def _stop_watching(self) -> None:
         if self._stall is not None:
@@ -89,18 +112,70 @@ class StallWatch:
 class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
     """A WebSocket whose client must go on reading, also once its session is over.
 
+    Only sound waits until the client has read what was sent before. Messages and the close are
+    written behind it at once: they are short and few, and so a session that is over need not wait.
+
+    A client that stalls is noticed here and nowhere else: the application is told by
+    ``READER_STALLED``, or by ``TimeoutError`` when it sends sound. Its last messages still go
+    behind what is unread; a client that then takes nothing for as long again is dropped.
+
     When the client broke the protocol, it is told so and heard out for a moment: closing with
     unread bytes would be a reset, which could take the close frame along. To the application that
     client has gone.
     """
 
     _is_broken = False
+    _has_stalled = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.writable.set()  # the base would hold back messages and the close as well
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._room.set()
+        if self.close_sent:
+            self._watch_to_the_end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._room.set()
+
+    def reader_stalled(self) -> None:
+        if self._has_stalled or self.close_sent:
+            self.transport.abort()
+            return
+        self._has_stalled = True
+        ended: Any = {"type": "websocket.disconnect", "code": 1006, READER_STALLED: True}
+        self.queue.put_nowait(ended)
+        self._room.set()
 
     async def send(self, message: ASGISendEvent) -> None:
-        await self.writable.wait()
+        is_sound = message["type"] == "websocket.send" and message.get("bytes") is not None
+        if is_sound:
+            await self._room.wait()
         if self._is_broken:
             raise ClientDisconnected
+        if is_sound and self._has_stalled:
+            raise TimeoutError
         await super().send(message)
+        if message["type"] == "websocket.close":
+            self._watch_to_the_end()
+        elif message["type"] == "websocket.http.response.body" and self.close_sent:
+            # A refusal completes the handshake too; the base takes it for a fault of ours.
+            self.handshake_complete = True
+
+    def _watch_to_the_end(self) -> None:
+        """What is unread when the close is sent is below the mark at which watching begins."""
+        if self._stall is None:
+            self._unread = sys.maxsize
+            self._watch()
 
     def data_received(self, data: bytes) -> None:
         if not self._is_broken:
@@ -153,6 +228,14 @@ class BoundedProtocol(StallWatch, HttpToolsProtocol):
             if self.transport.can_write_eof():
                 self.transport.write_eof()
             self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._stop_watching()
+        super().handle_websocket_upgrade()
+        upgraded = self.transport.get_protocol()
+        if self.flow.write_paused and isinstance(upgraded, BoundedWebSocket):
+            # An answer before the upgrade is still unread, and only the HTTP side was told.
+            upgraded.pause_writing()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

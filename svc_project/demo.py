@@ -18,6 +18,7 @@ ORGANIZATION = "demo"
 EMAIL = "demo@svc.example"
 LABEL = "demo"
 CATALOG = settings.BASE_DIR / "deploy" / "demo_catalog.toml"
+NEURAL_CATALOG = settings.BASE_DIR / "deploy" / "neural_catalog.toml"
 SIMULATOR_ADDRESS = "http://127.0.0.1:9000/v1"
 
 
@@ -53,16 +54,9 @@ def seed(simulator_address: str) -> Seeded:
     return seeded
 
 
-def publish_server(base_url: str, model: str) -> list[str]:
-    """Publish ``model`` of the OpenAI-compatible server at ``base_url`` under its own name.
-
-    Raises ``CatalogFileError`` when the address or the name cannot be used.
-    """
-    path = Path(settings.BASE_DIR / "deploy" / "one_server.toml")
-    content = path.read_text(encoding="utf-8")
-    for mark, value in (("BASE_URL", base_url), ("MODEL", model)):
-        content = content.replace(mark, value.replace("\\", "\\\\").replace('"', '\\"'))
-    return load_catalog_file(content.encode())
+def add_neural_voices() -> list[str]:
+    """Add the voices of the neural engine. Raises ``CatalogFileError`` where it is not installed."""
+    return load_catalog_file(Path(NEURAL_CATALOG).read_bytes())
 
 
 def _missing_scopes(organization: Organization) -> Iterator[Scope]:

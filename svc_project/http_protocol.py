@@ -93,6 +93,10 @@ class ContractHttpProtocol(BoundedProtocol):
     def data_received(self, data: bytes) -> None:
         unfinished = self._in_head
         super().data_received(data)
+        if self.transport.get_protocol() is not self:
+            # Upgraded: the WebSocket's own protocol keeps its time from now on.
+            self._stop_waiting()
+            return
         if self.transport.is_closing() or self.parser is None:
             return
         if self._in_head and unfinished:

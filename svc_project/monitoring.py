@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from inference import present
 from inference.catalog import catalog
+from speech import present as speech_present
 from svc_project.bounds import BoundedProtocol
 from svc_project.lib import metrics
 from svc_project.lib.bodies import held_bodies
@@ -81,7 +82,12 @@ def unready_reasons() -> list[str]:
 
 def own_families() -> list[Family]:
     """All figures of this process."""
-    return [*_server_families(), *_ledger_families(), *present.families()]
+    return [
+        *_server_families(),
+        *_ledger_families(),
+        *present.families(),
+        *speech_present.families(),
+    ]
 
 
 def _server_families() -> Iterator[Family]:

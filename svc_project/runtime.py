@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from asgiref.sync import sync_to_async
@@ -16,9 +17,9 @@ from inference.catalog import catalog
 from inference.health_checks import check_ejected
 from inference.present import VIEW, backends, current_backends
 from inference.service import service as chat_service
-from speech import database
+from speech import database, present
 from speech.clones.outbox import outbox
-from speech.engines import EngineError
+from speech.engines import EngineError, embedded
 from speech.hindi import detect
 from speech.models import Language
 from speech.service import limiter
@@ -95,9 +96,12 @@ class Runtime:
         except EngineError as error:
             # Chat and other speech engines are served all the same; the embedded voice answers 502.
             log.error("the embedded voice does not start: %s", error)
+        if voices.snapshot.has_neural:
+            self._beside.append(asyncio.create_task(_start_neural()))
         self._upkeep = asyncio.create_task(self._keep_up())
         views.offer(METRICS_VIEW, own_families)
         views.offer(VIEW, backends)
+        views.offer(present.VIEW, present.own_speed)
         if voices.snapshot.speaks(Language.HINDI):
             self._beside.append(asyncio.create_task(asyncio.to_thread(detect.prepare)))
         if settings.SVC_WORKERS > 1:
@@ -121,6 +125,17 @@ class Runtime:
             await asyncio.sleep(UPKEEP_SECONDS)
 
 
+async def _start_neural() -> None:
+    """Start the neural engine beside the first requests; without it, its voices are not served."""
+    try:
+        await speech_service().engines.neural.start()
+    except EngineError as error:
+        log.error("the neural engine does not start: %s", error)
+        embedded.failed(embedded.KOKORO, str(error))
+        with contextlib.suppress(Error):
+            await sync_to_async(_load_voices, thread_sensitive=False)()
+
+
 async def _publish_views() -> None:
     while True:
         try:
@@ -133,6 +148,13 @@ async def _publish_views() -> None:
 def _load_catalog() -> None:
     try:
         catalog.load()
+        voices.load()
+    finally:
+        connections.close_all()
+
+
+def _load_voices() -> None:
+    try:
         voices.load()
     finally:
         connections.close_all()

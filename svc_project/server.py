@@ -50,17 +50,14 @@ class DrainingServer(uvicorn.Server):
             self.should_exit = True
         else:
             drain.announce()
-            if not settings.SVC_DRAIN_DELAY_SECONDS:
-                drain.begin()
             self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
-        if not drain.draining:
-            await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
-            drain.begin()
+        await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
+        drain.begin()
         await _until_idle(settings.SVC_DRAIN_SECONDS)
         if drain.running:
             drain.abort()
@@ -103,6 +100,10 @@ def run(sockets: list[socket.socket]) -> None:
         proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=10,
+        ws_ping_interval=settings.SVC_WEBSOCKET_PING_SECONDS or None,
+        # A ping waits behind the sound that the client has not read yet, so its answer proves
+        # nothing: who says nothing is ended by the session, who reads nothing by its connection.
+        ws_ping_timeout=None,
         # Larger than the largest message, so that a session that breaks that limit is told so.
         ws_max_size=256 * 1024,
         ws_max_queue=8,

@@ -6,7 +6,9 @@ A variable may also be given as ``NAME_FILE``, the path of a file that holds the
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -256,6 +258,24 @@ def _limit(name: str, default: str) -> int | None:
     return int(value)
 
 
+def _by_shape(name: str, **defaults: float) -> dict[str, float]:
+    """A figure for each shape of request: one number for all, or ``tools=0.4,chat=0.1``."""
+    given = env.str(name, default="")
+    pairs = [pair.rpartition("=") for pair in given.split(",") if pair.strip()]
+    try:
+        figures = {shape.strip(): float(figure) for shape, _, figure in pairs}
+    except ValueError:
+        figures = {"not a number": -1.0}
+    if set(figures) == {""}:
+        figures = dict.fromkeys(defaults, figures[""])
+    if not (set(figures) <= set(defaults) and all(each >= 0 for each in figures.values())):
+        raise ImproperlyConfigured(
+            f"{name} must be a number of at least 0, or shapes with one each: "
+            f"{','.join(f'{shape}={figure}' for shape, figure in defaults.items())}."
+        )
+    return defaults | figures
+
+
 SVC_REQUESTS_PER_MINUTE = _limit("SVC_REQUESTS_PER_MINUTE", "600")
 SVC_TOKENS_PER_MINUTE = _limit("SVC_TOKENS_PER_MINUTE", "1000000")
 SVC_SPEECH_REQUESTS_PER_MINUTE = _limit("SVC_SPEECH_REQUESTS_PER_MINUTE", "120")
@@ -289,6 +309,15 @@ SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default
 
 # Speech: the embedded engine's processes, and how long clients are waited for, in seconds.
 SVC_SPEECH_WORKERS = env.int("SVC_SPEECH_WORKERS", default=2)
+# The neural engine: where its files are, its processes, and the threads of each. Two workers of
+# `serve` have an engine each, so they share the cores.
+SVC_NEURAL_DIR = Path(
+    env.str("SVC_NEURAL_DIR", default=str(Path(sys.prefix) / "share" / "svc-neural"))
+)
+SVC_NEURAL_WORKERS = env.int("SVC_NEURAL_WORKERS", default=1)
+SVC_NEURAL_THREADS = env.int(
+    "SVC_NEURAL_THREADS", default=max(1, min(4, (os.cpu_count() or 1) // SVC_WORKERS))
+)
 SVC_SPEECH_START_SECONDS = env.float("SVC_SPEECH_START_SECONDS", default=10.0)
 SVC_SPEECH_IDLE_SECONDS = env.float("SVC_SPEECH_IDLE_SECONDS", default=30.0)
 
@@ -299,6 +328,7 @@ SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268
 SVC_HEAD_SECONDS = env.float("SVC_HEAD_SECONDS", default=30.0)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)
+SVC_WEBSOCKET_PING_SECONDS = env.float("SVC_WEBSOCKET_PING_SECONDS", default=20.0)
 SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
 
@@ -309,7 +339,13 @@ SVC_WORKER = env.int("SVC_WORKER", default=0)
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
-SVC_RECONCILIATION_TOLERANCE = env.float("SVC_RECONCILIATION_TOLERANCE", default=0.05)
+# Up to which difference a count matches: a share of what was reported, and tokens at any rate.
+SVC_RECONCILIATION_TOLERANCE = _by_shape(
+    "SVC_RECONCILIATION_TOLERANCE", chat=0.05, tools=0.4, json_object=0.2, json_schema=0.2
+)
+SVC_RECONCILIATION_FLOOR_TOKENS = _by_shape(
+    "SVC_RECONCILIATION_FLOOR_TOKENS", chat=32, tools=256, json_object=128, json_schema=128
+)
 # Whether amounts are charged to anybody; the summary says so, nothing else depends on it.
 SVC_BILLING_ENABLED = env.bool("SVC_BILLING_ENABLED", default=False)
 SVC_DEFAULT_CURRENCY = env.str("SVC_DEFAULT_CURRENCY", default="USD")

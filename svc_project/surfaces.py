@@ -7,6 +7,7 @@ two things on the two addresses.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -18,14 +19,21 @@ from django.http.request import split_domain_port, validate_host
 
 from speech.errors import speech_error_body
 from svc_project.lib import metrics
-from svc_project.lib.errors import ApiError, BadRequest, NotFound, error_body
+from svc_project.lib.errors import ApiError, BadRequest, error_body
 from svc_project.lib.http import JSON_TYPE
 from svc_project.lib.ids import request_id
+from svc_project.lib.unknown_paths import unknown_path
 from svc_project.lib.websocket import deny
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+
+
+log = logging.getLogger(__name__)
+
+_MOST_LOGGED_HOSTS = 20
+_refused_hosts: set[str] = set()
 
 
 class Surface(StrEnum):
@@ -52,7 +60,8 @@ class SurfaceRouter:
     """Sends a request to the consumer of its path, or to Django with ``scope["surface"]`` set.
 
     ``consumers`` and ``sockets``: for each surface, exact paths and who answers HTTP and WebSocket
-    there. Django knows no WebSocket: on any other path one is refused. ``probes``: paths of the
+    there. Django knows no WebSocket: on any other path one is refused. A slash at the end of an API
+    path is forgiven: a redirect would lose the body of a POST. ``probes``: paths of the
     inference surface that are answered whatever the Host says, since whoever watches a server
     often knows it by its address only.
     """
@@ -71,33 +80,41 @@ class SurfaceRouter:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         surface = surface_of(scope)
+        scope = _without_last_slash(scope)
         if scope["type"] == "websocket":
             await self._open_socket(surface, scope, receive, send)
             return
         consumer = self.consumers[surface].get(scope["path"])
-        if consumer is None:
-            if surface is Surface.INFERENCE and scope["path"] in self._probes:
-                await self._probes[scope["path"]](scope, receive, send)
-                return
+        if surface is Surface.INFERENCE and scope["path"] in self._probes and consumer is None:
+            await self._probes[scope["path"]](scope, receive, send)
+        elif not _serves_host(scope):
+            await _refuse_host(surface, _counted(surface, send))
+        elif consumer is not None:
+            await consumer(scope, receive, send)
+        else:
             if surface is Surface.SPEECH:
                 receive = _without_body(receive)
             await self._django({**scope, "surface": surface}, receive, _counted(surface, send))  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
-        elif _is_allowed(_host(scope)):
-            await consumer(scope, receive, send)
-        else:
-            await _refuse_host(surface, send)
 
     async def _open_socket(
         self, surface: Surface, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         consumer = self.sockets.get(surface, {}).get(scope["path"])
-        allowed = _is_allowed(_host(scope))
+        allowed = _serves_host(scope)
         if consumer is not None and allowed:
             await consumer(scope, receive, send)
             return
         await receive()  # websocket.connect
-        error = NotFound() if allowed else _unknown_host()
+        on_speech = surface is Surface.SPEECH
+        error = unknown_path(scope["path"], on_speech=on_speech) if allowed else _unknown_host()
         await deny(scope, send, error, request_id(), error_body_of(surface, error))
+
+
+def _without_last_slash(scope: dict[str, Any]) -> dict[str, Any]:
+    path: str = scope["path"]
+    if path.startswith("/v1/") and path.endswith("/"):
+        return {**scope, "path": path[:-1]}
+    return scope
 
 
 def _counted(surface: Surface, send: Send) -> Send:
@@ -127,6 +144,20 @@ def _is_allowed(domain: str) -> bool:
     if not settings.ALLOWED_HOSTS and settings.DEBUG:
         return validate_host(domain, [".localhost", "127.0.0.1", "[::1]"])
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def _serves_host(scope: Mapping[str, Any]) -> bool:
+    """Whether the request's Host is served. The first hosts that are not are named in the log.
+
+    They are the first mistake of a deployment; the rest are scanners, who could fill it.
+    """
+    domain = _host(scope)
+    if _is_allowed(domain):
+        return True
+    if domain not in _refused_hosts and len(_refused_hosts) < _MOST_LOGGED_HOSTS:
+        _refused_hosts.add(domain)
+        log.warning("Host %r is not in ALLOWED_HOSTS: its requests are answered 400", domain[:100])
+    return False
 
 
 def _without_body(receive: Receive) -> Receive:

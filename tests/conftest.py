@@ -173,15 +173,55 @@ def start_gateway(
         command.kill()
 
 
+_ALIKE_ON_EVERY_DATABASE = (
+    "tests/browser/",
+    "tests/clients/",
+    "tests/fuzz/",
+    "tests/house/",
+    "tests/lib/",
+    "tests/real/",
+    "tests/spec/",
+    "tests/server/test_page_headers.py",
+    "tests/server/test_smuggling.py",
+    "tests/speech/test_espeak",
+    "tests/speech/test_http_engine",
+    "tests/speech/test_kokoro",
+    "tests/speech/test_pauses.py",
+    "tests/speech/test_piper_server.py",
+    "tests/speech/test_session_length.py",
+    "tests/speech/test_session_stalls.py",
+    "tests/speech/test_speech_http.py",
+    "tests/speech/test_speed.py",
+    "tests/speech/test_websocket",
+)
+"""What asks about sockets, sound, clients or wire shapes and writes rows only by the way."""
+_DATABASE_FIXTURES = frozenset({"db", "transactional_db", "live_database", "postgresql"})
+
+
+def _touches_a_database(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(_ALIKE_ON_EVERY_DATABASE):
+        return False
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(fixtures & _DATABASE_FIXTURES)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other database: they run when the suite runs on it."""
-    vendor = (
-        "sqlite" if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3") else "postgresql"
-    )
-    other = {"sqlite": "postgresql", "postgresql": "sqlite"}[vendor]
-    apart = [item for item in items if item.get_closest_marker(other)]
-    config.hook.pytest_deselected(items=apart)
-    items[:] = [item for item in items if item not in apart]
+    """Leave out the tests of the other database: they run when the suite runs on it.
+
+    On PostgreSQL only what touches a database is repeated.
+    """
+    on_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+
+    def runs_here(item: pytest.Item) -> bool:
+        if on_sqlite:
+            return item.get_closest_marker("postgresql") is None
+        if item.get_closest_marker("postgresql") is not None:
+            return True
+        return item.get_closest_marker("sqlite") is None and _touches_a_database(item)
+
+    kept = [item for item in items if runs_here(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
+    items[:] = kept
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

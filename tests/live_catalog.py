@@ -27,13 +27,13 @@ def nowhere(gateway: Gateway) -> Backend:
     return backend(gateway, base_url=f"http://127.0.0.1:{free_port()}/v1")
 
 
-def publish_hasty(gateway: Gateway, *, continuous_usage: bool = True) -> str:
+def publish_hasty(gateway: Gateway, *, running_usage: str = "vllm") -> str:
     """The identifier of a model whose backend is given up after half a second of silence."""
     hasty = backend(
         gateway,
         first_byte_seconds=0.5,
         idle_seconds=0.5,
-        continuous_usage=continuous_usage,
+        running_usage=running_usage,
     )
     return publish(gateway, hasty).identifier
 

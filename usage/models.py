@@ -187,6 +187,25 @@ class Transport(models.TextChoices):
     WEBSOCKET = "websocket", "WebSocket"
 
 
+class SpeechOutcome(models.TextChoices):
+    """How an admitted speech request or session ended: an ``Outcome``, or ``client_error``.
+
+    Only speech has sessions that the gateway itself ends on account of their caller; none of the
+    other outcomes is that (docs/explain/metering.md, The speech row).
+    """
+
+    SUCCESS = "success"
+    CLIENT_DISCONNECTED = "client_disconnected"
+    CLIENT_ERROR = "client_error"
+    BACKEND_REJECTED = "backend_rejected"
+    BACKEND_UNAVAILABLE = "backend_unavailable"
+    BACKEND_TIMEOUT = "backend_timeout"
+    BACKEND_PROTOCOL_ERROR = "backend_protocol_error"
+    BACKEND_ERROR = "backend_error"
+    INTERNAL_ERROR = "internal_error"
+    INTERRUPTED = "interrupted"
+
+
 class SpeechRow(models.Model):
     """One admitted speech request or WebSocket session; figures as ``SpeechReceipt`` has them.
 
@@ -204,9 +223,10 @@ class SpeechRow(models.Model):
     engine = models.CharField(max_length=100)
     response_format = models.CharField(max_length=16, choices=ResponseFormat.choices)
     transport = models.CharField(max_length=12, choices=Transport.choices)
-    outcome = models.CharField(max_length=24, choices=Outcome.choices)
+    outcome = models.CharField(max_length=24, choices=SpeechOutcome.choices)
     http_status = models.PositiveSmallIntegerField()
     error_type = models.CharField(max_length=48, null=True)  # noqa: DJ001  # as in the receipt
+    close_code = models.PositiveSmallIntegerField(null=True)
     characters = models.PositiveBigIntegerField()
     sentences = models.PositiveBigIntegerField()
     audio_ms = models.PositiveBigIntegerField()
@@ -225,7 +245,7 @@ class SpeechRow(models.Model):
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
-                condition=models.Q(outcome__in=Outcome.values), name="speech_outcome_known"
+                condition=models.Q(outcome__in=SpeechOutcome.values), name="speech_outcome_known"
             ),
             models.CheckConstraint(
                 condition=models.Q(transport__in=Transport.values), name="speech_transport_known"

@@ -17,10 +17,11 @@ from svc_project.lib import clock
 from svc_project.lib.errors import InvalidQuery, PeriodInverted, PeriodTooLong
 
 LONGEST = timedelta(days=93)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MOMENT = re.compile(
-    r"(\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)([Zz]|[+ -]\d{2}:?\d{2})?"
-)
+_DATE = re.compile(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}")
+_CLOCK = re.compile(r"[0-9]{2}(?:(:?)[0-9]{2}(?:\1[0-9]{2}(?:[.,][0-9]{1,9})?)?)?")
+_OFFSET = re.compile(r"(?:[Zz]|[+ -][0-9]{2}(?::?[0-9]{2})?)\Z")
+_MIDNIGHT_AFTER = re.compile(r"24(?::?00(?::?00(?:[.,]0{1,9})?)?)?")
+_DAY = timedelta(days=1)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -77,15 +78,28 @@ def parse_query(parameters: Mapping[str, str]) -> UsageQuery:
 def parse_period(parameters: Mapping[str, str]) -> Period:
     """``start`` and ``end``; by default the current UTC month. Raises as ``parse_query``."""
     month = clock.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = _moment(parameters, "start") or month
-    end = _moment(parameters, "end") or _next_month(month)
+    given_start, given_end = _moment(parameters, "start"), _moment(parameters, "end")
+    start, end = given_start or month, given_end or _next_month(month)
+    defaults = _defaults_taken(start=None if given_start else start, end=None if given_end else end)
     if end <= start:
-        raise PeriodInverted("'end' must be after 'start'; it is exclusive.", param="end")
+        raise PeriodInverted(
+            f"'end' must be after 'start'; it is exclusive.{defaults}", param="end"
+        )
     if end - start > LONGEST:
         raise PeriodTooLong(
-            f"The period may span at most {LONGEST.days} days. Ask for a shorter one.", param="end"
+            f"The period may span at most {LONGEST.days} days. Ask for a shorter one.{defaults}",
+            param="end",
         )
     return Period(start, end)
+
+
+def _defaults_taken(**taken: datetime | None) -> str:
+    """Which bound was not sent, for a caller who is told that it is wrong."""
+    return "".join(
+        f" '{name}' was not sent; its default is {moment:%Y-%m-%d}."
+        for name, moment in taken.items()
+        if moment is not None
+    )
 
 
 def parse_filters(parameters: Mapping[str, str]) -> Filters:
@@ -107,18 +121,28 @@ def parse_filters(parameters: Mapping[str, str]) -> Filters:
 def parse_moment(text: str) -> datetime:
     """The timestamp or date in ``text``, in UTC, raised to the next whole millisecond.
 
-    Rows are on whole milliseconds, so a finer bound selects the same rows as that one. A naive
-    timestamp means UTC. Raises ``ValueError``.
+    Calendar dates of ISO 8601, extended (``2026-11-01T10:00:00Z``) or basic (``20261101T100000Z``);
+    ``24:00`` is the end of its day. Rows are on whole milliseconds, so a finer bound selects the same
+    rows as that one. A naive timestamp means UTC. Raises ``ValueError``.
     """
-    if _DATE.fullmatch(text):
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    if (found := _MOMENT.fullmatch(text)) is None:
+    found = _DATE.match(text)
+    if found is None:
         raise ValueError("not an ISO 8601 timestamp")
-    moment, offset = found.groups()
+    date, rest = text[: found.end()], text[found.end() :]
+    if not rest:
+        return datetime.fromisoformat(date).replace(tzinfo=UTC)
+    zone = _OFFSET.search(rest, 1)
+    clock_text, offset = (rest[1 : zone.start()], zone[0]) if zone else (rest[1:], "Z")
+    if rest[0] not in "Tt " or _CLOCK.fullmatch(clock_text) is None:
+        raise ValueError("not an ISO 8601 timestamp")
     # A plus sign that was not percent-encoded arrives as a space.
-    offset = (offset or "Z").upper().replace(" ", "+")
+    offset = offset.upper().replace(" ", "+")
+    days = timedelta(0)
+    if _MIDNIGHT_AFTER.fullmatch(clock_text):
+        clock_text, days = "00:00", _DAY
     try:
-        parsed = datetime.fromisoformat(moment.replace(",", ".") + offset).astimezone(UTC)
+        parsed = datetime.fromisoformat(f"{date}T{clock_text.replace(',', '.')}{offset}")
+        parsed = (parsed + days).astimezone(UTC)
         finer = parsed.microsecond % 1000
         return parsed + (_MILLISECOND - timedelta(microseconds=finer) if finer else timedelta(0))
     except OverflowError:

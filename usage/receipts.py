@@ -77,6 +77,8 @@ class SpeechReceipt(msgspec.Struct, kw_only=True):
     outcome: str
     http_status: int
     error_type: str | None = None
+    close_code: int | None = None
+    """Of a WebSocket session that the gateway ended before its end: what it was closed with."""
     characters: int = 0
     sentences: int = 0
     audio_ms: int = 0

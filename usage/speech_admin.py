@@ -30,10 +30,18 @@ class SpeechRowAdmin(RequestsAdmin):
         "response_format",
         "transport",
         "outcome",
+        "close_code",
         "shown_characters",
         "shown_audio",
     )
-    list_filter = (AdmittedFilter, "outcome", "response_format", "transport", "cloned")
+    list_filter = (
+        AdmittedFilter,
+        "outcome",
+        "close_code",
+        "response_format",
+        "transport",
+        "cloned",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return with_organization(super().get_queryset(request))

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from usage.models import Outcome, SpeechDay, SpeechRow, Transport
+from usage.models import SpeechDay, SpeechOutcome, SpeechRow, Transport
 from usage.tables import SPEECH
 
 _CHUNK = 2000
@@ -86,7 +86,7 @@ def _check_rows(rows: QuerySet[SpeechRow], differ: Callable[[str], None]) -> Non
         negative |= Q(**{f"{figure}__lt": 0})
     problems = {
         "a figure is negative": negative,
-        "the outcome is not known": ~Q(outcome__in=Outcome.values),
+        "the outcome is not known": ~Q(outcome__in=SpeechOutcome.values),
         "the transport is not known": ~Q(transport__in=Transport.values),
     }
     for problem, condition in problems.items():

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import Error, connection, connections, models, transaction
 from django.db.models import Q, Sum
 
+from accounts.models import Organization
 from accounts.threads import DatabaseThread
 from svc_project.lib.clock import hour_of, now
 from svc_project.lib.ids import NIL_UUID
@@ -124,10 +125,12 @@ def keep_up(moment: datetime) -> None:
 def read(organization_id: str, period: Period, filters: Filters) -> Throttled:
     """The refusals of every hour that ``period`` touches, by limit and model.
 
-    ``unavailable`` when counting is off, or was for a part of the period, or when the period
-    starts before what is kept. Raises ``django.db.Error``.
+    ``unavailable`` when counting is off, or was for a part of the period, when the period starts
+    before what is kept, and when nothing of it can have been counted: it has not begun, or was over
+    before there was the organization. Raises ``django.db.Error``.
     """
-    if not settings.SVC_THROTTLE_COUNTERS or period.start < now() - KEPT:
+    moment = now()
+    if not settings.SVC_THROTTLE_COUNTERS or not moment - KEPT <= period.start <= moment:
         return _UNAVAILABLE
     chosen = Q(organization_id=organization_id)
     if filters.model is not None:
@@ -146,11 +149,18 @@ def read(organization_id: str, period: Period, filters: Filters) -> Throttled:
     entries = [ThrottledEntry(*columns) for columns in sorted(found)]
     if any(entry.limit_scope == _NOT_COUNTED for entry in entries):
         return _UNAVAILABLE
+    if not entries and period.end <= moment and _is_younger(organization_id, period.end):
+        return _UNAVAILABLE
     return Throttled(
         source="rejection_counters",
         total=sum(entry.count for entry in entries),
         by_limit_scope=entries,
     )
+
+
+def _is_younger(organization_id: str, moment: datetime) -> bool:
+    """Whether the organization was created at ``moment`` or later."""
+    return Organization.objects.filter(pk=organization_id, created_at__gte=moment).exists()
 
 
 def _columns(refused: Refused, count: int) -> list[Any]:

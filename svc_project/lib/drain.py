@@ -8,6 +8,9 @@ from typing import Protocol
 class Running(Protocol):
     """A request that is being answered."""
 
+    def server_draining(self) -> None:
+        """End as soon as nothing that was accepted is left to do; the server takes no new work."""
+
     def server_stopping(self) -> None:
         """End soon: the time given to running requests is over."""
 
@@ -15,8 +18,10 @@ class Running(Protocol):
 class Drain:
     """The running requests of one process.
 
-    After ``announce`` the process says that it is about to stop, and serves as before. After ``begin`` new requests are refused with ``server_shutting_down``; after ``abort`` those
-    that still run end with the same code, and write their rows.
+    After ``announce`` the process says that it is about to stop, and serves as before. After
+    ``begin`` new requests are refused with ``server_shutting_down``; after ``abort`` those that
+    still run end with the same code, and write their rows. ``begin`` and ``abort`` are called on
+    the event loop.
     """
 
     def __init__(self) -> None:
@@ -40,8 +45,12 @@ class Drain:
         self.stopping = True
 
     def begin(self) -> None:
-        """Take no new work from now on."""
+        """Take no new work from now on, and tell what runs."""
+        if self.draining:
+            return
         self.stopping = self.draining = True
+        for request in tuple(self._running):
+            request.server_draining()
 
     def abort(self) -> None:
         """Tell what still runs to end."""

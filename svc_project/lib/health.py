@@ -2,7 +2,8 @@
 
 Passive: the outcomes of real requests are all it goes by, in each process for itself. Nothing here
 knows what a backend is; a request draws a ``Trial`` of the ``Condition`` that its backend is in and
-says how it went. docs/explain/backends.md has the rules.
+says how it went. A server error may follow from what was asked, so one caller's alone eject nothing.
+docs/explain/backends.md has the rules.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Condition:
         "failures",
         "probing",
         "returned",
+        "sole_caller",
         "streak",
         "total_failures",
         "until",
@@ -61,6 +63,9 @@ class Condition:
         self.ejected = False
         self.failures = 0
         """In a row."""
+        self.sole_caller: str | None = ""
+        """Whose requests all of these failures answered with a server error; empty while there is
+        none, None when there are several callers or a failure of another kind."""
         self.until = 0.0
         """When the ejection is over, on the clock of ``Health``."""
         self.probing = False
@@ -98,17 +103,24 @@ class Trial:
         condition = self._end()
         if condition is not None and condition.epoch == self._epoch:
             condition.failures = 0
+            condition.sole_caller = ""
             if condition.ejected:
                 self._health.readmit(condition)
 
-    def failed(self) -> None:
-        """It failed, and the backend is to blame."""
+    def failed(self, caller: str | None = None) -> bool:
+        """It failed; ``caller`` is whose request was answered with a server error, None where the
+        failure cannot follow from the request.
+
+        Returns whether the backend should be asked how it is, because only one caller's requests
+        failed, and that often (``Health.gave_no_answer`` is for a bad one).
+        """
         condition = self._end()
         if condition is None:
-            return
+            return False
         condition.total_failures += 1
-        if condition.epoch == self._epoch:
-            self._health.blame(condition, was_probe=self.is_probe)
+        if condition.epoch != self._epoch:
+            return False
+        return self._health.blame(condition, caller, was_probe=self.is_probe)
 
     def ended(self) -> None:
         """It ended, and that says nothing about the backend."""
@@ -152,10 +164,13 @@ class Health:
         if self.all_in:
             return [Standing.IN] * len(group)
         now = self._clock()
-        most_out = len(group) // 2
-        ejected = [each for each in group if each.ejected]
-        worst = sorted(ejected, key=lambda each: each.until, reverse=True)[:most_out]
+        worst = self.left_out(group)
         return [self._standing(each, each in worst, now) for each in group]
+
+    def left_out(self, group: Sequence[Condition]) -> list[Condition]:
+        """Those of ``group`` that are ejected and not among the half that is kept."""
+        ejected = [each for each in group if each.ejected]
+        return sorted(ejected, key=lambda each: each.until, reverse=True)[: len(group) // 2]
 
     def seconds_left(self, condition: Condition) -> float:
         """How long the ejection still lasts; 0 when it is over or there is none."""
@@ -167,26 +182,48 @@ class Health:
             condition.ejected = False
             condition.probing = False
             condition.failures = 0
+            condition.sole_caller = ""
             condition.epoch += 1
             condition.returned = self._clock()
             self._ejected -= 1
 
-    def blame(self, condition: Condition, *, was_probe: bool) -> None:
-        """Count a failure; eject, or eject again for longer, when it is one too many."""
+    def blame(self, condition: Condition, caller: str | None = None, *, was_probe: bool) -> bool:
+        """Count a failure; eject, or eject again for longer, when it is one too many.
+
+        ``caller`` and the result are those of ``Trial.failed``.
+        """
         condition.failures += 1
+        if condition.sole_caller == "":
+            condition.sole_caller = caller
+        elif condition.sole_caller != caller:
+            condition.sole_caller = None
         rules, now = self.rules, self._clock()
         if condition.ejected:
             if was_probe or now >= condition.until:
-                self._eject(condition, now)
+                self._prolong(condition, now)
         elif rules.eject_after and condition.failures >= rules.eject_after:
-            if now - condition.returned > LONGEST_SECONDS:
-                condition.streak = 0
-            condition.ejected = True
-            condition.ejections += 1
-            self._ejected += 1
+            if condition.sole_caller is not None:
+                return not condition.failures % rules.eject_after
             self._eject(condition, now)
+        return False
+
+    def gave_no_answer(self, condition: Condition, epoch: int) -> None:
+        """Eject a backend that was asked how it is at ``epoch`` and did not answer well.
+
+        Nothing happens when it was ejected, came back or answered a request meanwhile.
+        """
+        if condition.epoch == epoch and condition.failures and not condition.ejected:
+            self._eject(condition, self._clock())
 
     def _eject(self, condition: Condition, now: float) -> None:
+        if now - condition.returned > LONGEST_SECONDS:
+            condition.streak = 0
+        condition.ejected = True
+        condition.ejections += 1
+        self._ejected += 1
+        self._prolong(condition, now)
+
+    def _prolong(self, condition: Condition, now: float) -> None:
         condition.streak += 1
         condition.until = now + min(self.rules.seconds * condition.streak, LONGEST_SECONDS)
         condition.probing = False

@@ -112,6 +112,9 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         if self.gone:
             maker.stop(ClientDisconnected())
 
+    def server_draining(self) -> None:
+        """A request that was accepted runs on to its end."""
+
     def server_stopping(self) -> None:
         if self._maker is not None:
             self._maker.stop(ServerShuttingDown())
@@ -130,9 +133,13 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         """The request's body, read no further than ``largest`` bytes.
 
         Raises ``RequestTooLarge`` as soon as more has come or is announced, ``ServerOverloaded``
-        when this process holds too many bytes of bodies already, ``InvalidField`` when it does not
-        arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
+        when this process holds too many bytes of bodies already, ``InvalidField`` when it is
+        compressed or does not arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
         """
+        if (self.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
+            raise InvalidField(
+                "The request body is compressed. Send it as it is, without Content-Encoding."
+            )
         announced = self.header(b"content-length")
         if announced is not None and announced.isdigit():
             if int(announced) > largest:

@@ -6,8 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from rest_framework import exceptions
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -15,10 +18,12 @@ from svc_project.lib.errors import (
     ApiError,
     BadRequest,
     InternalError,
+    InvalidQuery,
     MethodNotAllowed,
     NotFound,
     error_body,
 )
+from svc_project.lib.unknown_paths import unknown_path
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +42,12 @@ class ApiView(APIView):
     """A DRF view whose failures are ``ApiError`` objects, rendered in the surface's shape."""
 
     content_negotiation_class = AnyAccept  # type: ignore[assignment]  # same two methods, no base needed
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuses a wrong method before anybody is asked for a key, as the consumers do."""
+        if request.method not in self.allowed_methods:
+            self.http_method_not_allowed(request)
+        super().initial(request, *args, **kwargs)
 
 
 def error_response(
@@ -62,6 +73,11 @@ def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
         return NotFound()
     if isinstance(exception, ApiError):
         return exception
+    if isinstance(exception, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return InvalidQuery(f"The query has more than {most} parameters. Send fewer.")
+    if isinstance(exception, SuspiciousOperation):
+        return refused_by_django()
     log.error(
         "unexpected %s in %s",
         type(exception).__name__,
@@ -81,7 +97,7 @@ def render_exception(exception: Exception, context: Mapping[str, Any]) -> Respon
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """``handler404`` of the API surfaces."""
-    return error_response(NotFound())
+    return error_response(unknown_path(request.path_info, on_speech=False))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

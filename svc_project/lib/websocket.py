@@ -35,7 +35,11 @@ from svc_project.lib.logs import log_unexpected
 log = logging.getLogger(__name__)
 
 NORMAL_CLOSE = 1000
-_FAREWELL_SECONDS = 2.0
+READER_STALLED = "svc.reader_stalled"
+"""In a ``websocket.disconnect``: the client did not leave, it reads nothing any more.
+
+What is sent then still goes behind what it has not read (``svc_project.bounds``).
+"""
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -52,12 +56,11 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
     """One WebSocket. Subclasses implement ``converse``, ``error_message`` and ``close_code``.
 
     An ``ApiError`` that ``converse`` raises before ``accept`` is the answer to the upgrade; after
-    it, it is one message and then the close. ``stopping`` is done when the server stops.
+    it, it is one message and then the close. ``draining`` is done when the server takes no new work
+    any more, ``stopping`` when the time that it gives to what runs is over.
     """
 
     channel_layer_alias = None
-    stall_seconds: ClassVar[float] = 30.0
-    """How long one message may wait for the client to read."""
     largest_message: ClassVar[int] = 64 * 1024
     """Bytes of a message that is taken."""
     surface: ClassVar[str] = "speech"
@@ -65,6 +68,7 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
     """What this counts under in the metrics, as ``surface``."""
 
     scope: dict[str, Any]
+    draining: asyncio.Future[ApiError]
     stopping: asyncio.Future[ApiError]
 
     def __init__(self) -> None:
@@ -80,7 +84,8 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
         self, scope: dict[str, Any], receive: Callable[[], Awaitable[dict[str, Any]]], send: Send
     ) -> None:
         self.scope, self._receive, self._send = scope, receive, send
-        self.stopping = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.draining, self.stopping = loop.create_future(), loop.create_future()
         drain.enter(self)
         try:
             await receive()  # websocket.connect
@@ -114,6 +119,9 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
     def close_code(self, error: ApiError) -> int:
         """The code that such a session is closed with."""
 
+    def server_draining(self) -> None:
+        self.draining.set_result(ServerShuttingDown())
+
     def server_stopping(self) -> None:
         if not self.stopping.done():
             self.stopping.set_result(ServerShuttingDown())
@@ -124,11 +132,11 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
         await self._hand_over({"type": "websocket.accept", "headers": headers})
 
     async def receive_text(self) -> str:
-        """The next message. Raises ``ClientDisconnected``, ``InvalidField`` for a binary one, and
-        ``RequestTooLarge``; nothing is lost when it is cancelled."""
+        """The next message. Raises ``ClientDisconnected``, ``ReaderStalled``, ``InvalidField`` for
+        a binary one, and ``RequestTooLarge``; nothing is lost when it is cancelled."""
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
-            raise ClientDisconnected
+            raise ReaderStalled if message.get(READER_STALLED) else ClientDisconnected
         text = message.get("text")
         if text is None:
             raise InvalidField("Binary messages are not taken here. Send JSON as text.")
@@ -143,11 +151,14 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
         return text
 
     async def send_text(self, text: str) -> None:
-        """Raises ``ClientDisconnected`` and ``ReaderStalled``."""
+        """Raises ``ClientDisconnected``."""
         await self._hand_over({"type": "websocket.send", "text": text})
 
     async def send_bytes(self, content: bytes) -> None:
-        """Raises ``ClientDisconnected`` and ``ReaderStalled``."""
+        """Wait until the client has read most of what was sent before.
+
+        Raises ``ClientDisconnected`` and ``ReaderStalled``.
+        """
         await self._hand_over({"type": "websocket.send", "bytes": content})
 
     async def close(self, code: int) -> None:
@@ -155,8 +166,7 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
 
     async def _hand_over(self, message: dict[str, Any]) -> None:
         try:
-            async with asyncio.timeout(self.stall_seconds):
-                await self._send(message)
+            await self._send(message)
         except TimeoutError:
             raise ReaderStalled from None
         except OSError:
@@ -167,11 +177,9 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
             self.status = error.status
             await deny(self.scope, self._send, error, self.request_id, self.render_error(error))
             return
-        # A reader that has stalled is told what a moment allows.
-        with suppress(TimeoutError, ApiError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
-                await self.send_text(self.error_message(error))
-                await self.close(self.close_code(error))
+        with suppress(ClientDisconnected):
+            await self.send_text(self.error_message(error))
+            await self.close(self.close_code(error))
 
 
 async def deny(

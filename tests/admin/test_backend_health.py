@@ -34,8 +34,9 @@ def test_the_list_shows_what_every_worker_of_the_host_knows(
     client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
     sick, unused = making.backend("sick"), making.backend("unused")
     here, other = WorkerViews(tmp_path, 0), WorkerViews(tmp_path, 1)
-    here.offer(VIEW, lambda: [view(sick.pk)])
-    other.offer(VIEW, lambda: [view(sick.pk, ejected=True, failures=5, seconds_left=8.2)])
+    here.offer(VIEW, lambda: [view(sick.pk, unreported_tokens=4000)])
+    facts = {"ejected": True, "failures": 5, "seconds_left": 8.2, "unreported_tokens": 321}
+    other.offer(VIEW, lambda: [view(sick.pk, **facts)])
     other.publish()
     monkeypatch.setattr("inference.admin.views", here)
 
@@ -43,6 +44,7 @@ def test_the_list_shows_what_every_worker_of_the_host_knows(
 
     assert "worker 1: 5 failures in a row, left out for 8 s more (2 running, 0 waiting)" in page
     assert page.count("no worker uses it") == 1
+    assert '<td class="field-unreported">4321</td>' in page
     assert unused.name in page
     assert worker_views.views is not here
 

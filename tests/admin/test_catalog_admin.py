@@ -460,6 +460,9 @@ def test_a_backend_is_added_with_the_weights_it_serves(operator: Client) -> None
             "name": "gpu-1",
             "base_url": "http://10.0.0.5:9000/v1",
             "max_concurrency": 8,
+            "running_usage": "none",
+            "keep_alive": "auto",
+            "output_cap_field": "both",
             "enabled": "on",
             "deployments-TOTAL_FORMS": 1,
             "deployments-INITIAL_FORMS": 0,
@@ -488,6 +491,30 @@ def test_a_dangerous_backend_address_is_an_error_at_its_field(operator: Client) 
 
     assert "Link-local and instance-metadata addresses are no backends." in text_of(answer)
     assert not Backend.objects.exists()
+
+
+def test_headers_that_cannot_be_sent_are_an_error_at_their_field(operator: Client) -> None:
+    backend = making.backend()
+    columns = {
+        "name": backend.name,
+        "base_url": backend.base_url,
+        "max_concurrency": 8,
+        "running_usage": "none",
+        "keep_alive": "auto",
+        "output_cap_field": "max_tokens",
+        "deployments-TOTAL_FORMS": 0,
+        "deployments-INITIAL_FORMS": 0,
+    }
+    address = f"/admin/inference/backend/{backend.pk}/change/"
+
+    answer = operator.post(address, {**columns, "headers": '{"Authorization": "Bearer x"}'})
+    assert "Leave Authorization out; api_key_env names the backend's key." in text_of(answer)
+
+    fields = {"headers": '{"x-provider": "openai"}', "extra_fields": ""}
+    assert operator.post(address, {**columns, **fields}).status_code == 302
+    backend.refresh_from_db()
+    assert (backend.headers, backend.extra_fields) == ({"x-provider": "openai"}, {})
+    assert backend.output_cap_field == "max_tokens"
 
 
 def test_the_backends_page_says_what_keeps_one_from_serving(operator: Client) -> None:

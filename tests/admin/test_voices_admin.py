@@ -37,7 +37,13 @@ def text_of(answer: Any) -> str:
 
 
 def voice_form(**changes: Any) -> dict[str, Any]:
-    columns = {"id": "ava", "language": "en", "engine_voice": "en-us+f3", "enabled": "on"}
+    columns = {
+        "id": "ava",
+        "language": "en",
+        "embedded_engine": "espeak",
+        "engine_voice": "en-us+f3",
+        "enabled": "on",
+    }
     return {**columns, **changes}
 
 

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from speech.openapi import CLOSES, SERVER_MESSAGES
+from speech.openapi_messages import CLOSES, SERVER_MESSAGES
 from tests.fuzz.mutations import damaged
 from tests.live import Gateway, eventually
 from tests.raw_client import RawClient

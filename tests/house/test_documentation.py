@@ -10,7 +10,7 @@ import pytest
 from svc_project.lib import errors
 from tests.live import ROOT
 
-ENVIRONMENT_NAME = re.compile(r'(?:env\.\w+|_secret|_limit)\(\s*"([A-Z_]+)"')
+ENVIRONMENT_NAME = re.compile(r'(?:env\.\w+|_secret|_limit|_by_shape)\(\s*"([A-Z_]+)"')
 TABLE_NAME = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
 
 

@@ -37,6 +37,67 @@ def test_failures_in_a_row_eject_and_a_success_in_between_starts_anew() -> None:
     assert subject.standings([sick, sound]) == [Standing.OUT, Standing.IN]
 
 
+def test_one_callers_server_errors_eject_nothing_and_have_the_backend_asked() -> None:
+    subject, _ = health()
+    doubtful = Condition()
+
+    asked = [subject.trial(doubtful).failed("one") for _ in range(6)]
+
+    assert asked == [False, False, True, False, False, True]
+    assert subject.all_in
+    assert not subject.trial(doubtful).failed("other")
+    assert doubtful.ejected
+
+
+def test_server_errors_count_with_failures_of_another_kind() -> None:
+    subject, _ = health()
+    for other_first in (True, False):
+        sick = Condition()
+        callers = [None, "one", "one"] if other_first else ["one", "one", None]
+        for caller in callers:
+            assert not subject.trial(sick).failed(caller)
+
+        assert sick.ejected
+
+
+def test_a_success_forgets_who_failed() -> None:
+    subject, _ = health()
+    sound = Condition()
+    for caller in ("one", "other"):
+        subject.trial(sound).failed(caller)
+    subject.trial(sound).succeeded()
+
+    assert [subject.trial(sound).failed("one") for _ in range(3)] == [False, False, True]
+    assert subject.all_in
+
+
+def test_a_bad_answer_ejects_unless_a_request_was_answered_meanwhile() -> None:
+    subject, _ = health()
+    for is_well in (True, False):
+        asked = Condition()
+        for _ in range(3):
+            subject.trial(asked).failed("one")
+        if is_well:
+            subject.trial(asked).succeeded()
+
+        subject.gave_no_answer(asked, asked.epoch)
+
+        assert asked.ejected is not is_well
+
+
+def test_on_its_last_chance_one_callers_server_error_ejects_nothing() -> None:
+    subject, clock = health()
+    back = Condition()
+    fail(subject, back, 3)
+    clock.now += 6
+    subject.trial(back, Standing.DUE).answered()
+
+    assert subject.trial(back).failed("one")
+    assert not back.ejected
+    subject.trial(back).failed("other")
+    assert back.ejected
+
+
 def test_an_end_that_says_nothing_changes_nothing() -> None:
     subject, _ = health()
     sick = Condition()

@@ -300,7 +300,7 @@ def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
     gateway: Gateway, start_gateway: Callable[..., Gateway]
 ) -> None:
     starved = start_gateway(SVC_BACKEND_QUEUE_LENGTH="1", SVC_BACKEND_QUEUE_SECONDS="0.1")
-    entry = publish(starved, backend(gateway, max_concurrency=1, continuous_usage=True))
+    entry = publish(starved, backend(gateway, max_concurrency=1, running_usage="vllm"))
     with RawClient(starved) as first:
         first.chat("[[sim tokens=100 pace=20]]", entry.identifier, stream=True)
         first.read_until(2, b"data: ")

@@ -18,7 +18,7 @@ from msgspec.structs import fields
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
 from speech import errors as speech_errors
-from speech import openapi as speech_openapi
+from speech import openapi_messages as speech_openapi
 from speech.errors import error_type
 from speech.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
@@ -130,14 +130,26 @@ def test_every_close_code_is_documented_and_no_other() -> None:
 @pytest.mark.parametrize("kind", speech_openapi.CLIENT_MESSAGES)
 def test_each_message_of_a_client_is_read_as_its_schema_says(kind: str) -> None:
     schema = Draft202012Validator(speech_openapi.CLIENT_MESSAGES[kind])
-    whole = {"type": kind, "voice": "ava", "text": "a", "response_format": "wav"}
-    wrong = [{**whole, field: 1} for field in whole] + [
+    whole = {
+        "type": kind,
+        "voice": "ava",
+        "text": "a",
+        "response_format": "wav",
+        "speed": 1.5,
+        "instructions": "Whisper.",
+    }
+    wrong = [{**whole, field: [1]} for field in whole] + [
+        {**whole, "speed": 0.24},
+        {**whole, "speed": 4.1},
+        {**whole, "speed": "1"},
+        {**whole, "instructions": "a" * 4097},
         {**whole, "response_format": "vorbis"},
         {**whole, "text": "a" * 4097},
         {**whole, "voice": {"name": "ava"}},
     ]
     missing = [{name: value for name, value in whole.items() if name != one} for one in whole]
-    others = [{**whole, "response_format": None}, {**whole, "voice": {"id": "ava"}}]
+    others = [{**whole, "voice": {"id": "ava"}}]
+    others += [{**whole, name: None} for name in ("response_format", "speed", "instructions")]
     for message in (whole, *wrong, *missing, *others):
         try:
             read = type(parse_message(json.dumps(message))).__name__.lower() == kind

@@ -41,8 +41,6 @@ CONVERSATION = [
 
 # A field of the table, a value, and what reaches the model server under that name.
 CARRIED: list[tuple[str, Any, Any]] = [
-    ("max_completion_tokens", 7, 7),
-    ("max_tokens", 7, 7),
     ("temperature", 0, 0),
     ("temperature", 2, 2),
     ("top_p", 0.5, 0.5),
@@ -209,7 +207,10 @@ def test_a_field_that_fails_names_its_path_and_asks_no_model_server(
     assert gateway.rows() == []
 
 
-OPTIONAL = sorted({field for field, _, _ in CARRIED} | {"stream", "stream_options", "tool_choice"})
+CAPS = {"max_tokens", "max_completion_tokens"}
+OPTIONAL = sorted(
+    {field for field, _, _ in CARRIED} | CAPS | {"stream", "stream_options", "tool_choice"}
+)
 
 
 @pytest.mark.parametrize("field", OPTIONAL)
@@ -220,8 +221,14 @@ def test_an_explicit_null_means_absent(gateway: Gateway, field: str) -> None:
 def test_of_two_caps_the_newer_name_counts(gateway: Gateway) -> None:
     body = sent(gateway, max_completion_tokens=5, max_tokens=9)
 
-    assert body["max_completion_tokens"] == 5
-    assert "max_tokens" not in body
+    assert body["max_completion_tokens"] == body["max_tokens"] == 5
+
+
+@pytest.mark.parametrize("name", sorted(CAPS))
+def test_the_cap_reaches_a_server_that_reads_either_name(gateway: Gateway, name: str) -> None:
+    body = sent(gateway, **{name: 7})
+
+    assert body["max_completion_tokens"] == body["max_tokens"] == 7
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,14 @@ from django.db import DataError, IntegrityError, connections
 from speech.encoding import AudioFormat
 from tests.usage.making import receipt, speech_receipt
 from usage import rows
-from usage.models import Outcome, ResponseFormat, SpeechDay, SpeechRow, UsageRollup, UsageRow
+from usage.models import (
+    ResponseFormat,
+    SpeechDay,
+    SpeechOutcome,
+    SpeechRow,
+    UsageRollup,
+    UsageRow,
+)
 from usage.receipts import SpeechReceipt
 from usage.speech import SpokenDay, characters_of, last_days
 from usage.verification import verify
@@ -46,6 +53,7 @@ def test_a_row_has_every_fact_of_its_receipt() -> None:
         outcome="backend_timeout",
         http_status=101,
         error_type="proxy_error",
+        close_code=4502,
         first_audio_ms=2**40,
     )
 
@@ -68,7 +76,7 @@ def test_rows_of_every_outcome_are_added_to_the_day_of_their_admission() -> None
             characters=chance.randrange(4096),
             audio_ms=chance.randrange(90_000),
         )
-        for outcome in Outcome.values * 5
+        for outcome in SpeechOutcome.values * 5
     ]
     other = speech_receipt(organization_id=str(uuid.UUID(int=8)), day="2026-11-02")
 
@@ -121,7 +129,7 @@ def test_a_batch_of_both_kinds_is_written_or_not_as_one() -> None:
         {"outcome": "fine"},
         {"transport": "pigeon"},
         *({figure: -1} for figure in ("characters", "sentences", "audio_ms", "upstream_ms")),
-        *({figure: -1} for figure in ("first_audio_ms", "gateway_ms", "http_status")),
+        *({figure: -1} for figure in ("first_audio_ms", "gateway_ms", "http_status", "close_code")),
     ],
     ids=str,
 )

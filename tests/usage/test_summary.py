@@ -525,3 +525,86 @@ def test_the_first_and_the_last_year_can_be_asked_for(reader: Client, start: str
 
     assert answer.status_code == 200
     assert answer.json()["period"]["start"].startswith(start[:10])
+
+
+@pytest.mark.parametrize("path", ["/v1/usage", "/v1/usage/export"])
+def test_more_parameters_than_are_read_are_a_callers_mistake(reader: Client, path: str) -> None:
+    query = "&".join(f"a{number}=1" for number in range(1001))
+
+    answer = reader.get(f"{path}?{query}")
+
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["type"], error["code"], error["param"]) == (
+        "invalid_request_error",
+        "invalid_query",
+        None,
+    )
+    assert "1000" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("20261101", "2026-11-01T00:00:00.000Z"),
+        ("20261102T101112Z", "2026-11-02T10:11:12.000Z"),
+        ("20261102T101112.5+0530", "2026-11-02T04:41:12.500Z"),
+        ("20261102T1011", "2026-11-02T10:11:00.000Z"),
+        ("2026-11-02T10Z", "2026-11-02T10:00:00.000Z"),
+        ("2026-11-01T24:00:00Z", "2026-11-02T00:00:00.000Z"),
+        ("2026-11-01T24:00-01:00", "2026-11-02T01:00:00.000Z"),
+        ("20261101T240000Z", "2026-11-02T00:00:00.000Z"),
+    ],
+)
+def test_basic_forms_of_a_timestamp_and_the_end_of_a_day_are_taken(
+    reader: Client, text: str, moment: str
+) -> None:
+    answer = reader.get("/v1/usage", {"start": text, "end": "2026-12-01"})
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["period"]["start"] == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-1101",
+        "202611-01",
+        "2026-11-01T1011:12Z",
+        "2026-11-01T24:00:01Z",
+        "2026-11-01T24:30Z",
+        "9999-12-31T24:00:00Z",
+        "2026-11-01T",
+        "2026-11-01Z",
+        "2026-W45-7",
+        "2026-305",
+        "\u0662026-11-01",
+        "2026-11-01T10:00:00" + "+00:00" * 5000,
+    ],
+)
+def test_what_is_no_timestamp_of_a_calendar_date_is_refused(reader: Client, text: str) -> None:
+    answer = reader.get("/v1/usage", {"start": "2026-10-31", "end": text})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "end")
+    assert answer.json()["error"]["code"] == "invalid_query"
+
+
+@pytest.mark.parametrize("name", ["start", "end"])
+def test_a_refused_period_says_which_bound_was_a_default(reader: Client, name: str) -> None:
+    sent = {"start": "2021-01-01", "end": "2037-01-01"}
+
+    said = reader.get("/v1/usage", {name: sent[name]}).json()["error"]
+    both = reader.get("/v1/usage", sent).json()["error"]
+
+    other = {"start": "end", "end": "start"}[name]
+    assert (said["code"], said["param"]) == ("period_too_long", "end")
+    assert f"'{other}' was not sent; its default is 20" in said["message"]
+    assert "default" not in both["message"]
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete", "options"])
+@pytest.mark.parametrize("path", ["/v1/usage", "/v1/usage/export", "/v1/models", "/v1/models/a"])
+def test_a_wrong_method_is_told_before_a_key_is_asked_for(method: str, path: str) -> None:
+    answer = getattr(Client(), method)(path)
+
+    assert (answer.status_code, answer["allow"]) == (405, "GET, HEAD")

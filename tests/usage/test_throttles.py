@@ -211,3 +211,26 @@ def test_nothing_is_counted_when_counting_is_off(
     counters.close()
 
     assert stored() == 0
+
+
+@pytest.mark.django_db
+def test_a_period_that_nobody_can_have_counted_yet_is_unavailable(reader: Client) -> None:
+    future = {"start": "2090-01-01", "end": "2090-02-01"}
+
+    assert throttled(reader, **future) == UNAVAILABLE
+
+
+@pytest.mark.django_db
+def test_a_period_before_there_was_the_organization_is_unavailable(
+    organization: Organization, reader: Client
+) -> None:
+    moment = now()
+    past = {
+        "start": (moment - timedelta(days=50)).isoformat(),
+        "end": (moment - timedelta(days=20)).isoformat(),
+    }
+
+    assert throttled(reader, **past) == UNAVAILABLE
+
+    Organization.objects.filter(pk=organization.pk).update(created_at=moment - timedelta(days=30))
+    assert throttled(reader, **past)["total"] == 0

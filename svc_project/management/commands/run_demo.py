@@ -16,12 +16,14 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Scope
-from svc_project import demo, server
+from svc_project import demo, one_server, server
 from svc_project.lib.catalog_tables import CatalogFileError
 
 _SIMULATOR_SECONDS = 20.0
 _VOICE = "ava"
 """A voice of deploy/demo_catalog.toml."""
+_NEURAL_VOICE = "heart"
+"""A voice of deploy/neural_catalog.toml."""
 
 _GREETING = """
 svc is ready.
@@ -78,7 +80,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--model-server", help="address of an OpenAI-compatible server, ending in /v1"
         )
+        parser.add_argument(
+            "--voices",
+            choices=["espeak", "neural"],
+            default="espeak",
+            help="neural: also the voices of the neural engine",
+        )
         parser.add_argument("--model", help="the model's name on --model-server")
+        parser.add_argument(
+            "--context", type=int, help="tokens that --model takes, prompt and answer together"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["model_server"]) != bool(options["model"]):
@@ -89,7 +100,13 @@ class Command(BaseCommand):
         try:
             seeded = demo.seed(f"http://127.0.0.1:{simulator_port}/v1")
             if options["model_server"]:
-                seeded.changes += demo.publish_server(options["model_server"], options["model"])
+                published = one_server.publish_server(
+                    options["model_server"], options["model"], options["context"]
+                )
+                options["model"] = published.identifier
+                seeded.changes += published.changes
+            if options["voices"] == "neural":
+                seeded.changes += demo.add_neural_voices()
         except CatalogFileError as error:
             raise CommandError(str(error)) from None
         for change in seeded.changes:
@@ -136,7 +153,7 @@ class Command(BaseCommand):
                 key=seeded.keys.get(Scope.INFERENCE, "$SVC_KEY"),
                 speech_key=seeded.keys.get(Scope.SPEECH, "$SVC_SPEECH_KEY"),
                 socket_url=f"ws://{options['host']}:{options['speech_port']}",
-                voice=_VOICE,
+                voice=_NEURAL_VOICE if options["voices"] == "neural" else _VOICE,
                 model=options["model"] or "acme/demo-8b",
                 data=settings.SVC_DATA_DIR,
             )
