@@ -11,7 +11,6 @@ import io
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TypeVar
 
 import aiohttp
@@ -25,7 +24,7 @@ from speech.engines import (
     EngineUnavailable,
 )
 from speech.snapshot import BackendRef
-from svc_project.lib.outbound import open_session
+from svc_project.lib.outbound import is_reused, open_session
 
 log = logging.getLogger(__name__)
 
@@ -100,16 +99,13 @@ class BackendCalls:
         Sent once more, on a new connection, when a kept one turns out to have been closed: then
         the server has let go of it while it was idle. Raises ``EngineError``.
         """
-        connection = SimpleNamespace(reused=False)
         try:
-            response = await patience.wait(
-                self._send(self._session(pooled=True), backend, message, connection)
-            )
+            response = await patience.wait(self._send(self._session(pooled=True), backend, message))
         except _ConnectionLost:
-            if not connection.reused:
+            if not is_reused():
                 raise
             response = await patience.wait(
-                self._send(self._session(pooled=False), backend, message, connection)
+                self._send(self._session(pooled=False), backend, message)
             )
         try:
             _check(backend, response)
@@ -145,11 +141,7 @@ class BackendCalls:
                 await session.close()
 
     async def _send(
-        self,
-        session: aiohttp.ClientSession,
-        backend: BackendRef,
-        message: Message,
-        connection: SimpleNamespace,
+        self, session: aiohttp.ClientSession, backend: BackendRef, message: Message
     ) -> aiohttp.ClientResponse:
         request = session.post(
             URL(backend.base_url + message.path),
@@ -157,7 +149,6 @@ class BackendCalls:
             data=io.BytesIO(message.body) if len(message.body) > _ONE_GO else message.body,
             headers={"Content-Type": message.content_type, **_authorization(backend)},
             allow_redirects=False,
-            trace_request_ctx=connection,
         )
         return await _translated(backend, request)
 
@@ -176,24 +167,10 @@ class BackendCalls:
         if self._closed:
             raise EngineUnavailable("The engine is closed.")
         if pooled:
-            self._pooled = self._pooled or open_session(traces=[_noting_reuse()])
+            self._pooled = self._pooled or open_session()
             return self._pooled
         self._unpooled = self._unpooled or open_session(keep_alive=False)
         return self._unpooled
-
-
-def _noting_reuse() -> aiohttp.TraceConfig:
-    async def reused(
-        session: aiohttp.ClientSession, context: SimpleNamespace, parameters: object
-    ) -> None:
-        context.trace_request_ctx.reused = True
-
-    def context(trace_request_ctx: SimpleNamespace | None = None) -> SimpleNamespace:
-        return SimpleNamespace(trace_request_ctx=trace_request_ctx or SimpleNamespace())
-
-    trace = aiohttp.TraceConfig(trace_config_ctx_factory=context)  # type: ignore[arg-type]
-    trace.on_connection_reuseconn.append(reused)
-    return trace
 
 
 async def _translated(

@@ -6,7 +6,6 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final
 from weakref import WeakSet
@@ -54,9 +53,7 @@ class _Connector(aiohttp.TCPConnector):
         return connection
 
 
-def open_session(
-    *, keep_alive: bool = True, traces: Sequence[aiohttp.TraceConfig] = ()
-) -> aiohttp.ClientSession:
+def open_session(*, keep_alive: bool = True) -> aiohttp.ClientSession:
     """A pooled client for JSON requests to model servers; belongs to the running event loop.
 
     No cookies, no proxies from the environment, no compression: a model server's answer is passed
@@ -79,7 +76,6 @@ def open_session(
             total=None, sock_connect=settings.SVC_BACKEND_CONNECT_SECONDS
         ),
         trust_env=False,
-        trace_configs=list(traces),
         auto_decompress=False,
         read_bufsize=256 * 1024,
         max_line_size=16 * 1024,
