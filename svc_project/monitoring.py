@@ -1,7 +1,8 @@
-"""How the service is doing, for machines: ``/livez``, ``/readyz`` and ``/metrics``.
+"""How the service is doing, for machines: ``/livez``, ``/readyz``, ``/health`` and ``/metrics``.
 
-They are on the inference surface beside the contract, need no key and read no database, and are
-answered while the server drains.
+``/health`` is ``/readyz`` by the name that model servers give it: clients that were written for
+them, load generators above all, ask it before anything else. They are on the inference surface
+beside the contract, need no key and read no database, and are answered while the server drains.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ async def read_metrics(scope: dict[str, Any], receive: Receive, send: Send) -> N
 PROBES: Final[dict[str, Application]] = {
     "/livez": livez,
     "/readyz": readyz,
+    "/health": readyz,
     "/metrics": read_metrics,
 }
 

@@ -25,7 +25,15 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
     body = case.body
     if isinstance(body, dict):
         found = {name: real for name, real in REAL.items() if real and _stands_for_one(body, name)}
-        case.body = {**body, **found}
+        case.body = {**body, **found, **_spoken_fast(body)}
+
+
+def _spoken_fast(body: dict[str, Any]) -> dict[str, float]:
+    """Long texts are spoken at the highest speed: 4096 zeros at 0.25 are two hours of sound."""
+    text, speed = body.get("input"), body.get("speed", 1.0)
+    long = isinstance(text, str) and len(text) > 200
+    valid = isinstance(speed, float | int) and not isinstance(speed, bool) and 0.25 <= speed <= 4
+    return {"speed": 4.0} if long and valid else {}
 
 
 def _stands_for_one(body: dict[str, Any], name: str) -> bool:

@@ -8,11 +8,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from accounts.models import Scope
 from tests.live import ROOT, Gateway
 from tests.speech.live import CLIP, new_client
 
 HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.timeout(600)
 
 
 def run(
@@ -31,9 +35,11 @@ def run(
                 str(HERE / "schemathesis.toml"),
             ),
             *("run", f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}"),
+            # Every check is on without ``--checks all``, which would add one: 10 s of wall-clock
+            # time for each answer, which a busy machine does not keep. A hang still fails.
             # Which models and voices there are, and which texts are timestamps, no schema says.
-            *("--checks", "all", "--exclude-checks", "positive_data_acceptance"),
-            *("--request-timeout", "20", "--no-color", *derandomized, *options),
+            *("--exclude-checks", "positive_data_acceptance"),
+            *("--request-timeout", "60", "--no-color", *derandomized, *options),
         ],
         cwd=directory,
         env={

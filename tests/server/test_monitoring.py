@@ -37,6 +37,12 @@ def test_a_serving_process_is_alive_and_ready_whatever_name_it_is_called_by(
     assert alive.headers["cache-control"] == "no-store"
 
 
+def test_health_is_readiness_by_the_name_that_model_servers_give_it(gateway: Gateway) -> None:
+    health = get(gateway, "/health", host="10.1.2.3:8000")
+
+    assert (health.status_code, health.json()) == (200, {"status": "ready", "reasons": []})
+
+
 def test_only_reading_is_allowed_and_only_on_the_inference_surface(gateway: Gateway) -> None:
     posted = httpx2.post(f"{gateway.url}/readyz", verify=NO_TLS)
     headed = httpx2.head(f"{gateway.url}/readyz", verify=NO_TLS)
@@ -59,6 +65,7 @@ def test_readiness_turns_red_first_and_requests_are_served_until_the_delay_is_ov
     )
 
     assert red.json() == {"status": "not_ready", "reasons": ["draining"]}
+    assert get(gateway, "/health").status_code == 503
     assert get(gateway, "/livez").status_code == 200
     assert gateway.chat("say: still served").status_code == 200
     assert gateway.command.process.wait(20) == 0
