@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -18,6 +20,7 @@ from yarl import URL
 from inference import figures
 from inference.dialects import KeepAlive
 from inference.snapshot import BackendRef
+from inference.stream_closes import StreamCloses, is_announced
 from svc_project.lib.outbound import is_reused, open_session
 
 log = logging.getLogger(__name__)
@@ -28,8 +31,6 @@ a server at its other end, which may have worked on the request."""
 
 _SETTLE_SECONDS: Final = 0.2
 """A connection that is closed so soon after a streamed answer was closed because of its end."""
-_CLOSED_IN_A_ROW: Final = 3
-_KEEPS: Final = -1
 
 
 def not_connected(error: aiohttp.ClientError) -> bool:
@@ -54,14 +55,15 @@ def is_lost(error: aiohttp.ClientError) -> bool:
 
 
 class Connections:
-    """Sends requests to backends over kept or new connections; belongs to one event loop."""
+    """Sends requests to backends over kept or new connections; belongs to one event loop.
 
-    def __init__(self) -> None:
+    ``clock`` is in seconds, and what is learnt about a server is remembered by it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: aiohttp.ClientSession | None = None
         self._single: aiohttp.ClientSession | None = None
-        self._closed_after_streams: dict[str, int] = {}
-        """By address: how often in a row a streamed answer's end was its connection's, or
-        ``_KEEPS`` once one was still open."""
+        self._stream_closes = StreamCloses(clock)
 
     async def close(self) -> None:
         for session in (self._kept, self._single):
@@ -78,7 +80,7 @@ class Connections:
         ``aiohttp.ClientError`` or ``ValueError``.
         """
         if backend.keep_alive is KeepAlive.OFF or (
-            streamed and self._closes_after_streams(backend)
+            streamed and self._stream_closes.is_expected(backend)
         ):
             return await _send(self.single(), backend, address, body)
         clock = asyncio.get_running_loop().time
@@ -93,7 +95,7 @@ class Connections:
             ):
                 raise
             return await self._send_again(backend, address, body, error)
-        if streamed and self._closed_after_streams.get(backend.base_url, 0) != _KEEPS:
+        if streamed and self._stream_closes.is_unknown(backend):
             self._watch(backend, response)
         return response
 
@@ -114,8 +116,7 @@ class Connections:
     ) -> aiohttp.ClientResponse:
         log.info("backend %s: a kept connection had been closed; a new one is used", backend.name)
         figures.stale_connections.add(backend.name)
-        if self._closed_after_streams.get(backend.base_url) == _KEEPS:
-            del self._closed_after_streams[backend.base_url]
+        self._stream_closes.take_stale(backend)
         try:
             return await _send(self.single(), backend, address, body)
         except aiohttp.ClientError as error:
@@ -124,13 +125,10 @@ class Connections:
                 raise first from None
             raise
 
-    def _closes_after_streams(self, backend: BackendRef) -> bool:
-        return self._closed_after_streams.get(backend.base_url, 0) >= _CLOSED_IN_A_ROW
-
     def _watch(self, backend: BackendRef, response: aiohttp.ClientResponse) -> None:
-        """See whether the connection outlives the answer."""
+        """See whether the connection outlives the answer, unless the answer says that it will not."""
         connection = response.connection
-        if connection is None or connection.protocol is None:
+        if connection is None or connection.protocol is None or is_announced(response):
             return
         judge = partial(self._judge, backend, connection.protocol)
         loop = asyncio.get_running_loop()
@@ -141,20 +139,14 @@ class Connections:
         response.content.on_eof(ended)
 
     def _judge(self, backend: BackendRef, protocol: ResponseHandler) -> None:
-        address = backend.base_url
-        closed = self._closed_after_streams.get(address, 0)
-        if closed >= _CLOSED_IN_A_ROW:
-            return
         if protocol.is_connected():
-            self._closed_after_streams[address] = _KEEPS
-        elif closed != _KEEPS:
-            self._closed_after_streams[address] = closed + 1
-            if self._closes_after_streams(backend):
-                log.info(
-                    "backend %s: it closes its connections after streamed answers; from now on "
-                    "each stream has a new one",
-                    backend.name,
-                )
+            self._stream_closes.take_kept(backend)
+        elif self._stream_closes.take_closed(backend):
+            log.info(
+                "backend %s: it closes its connections after streamed answers; for now each "
+                "stream has a new one",
+                backend.name,
+            )
 
 
 async def _send(

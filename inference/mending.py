@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -27,6 +28,21 @@ def mended(answer: Any) -> Any:
         for name in ("delta", "message"):
             _mend_calls(choice.get(name))
     return answer
+
+
+def is_flat_error(said: bytes) -> bool:
+    """Whether a chunk or whole answer without choices is an error that is not under ``error``.
+
+    vLLM's and SGLang's errors have ``"object": "error"``; llama.cpp's, before September 2025, a
+    message and a code.
+    """
+    try:
+        answer = _decode(said)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    if not isinstance(answer, dict):
+        return False
+    return answer.get("object") == "error" or ("message" in answer and "code" in answer)
 
 
 def _mend_calls(said: Any) -> None:

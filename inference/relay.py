@@ -33,6 +33,7 @@ from inference.answers import (
     encode,
 )
 from inference.dialects import RunningUsage
+from inference.mending import is_flat_error
 from inference.metering import Meter
 from svc_project.lib.errors import ApiError, BackendError, BackendProtocolError
 from svc_project.lib.sse import DONE, DONE_FRAME, escape_line_breaks, frame
@@ -111,6 +112,8 @@ class StreamRelay:
         if chunk.system_fingerprint is not None:
             meter.take_fingerprint(chunk.system_fingerprint)
         if not chunk.choices:
+            if chunk.choices is None and is_flat_error(event):
+                raise BackendError
             return
         choice = chunk.choices[0]
         if not self._head:
@@ -177,7 +180,10 @@ class StreamRelay:
                 meter.pieces.append(text)
                 if meter.first_token is None:
                     meter.began()
-        if choice.finish_reason is not None:
+        if not choice.finish_reason:
+            # Some servers say "" until the end.
+            choice.finish_reason = None
+        else:
             choice.finish_reason = finish_reason(choice.finish_reason)
             self.finished = True
             if self._may_call and not self._calls and delta.content is None:
@@ -256,6 +262,8 @@ def relay_completion(body: bytes, meter: Meter, created: int) -> CompletionObjec
     if completion.usage is not None:
         meter.take_usage(completion.usage)
     if not completion.choices:
+        if is_flat_error(body):
+            raise BackendError
         raise BackendProtocolError("The model server sent an answer without a choice.")
     if completion.system_fingerprint is not None:
         meter.take_fingerprint(completion.system_fingerprint)
@@ -273,7 +281,7 @@ def relay_completion(body: bytes, meter: Meter, created: int) -> CompletionObjec
 
 
 def _choice_object(choice: Choice, meter: Meter) -> ChoiceObject:
-    if choice.finish_reason is None:
+    if not choice.finish_reason:
         raise BackendProtocolError("The model server did not say why its answer ended.")
     message = choice.message
     reasoning = message.reasoning_content or message.reasoning

@@ -176,6 +176,7 @@ def start_gateway(
 _ALIKE_ON_EVERY_DATABASE = (
     "tests/browser/",
     "tests/clients/",
+    "tests/faults/test_dialects.py",
     "tests/fuzz/",
     "tests/house/",
     "tests/lib/",

@@ -98,8 +98,8 @@ def read_ask(body: ChatBody) -> Ask:
         raise bad_request(str(error), f"messages[{places[-1]}].content") from None
 
 
-def compose(body: ChatBody, ask: Ask, tokenizer: Tokenizer) -> Answer:
-    """The answer to ``body``, cut at its stop sequences and at its token cap.
+def compose(body: ChatBody, ask: Ask, tokenizer: Tokenizer, cap: int | None) -> Answer:
+    """The answer to ``body``, cut at its stop sequences and at ``cap`` tokens.
 
     Raises ``Refusal`` when a schema in the request allows no value.
     """
@@ -111,7 +111,7 @@ def compose(body: ChatBody, ask: Ask, tokenizer: Tokenizer) -> Answer:
     else:
         steps += _content(_text(body, ask, tokenizer, dice), body.stop_sequences, tokenizer)
     answer = Answer(tuple(steps), calls, Finish.TOOL_CALLS if calls else Finish.STOP)
-    return _capped(answer, body.max_completion_tokens or body.max_tokens)
+    return _capped(answer, cap)
 
 
 def _seed(body: ChatBody) -> str:

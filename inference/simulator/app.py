@@ -5,20 +5,33 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
 
 from inference.simulator.answers import compose, read_ask
+from inference.simulator.dialect_stream import answer_dialect_streamed
+from inference.simulator.dialect_whole import answer_dialect_whole
+from inference.simulator.dialects.habits import Dialect
+from inference.simulator.dialects.known import parse_dialect
 from inference.simulator.early import strike_early
 from inference.simulator.exchange import Exchange, Pace, wants_running_usage
 from inference.simulator.fast import answer_fast
+from inference.simulator.faults import NOT_IN_DIALECTS
 from inference.simulator.options import DEFAULT_MODEL, Options
 from inference.simulator.requests_log import RequestEntry, RequestLog
 from inference.simulator.responses import read_body, refuse
 from inference.simulator.stream import answer_streamed
 from inference.simulator.whole import answer_whole
-from inference.simulator.wire import ChatBody, ErrorObject, Refusal, parse_chat, parse_object
+from inference.simulator.wire import (
+    ChatBody,
+    ErrorObject,
+    Refusal,
+    bad_request,
+    parse_chat,
+    parse_object,
+)
 from inference.tokenizers import count_prompt, load
 from svc_project.lib.ids import uuid7_hex
 from svc_project.lib.simulation import Broken, hung_up, respond, until_hung_up
@@ -108,7 +121,7 @@ class Simulator:
         try:
             exchange = self._exchange(entry, fields, send, transport)
             await strike_early(exchange)
-            await (answer_streamed if exchange.body.stream else answer_whole)(exchange)
+            await _answering(exchange)
         except Refusal as refusal:
             entry.status = refusal.status
             await refuse(send, refusal)
@@ -127,6 +140,11 @@ class Simulator:
         self._check_model(body)
         ask = read_ask(body)
         faults = self._options.faults if ask.directive.fault is None else ask.directive.fault
+        dialect = parse_dialect(ask.directive.dialect or self._options.dialect)
+        if dialect is not None and (
+            unknown := [name for name in NOT_IN_DIALECTS if name in faults]
+        ):
+            raise bad_request(f"No dialect has the fault {unknown[0]}.")
         tokenizer = load(self._options.tokenizer)
         entry.fault = faults.text
         entry.prompt_tokens = count_prompt(tokenizer, fields["messages"], fields.get("tools"))
@@ -134,10 +152,13 @@ class Simulator:
             entry=entry,
             created=int(time.time()),
             body=body,
-            answer=compose(body, ask, tokenizer),
+            answer=compose(body, ask, tokenizer, _output_cap(body, dialect)),
             faults=faults,
             pace=Pace.of(ask.directive, self._options),
-            running_usage=wants_running_usage(body, faults, offered=self._options.continuous_usage),
+            dialect=dialect,
+            running_usage=wants_running_usage(
+                body, faults, dialect, offered=self._options.continuous_usage
+            ),
             send=send,
             transport=transport,
         )
@@ -146,6 +167,26 @@ class Simulator:
         if self._options.models and body.model not in self._options.models:
             message = f"The model {body.model!r} does not exist."
             raise Refusal(404, ErrorObject(message, "not_found_error", "model", "model_not_found"))
+
+
+def _answering(exchange: Exchange) -> Coroutine[Any, Any, None]:
+    streamed, dialect = exchange.body.stream, exchange.dialect
+    if dialect is None:
+        return answer_streamed(exchange) if streamed else answer_whole(exchange)
+    if streamed:
+        return answer_dialect_streamed(exchange, dialect)
+    return answer_dialect_whole(exchange, dialect)
+
+
+def _output_cap(body: ChatBody, dialect: Dialect | None) -> int | None:
+    """The cap under the first of the names that the server reads."""
+    if dialect is None:
+        return body.max_completion_tokens or body.max_tokens
+    given = {
+        "max_completion_tokens": body.max_completion_tokens,
+        "max_tokens": body.max_tokens,
+    }
+    return next((cap for name in dialect.output_caps if (cap := given[name])), None)
 
 
 def _entry(scope: Any, fields: dict[str, Any]) -> RequestEntry:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+from inference.simulator.dialects.known import parse_dialect
 from inference.simulator.faults import Faults, parse_faults
 
 MAX_TOKENS = 200_000
@@ -26,7 +27,8 @@ class Directive:
     """What one request asks of the simulator; None leaves it to the command line.
 
     ``tokens`` and ``reasoning`` are lengths in tokens, ``pace`` is in tokens per second (0: at
-    once), ``first`` is the time to the first token in seconds, ``burst`` is frames per write.
+    once), ``first`` is the time to the first token in seconds, ``burst`` is frames per write,
+    ``dialect`` is a name of ``dialects.known``, or ``none``.
     """
 
     tokens: int | None = None
@@ -35,6 +37,7 @@ class Directive:
     reasoning: int | None = None
     burst: int | None = None
     fault: Faults | None = None
+    dialect: str | None = None
 
 
 _KEYS = tuple(field.name for field in fields(Directive))
@@ -57,7 +60,13 @@ def read_directive(text: str) -> tuple[str, Directive]:
     return _DIRECTIVE.sub("", text).strip(), Directive(**values)
 
 
-def _parse_value(key: str, value: str) -> int | float | Faults:
+def _parse_value(key: str, value: str) -> int | float | str | Faults:
+    if key == "dialect":
+        try:
+            parse_dialect(value)
+        except ValueError as error:
+            raise BadDirective(f"[[sim dialect]]: {error}") from None
+        return value
     if key == "fault":
         try:
             return parse_faults(value)

@@ -28,7 +28,10 @@ async def strike_early(exchange: Exchange) -> None:
     faults = exchange.faults
     await asyncio.sleep(faults.number(FaultName.SLOW_HEADER) or 0)
     if status := faults.number(FaultName.STATUS):
-        raise Refusal(int(status), _simulated_error(int(status)))
+        error = _simulated_error(int(status))
+        dialect = exchange.dialect
+        body = dialect.refusal(int(status), error.message) if dialect else None
+        raise Refusal(int(status), error, body)
     for name in (FaultName.CUT, FaultName.RESET):
         if faults.early(name):
             break_connection(exchange.transport, reset=name is FaultName.RESET)

@@ -9,7 +9,9 @@ from typing import Any
 
 from msgspec import UNSET
 
+from inference.dialects import RunningUsage
 from inference.simulator.answers import Answer, Part, Step
+from inference.simulator.dialects.habits import Dialect
 from inference.simulator.directives import Directive
 from inference.simulator.faults import FaultName, Faults
 from inference.simulator.options import Options
@@ -48,6 +50,7 @@ class Exchange:
     answer: Answer
     faults: Faults
     pace: Pace
+    dialect: Dialect | None
     running_usage: bool
     send: Any
     transport: asyncio.Transport
@@ -93,15 +96,21 @@ class Exchange:
             yield step
 
 
-def wants_running_usage(body: ChatBody, faults: Faults, *, offered: bool) -> bool:
-    """Whether every chunk carries usage: asked for and offered, or a fault that does it anyway."""
+def wants_running_usage(
+    body: ChatBody, faults: Faults, dialect: Dialect | None, *, offered: bool
+) -> bool:
+    """Whether every chunk carries its figures: asked for as the dialect has it, and offered, or a
+    fault that does it anyway.
+    """
     if FaultName.USAGE_EVERY_CHUNK in faults or FaultName.DECREASING_USAGE in faults:
         return True
-    asked = body.stream_options
-    return bool(
-        offered
-        and asked
-        and asked.include_usage
-        and asked.continuous_usage_stats
-        and FaultName.NO_USAGE not in faults
-    )
+    if not offered or FaultName.NO_USAGE in faults:
+        return False
+    match RunningUsage.VLLM if dialect is None else dialect.running_usage:
+        case RunningUsage.VLLM:
+            asked = body.stream_options
+            return bool(asked and asked.include_usage and asked.continuous_usage_stats)
+        case RunningUsage.LLAMA_CPP:
+            return bool(body.timings_per_token)
+        case RunningUsage.NONE:
+            return False

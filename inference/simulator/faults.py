@@ -7,7 +7,7 @@ from enum import StrEnum
 from svc_project.lib import fault_text
 from svc_project.lib.fault_text import FaultGrammar
 
-STATUSES = (400, 401, 404, 422, 429, 500, 503)
+STATUSES = (400, 401, 404, 413, 422, 429, 500, 503)
 
 
 class FaultName(StrEnum):
@@ -57,6 +57,8 @@ _TAKES_A_NUMBER = {
     FaultName.ERROR_FRAME,
 }
 _NEEDS_A_NUMBER = _TAKES_A_NUMBER - {FaultName.CUT, FaultName.RESET, FaultName.HANG}
+NOT_IN_DIALECTS = (FaultName.REPEAT_ROLE, FaultName.EMPTY_CHOICES_FIRST, FaultName.BIG_FRAME)
+"""The faults that the simulator's own shape alone can have."""
 
 
 def _check(name: FaultName, number: float) -> None:

@@ -16,6 +16,7 @@ class Options:
 
     ``tokens_per_second`` 0 means at once; ``first_token_delay`` is in seconds. ``models`` empty
     means that every name is served. ``record`` is a file that gets one JSON line per request.
+    ``dialect`` is a name of ``dialects.known``, or ``none``.
     """
 
     host: str = "127.0.0.1"
@@ -25,6 +26,7 @@ class Options:
     tokens_per_second: float = 0.0
     first_token_delay: float = 0.0
     faults: Faults = NO_FAULTS
+    dialect: str = "none"
     continuous_usage: bool = True
     api_key: str | None = None
     record: Path | None = None

@@ -10,8 +10,8 @@ from svc_project.lib.simulation import MAX_BODY_BYTES, BodyTooLarge, respond
 
 
 async def refuse(send: Any, refusal: Refusal) -> None:
-    """The convention's error shape."""
-    await respond(send, refusal.status, {"error": refusal.error})
+    """The convention's error shape, or that of a dialect."""
+    await respond(send, refusal.status, refusal.body)
 
 
 async def read_body(receive: Any) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 from msgspec import UNSET
@@ -20,14 +22,14 @@ from inference.simulator.wire import (
     ErrorObject,
     ToolCall,
 )
-from svc_project.lib.simulation import Broken, break_connection
+from svc_project.lib.simulation import Broken, Header, break_connection
 
 FINGERPRINT = "svc-simulator-1"
 BIG_FRAME_BYTES = 2 * 1024 * 1024
-_HEADERS = [
+_HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
-]
+)
 
 
 class Frames:
@@ -38,28 +40,32 @@ class Frames:
         faults = exchange.faults
         end = b"\r\n" if FaultName.CRLF in faults else b"\n"
         comment = b": keep-alive" + end + end if FaultName.COMMENTS in faults else b""
-        self._before, self._after = comment + b"data: ", end + end
+        self._comment, self._after = comment, end + end
+        self._before = comment + b"data: "
         self._single_bytes = FaultName.SPLIT_BYTES in faults
         self._waiting: list[bytes] = []
 
-    async def begin(self) -> None:
+    async def begin(self, *extra: Header) -> None:
+        headers = [*_HEADERS, *extra]
         await self._exchange.send(
-            {"type": "http.response.start", "status": 200, "headers": _HEADERS}
+            {"type": "http.response.start", "status": 200, "headers": headers}
         )
         if FaultName.BOM in self._exchange.faults:
             await self._write(b"\xef\xbb\xbf")
 
-    async def add(self, payload: bytes) -> None:
-        """Queues one frame, and writes the queue when it has reached the burst."""
-        self._waiting.append(payload)
+    async def add(self, payload: bytes, field: str = "data") -> None:
+        """Queues one frame, and writes the queue when it has reached the burst.
+
+        ``field`` is the name of its line.
+        """
+        self._waiting.append(self._comment + field.encode() + b": " + payload + self._after)
         if len(self._waiting) >= self._exchange.pace.burst:
             await self.flush()
 
     async def flush(self) -> None:
         if self._waiting:
-            frames = [self._before + payload + self._after for payload in self._waiting]
+            frames, self._waiting = self._waiting, []
             self._exchange.entry.sent_frames += len(frames)
-            self._waiting = []
             await self._write(b"".join(frames))
 
     async def end(self, *, done: bool = True) -> None:
@@ -92,12 +98,13 @@ async def answer_streamed(exchange: Exchange) -> None:
     if FaultName.EMPTY_CHOICES_FIRST in faults:
         await frames.add(_chunk(exchange))
     await frames.add(_chunk(exchange, ChunkChoice(delta=Delta(role="assistant", content=""))))
-    await _strike(exchange, frames, 0)
+    fail = partial(_fail, frames)
+    await strike(exchange, frames, 0, fail)
     number = 0
     async for step in exchange.produce():
         await frames.add(_chunk(exchange, _choice(exchange, step), big=number == 0))
         number += 1
-        await _strike(exchange, frames, number)
+        await strike(exchange, frames, number, fail)
     if FaultName.NO_FINISH not in faults:
         finish = ChunkChoice(delta=Delta(), finish_reason=exchange.answer.finish, stop_reason=None)
         await frames.add(_chunk(exchange, finish, last=True))
@@ -108,10 +115,13 @@ async def answer_streamed(exchange: Exchange) -> None:
     await frames.end(done=FaultName.NO_DONE not in faults)
 
 
-async def _strike(exchange: Exchange, frames: Frames, number: int) -> None:
-    """Lets the faults happen whose place is after ``number`` content frames.
+async def strike(
+    exchange: Exchange, frames: Frames, number: int, fail: Callable[[], Awaitable[None]]
+) -> None:
+    """Lets the faults happen whose place is after ``number`` steps of the answer.
 
-    A place beyond the end of the answer is its end.
+    A place beyond the end of the answer is its end. ``fail`` says the error of ``error_frame``,
+    and ends the stream.
     """
 
     def due(name: FaultName) -> bool:
@@ -121,9 +131,7 @@ async def _strike(exchange: Exchange, frames: Frames, number: int) -> None:
     if due(FaultName.GARBAGE):
         await frames.add(b'{"id":"' + exchange.entry.id.encode() + b'","choices":[{"del')
     if due(FaultName.ERROR_FRAME):
-        error = ErrorObject("The engine died.", "InternalServerError", None, 500)
-        await frames.add(msgspec.json.encode(ErrorBody(error)))
-        await frames.end()
+        await fail()
         raise Broken
     if due(FaultName.HANG):
         await frames.flush()
@@ -132,6 +140,12 @@ async def _strike(exchange: Exchange, frames: Frames, number: int) -> None:
         if due(name):
             await frames.flush()
             break_connection(exchange.transport, reset=name is FaultName.RESET)
+
+
+async def _fail(frames: Frames) -> None:
+    error = ErrorObject("The engine died.", "InternalServerError", None, 500)
+    await frames.add(msgspec.json.encode(ErrorBody(error)))
+    await frames.end()
 
 
 def _choice(exchange: Exchange, step: Step) -> ChunkChoice:

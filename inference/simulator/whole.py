@@ -26,7 +26,11 @@ async def answer_whole(exchange: Exchange) -> None:
     """Sends the completion when all of it is produced. Raises ``Broken`` when a fault ended it."""
     await asyncio.sleep(exchange.pace.first)
     steps = [step async for step in exchange.produce()]
-    content = msgspec.json.encode(_completion(exchange, steps))
+    await send_whole(exchange, msgspec.json.encode(_completion(exchange, steps)))
+
+
+async def send_whole(exchange: Exchange, content: bytes) -> None:
+    """Sends the body ``content``, as the faults will have it. Raises ``Broken``."""
     if FaultName.GARBAGE in exchange.faults:
         content = content[:-2]
     if FaultName.BOM in exchange.faults:
@@ -62,8 +66,8 @@ def _completion(exchange: Exchange, steps: list[Step]) -> Completion:
     answer, faults = exchange.answer, exchange.faults
     message = AnswerMessage(
         content=_content(answer, steps),
-        tool_calls=_tool_calls(answer, steps),
-        reasoning_content=_joined(steps, Part.REASONING) or None,
+        tool_calls=tool_calls(answer, steps),
+        reasoning_content=joined(steps, Part.REASONING) or None,
     )
     choice = CompletionChoice(
         message=message,
@@ -82,12 +86,12 @@ def _completion(exchange: Exchange, steps: list[Step]) -> Completion:
 
 
 def _content(answer: Answer, steps: list[Step]) -> str | None:
-    content = _joined(steps, Part.CONTENT)
+    content = joined(steps, Part.CONTENT)
     absent = answer.calls or answer.finish is Finish.LENGTH
     return None if absent and not content else content
 
 
-def _tool_calls(answer: Answer, steps: list[Step]) -> list[ToolCall]:
+def tool_calls(answer: Answer, steps: list[Step]) -> list[ToolCall]:
     """The calls that ``steps`` spell; a token cap may have cut the last one short."""
     return [
         ToolCall(
@@ -107,5 +111,6 @@ def _tool_calls(answer: Answer, steps: list[Step]) -> list[ToolCall]:
     ]
 
 
-def _joined(steps: list[Step], part: Part) -> str:
+def joined(steps: list[Step], part: Part) -> str:
+    """The text of all the ``steps`` of one kind."""
     return "".join(step.text for step in steps if step.part is part)

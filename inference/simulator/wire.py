@@ -72,6 +72,7 @@ class ChatBody(Struct, frozen=True):
     messages: Annotated[list[Message], Meta(min_length=1)]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    timings_per_token: bool | None = None
     max_completion_tokens: Count | None = None
     max_tokens: Count | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
@@ -211,11 +212,12 @@ class ErrorBody(Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """The request is answered with ``status`` and the convention's error object."""
+    """The request is answered with ``status`` and the convention's error object, or with ``body``."""
 
-    def __init__(self, status: int, error: ErrorObject) -> None:
+    def __init__(self, status: int, error: ErrorObject, body: Any = None) -> None:
         self.status = status
         self.error = error
+        self.body = ErrorBody(error) if body is None else body
         super().__init__(error.message)
 
 

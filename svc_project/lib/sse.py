@@ -105,10 +105,14 @@ class EventReader:
 
 
 def _data_of(block: bytes) -> bytes | None:
-    """The joined ``data`` lines of one event, or None when it has none (a comment, say)."""
+    """The joined ``data`` lines of one event, or None when it has none (a comment, say).
+
+    An ``error`` line counts as one: the standard has none, and llama.cpp's server, before September
+    2025, said with it that an answer had failed.
+    """
     lines = []
     for line in block.split(b"\n"):
         name, colon, value = line.partition(b":")
-        if name == b"data" and (colon or line == b"data"):
+        if (name == b"data" and (colon or line == b"data")) or (name == b"error" and colon):
             lines.append(value.removeprefix(b" "))
     return b"\n".join(lines) if lines else None

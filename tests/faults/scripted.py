@@ -112,6 +112,8 @@ class ScriptedServer:
         self.streamed = self.whole = Script([])
         self.heal()
         self._log: list[dict[str, Any]] = []
+        self.connections = 0
+        """How many it has taken."""
 
     @property
     def base_url(self) -> str:
@@ -133,6 +135,7 @@ class ScriptedServer:
         return [each for each in self._log if marker in json.dumps(each["body"])]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         with suppress(OSError, asyncio.IncompleteReadError):
             while await self._answer_one(reader, writer):
                 pass

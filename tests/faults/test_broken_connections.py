@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.faults.conftest import PATIENCE, Case, publish_on, publish_single, single
+from tests.faults.conftest import PATIENCE, Case, publish_on, single
 from tests.faults.proxy import Cut, End, FaultProxy, Way
 from tests.live import Gateway, eventually, free_port
 from tests.live_catalog import backend
@@ -24,8 +24,9 @@ SERVED = (200, None)
 
 @pytest.fixture
 def case(gateway: Gateway, broken: FaultProxy) -> Case:
-    model = publish_single(gateway, f"http://127.0.0.1:{broken.port}/v1", running=True)
-    return Case(gateway, model, [gateway.simulator.requests])
+    """A backend of its own for each case: the gateway learns how a backend treats connections."""
+    only = single(gateway, base_url=f"http://127.0.0.1:{broken.port}/v1", running_usage="vllm")
+    return Case(gateway, publish_on(gateway, only), [gateway.simulator.requests])
 
 
 def in_band(told: tuple[int, str | None], streamed: bool) -> tuple[int, str | None]:

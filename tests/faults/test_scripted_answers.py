@@ -23,6 +23,7 @@ from tests.faults.scripted import (
     STREAM_HEAD,
     TOKENS,
     USAGE,
+    WORDS,
     Pause,
     Script,
     ScriptedServer,
@@ -296,7 +297,33 @@ def calling(*arguments: object) -> Row:
 
 NULL_DELTA = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
 NO_DELTA = {"choices": [{"index": 0, "finish_reason": None}]}
+FLAT = '{"object": "error", "message": "no", "type": "InternalServerError", "code": 500}'
 DIALECTS = {
+    "error without error": Row(
+        stream(ROLE, CONTENT[0], FLAT, DONE),
+        in_band(FAILED),
+        [body(FLAT.encode())],
+        FAILED,
+        1,
+    ),
+    "error line": only_streamed(
+        [*stream(ROLE, CONTENT[0])[:-1], b'error: {"code": 500, "message": "no"}\n\n', End.FIN],
+        in_band(FAILED),
+    ),
+    "error event": only_streamed(
+        [
+            *stream(ROLE, CONTENT[0])[:-1],
+            b'event: error\ndata: {"error": {"message": "no"}}\n\n',
+            End.FIN,
+        ],
+        in_band(FAILED),
+    ),
+    "empty finish reasons": only_streamed(
+        stream(
+            ROLE, *(chunk({"content": word}, finish_reason="") for word in WORDS), FINISH, USAGE
+        ),
+        SERVED,
+    ),
     "arguments null": calling(None),
     "arguments an object": calling({"query": "x"}),
     "delta null": only_streamed(stream(ROLE, NULL_DELTA, *CONTENT, FINISH, USAGE, DONE), SERVED),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from inference.answers import decode_chunk, decode_completion
+from inference.mending import is_flat_error
 
 
 def a_call(arguments: Any) -> list[dict[str, Any]]:
@@ -51,3 +52,22 @@ def test_arguments_of_any_other_type_are_not_an_answer(arguments: Any) -> None:
 def test_what_is_no_chunk_stays_none(body: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         decode_chunk(body)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"object": "error", "message": "no", "type": "BadRequestError", "param": None, "code": 400},
+        {"code": 500, "message": "no", "type": "server_error"},
+    ],
+)
+def test_an_error_that_is_not_under_error_is_one(said: dict[str, Any]) -> None:
+    assert is_flat_error(json.dumps(said).encode())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"{}", b'{"choices": []}', b'{"message": "loading"}', b'{"usage": {}}', b"[]", b"7", b"{"],
+)
+def test_what_says_nothing_of_an_error_is_none(said: bytes) -> None:
+    assert not is_flat_error(said)

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inference.simulator.app import Simulator
+from inference.simulator.dialects.known import DIALECTS
 from inference.simulator.faults import Faults, parse_faults
 from inference.simulator.options import Options
 from inference.simulator.requests_log import RequestLog
@@ -53,10 +54,16 @@ class Command(BaseCommand):
             help="A fault of every request that does not choose its own.",
         )
         parser.add_argument(
+            "--dialect",
+            choices=["none", *DIALECTS],
+            default="none",
+            help="Answer as this server does, where a request does not choose.",
+        )
+        parser.add_argument(
             "--no-continuous-usage",
             dest="continuous_usage",
             action="store_false",
-            help="Ignore stream_options.continuous_usage_stats.",
+            help="Report no usage while a stream runs, asked for or not.",
         )
         parser.add_argument("--api-key", help="Refuse requests without this key.")
         parser.add_argument(

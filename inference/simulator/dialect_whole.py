@@ -1,0 +1,59 @@
+"""An answer in one piece as a dialect has it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from inference.dialects import RunningUsage
+from inference.simulator.answers import Part, Step
+from inference.simulator.dialect_figures import timings_of, usage_of
+from inference.simulator.dialects.habits import Dialect
+from inference.simulator.exchange import Exchange
+from inference.simulator.faults import FaultName
+from inference.simulator.logprobs import logprobs_of
+from inference.simulator.whole import joined, send_whole, tool_calls
+
+
+async def answer_dialect_whole(exchange: Exchange, dialect: Dialect) -> None:
+    """Sends the completion when all of it is produced. Raises ``Broken`` when a fault ended it."""
+    await asyncio.sleep(exchange.pace.first)
+    steps = [step async for step in exchange.produce()]
+    await send_whole(exchange, msgspec.json.encode(_completion(exchange, dialect, steps)))
+
+
+def _completion(exchange: Exchange, dialect: Dialect, steps: list[Step]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, **dialect.message_members}
+    if content := joined(steps, Part.CONTENT):
+        message["content"] = content
+    if reasoning := joined(steps, Part.REASONING):
+        message[dialect.reasoning_field] = reasoning
+    if calls := tool_calls(exchange.answer, steps):
+        message["tool_calls"] = calls
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": message,
+        **dialect.choice_members,
+        "finish_reason": None,
+    }
+    if FaultName.NO_FINISH not in exchange.faults:
+        choice |= {"finish_reason": exchange.answer.finish, **dialect.finish_members}
+    if (logprobs := logprobs_of(exchange.body, *steps)) is not None:
+        choice["logprobs"] = logprobs
+    completion: dict[str, Any] = {
+        "id": exchange.entry.id,
+        "object": "chat.completion",
+        "created": exchange.created,
+        "model": exchange.body.model,
+        "choices": [choice],
+        **dialect.whole_members,
+    }
+    if dialect.fingerprint is not None:
+        completion["system_fingerprint"] = dialect.fingerprint.format(model=exchange.body.model)
+    if exchange.final_usage:
+        completion["usage"] = usage_of(exchange, dialect)
+    if dialect.running_usage is RunningUsage.LLAMA_CPP:
+        completion["timings"] = timings_of(exchange)
+    return completion
