@@ -59,6 +59,9 @@ def on_llama(reason: str, check: Check) -> Mapping[Server, Differs]:
 ONLY_NOISE = "Not tried: the tiny model here says noise only."
 NO_COUNTERS = "Not tried: the server has no counters of its own to compare with."
 SLOW_START = "Not tried: the server takes too long to start to be killed in a test."
+BAD_REQUEST = (
+    "The server calls it a bad request, so the caller gets 400 `backend_rejected_request`."
+)
 BEHIND_PROXY = "The proxy answers that the server behind it failed, so it is a `backend_error`."
 
 FEATURES = (
@@ -85,7 +88,11 @@ FEATURES = (
     Feature("`max_completion_tokens`", answers.max_completion_tokens),
     Feature("No cap", answers.no_cap, transformers(ONLY_NOISE)),
     Feature("A cap beyond the context", answers.cap_beyond_the_context, transformers(ONLY_NOISE)),
-    Feature("`stop`, whole and streamed", answers.stop_sequences),
+    Feature(
+        "`stop`, whole and streamed",
+        answers.stop_sequences,
+        transformers("The server leaves the sequence in the text.", answers.stop_sequences_stay),
+    ),
     Feature("`seed`, of 64 bits and negative too", answers.seed),
     Feature("`temperature`", answers.temperature),
     Feature("`top_p`", answers.nucleus),
@@ -195,10 +202,8 @@ FEATURES = (
                 "The server has one model and answers for it, whatever name it is asked for.",
                 contents.unknown_model_is_served,
             ),
-            Server.LITELLM: Differs(
-                "The proxy calls it a bad request, so the caller gets 400 `backend_rejected_request`.",
-                contents.unknown_model_is_refused,
-            ),
+            Server.LITELLM: Differs(BAD_REQUEST, contents.unknown_model_is_refused),
+            Server.TRANSFORMERS: Differs(BAD_REQUEST, contents.unknown_model_is_refused),
         },
     ),
     Feature(

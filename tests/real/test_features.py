@@ -24,7 +24,7 @@ def cells() -> Iterator[ParameterSet]:
     for server in Server:
         if server is Server.TRANSFORMERS and not transformers_serve.PROGRAM.exists():
             continue
-        marks = [] if server is Server.LLAMA_CPP else [pytest.mark.timeout(400)]
+        marks = [] if server is Server.LLAMA_CPP else [pytest.mark.timeout(600)]
         for feature in FEATURES:
             if feature.check_with(server) is not None:
                 yield pytest.param(

@@ -52,9 +52,11 @@ def assistant_last(trial: Trial) -> None:
 
 def dropped_fields(trial: Trial) -> None:
     """What servers of other vendors read does not get through, and does no harm."""
-    reply = trial.ask(user="u1", metadata={"a": "b"}, store=False, top_k=1, service_tier="auto")
+    fields = {"user": "u1", "metadata": {"a": "b"}, "store": False, "top_k": 1}
+    reply = trial.post(trial.model(), **fields, service_tier="auto")
 
     assert reply.text == trial.direct().text
+    trial.assert_row_is(reply)
 
 
 def refused(reply: Reply, status: int, code: str, *words: str) -> None:
