@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: run neural test clients check lint format types contracts bench lock clean
+.PHONY: run neural test clients real-transformers check lint format types contracts bench lock clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -19,11 +19,28 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	touch $@
 
 # Programs that tests talk to and that bring several hundred megabytes: tests skip without them.
-clients: .venv-clients/installed
+clients: .venv-clients/installed .venv-litellm/installed
 
 .venv-clients/installed: requirements-clients.txt
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/pip install --quiet --disable-pip-version-check -r requirements-clients.txt
+	touch $@
+
+.venv-litellm/installed: requirements-litellm.txt
+	$(PYTHON) -m venv .venv-litellm
+	.venv-litellm/bin/pip install --quiet --disable-pip-version-check -r requirements-litellm.txt
+	touch $@
+
+# `transformers serve` behind the gateway, which CI does not try: torch is 1.2 GB. TORCH_INDEX= where
+# pip finds torch for CPUs without it.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+real-transformers: $(VENV)/installed-dev .venv-transformers/installed
+	$(BIN)/python -m pytest tests/real/test_features.py -k transformers $(ARGS)
+
+.venv-transformers/installed: requirements-transformers.txt
+	$(PYTHON) -m venv .venv-transformers
+	.venv-transformers/bin/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements-transformers.txt
 	touch $@
 
 # The neural engine: onnxruntime, the model and its voices, all at pinned hashes.
@@ -72,8 +89,9 @@ lock: $(VENV)/installed-dev
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.txt pyproject.toml
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-clients.txt requirements-clients.in
+	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-litellm.txt requirements-litellm.in
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["neural"], sep="\n")' \
 	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --generate-hashes -c requirements.txt -o requirements-neural.txt -
 
 clean:
-	rm -rf $(VENV) .venv-clients var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers var .pytest_cache .mypy_cache .ruff_cache

@@ -38,8 +38,10 @@ def publish_hasty(gateway: Gateway, *, running_usage: str = "vllm") -> str:
     return publish(gateway, hasty).identifier
 
 
-def ready(gateway: Gateway, *backends: Backend, **columns: Any) -> ModelEntry:
-    """A draft that could be published, served by ``backends``."""
+def ready(
+    gateway: Gateway, *backends: Backend, served_as: str = "name-on-the-backend", **columns: Any
+) -> ModelEntry:
+    """A draft that could be published; ``backends`` know it by the name ``served_as``."""
     number = next(_numbers)
     entry = making.draft(
         f"test/{gateway.organization.pk}-{number}",
@@ -50,7 +52,7 @@ def ready(gateway: Gateway, *backends: Backend, **columns: Any) -> ModelEntry:
     )
     making.price(entry)
     for each in backends or (backend(gateway),):
-        Deployment.objects.create(weights=entry.weights, backend=each, model="name-on-the-backend")
+        Deployment.objects.create(weights=entry.weights, backend=each, model=served_as)
     return entry
 
 

@@ -8,6 +8,9 @@ import pytest
 
 from tests.real.llama import LlamaServer, missing_packages, running_llama
 
+# Checks are not in test modules, and are to say what they saw all the same.
+pytest.register_assert_rewrite("tests.real.checks", "tests.real.trial")
+
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
