@@ -273,6 +273,6 @@ def _reason(error: Exception) -> str:
 
 def _system_words(error: OSError) -> str:
     """What the system calls ``error``; an address that the gateway refuses has words of its own."""
-    if error.errno in errno.errorcode and error.errno != errno.EACCES:
+    if error.errno is not None and error.errno in errno.errorcode and error.errno != errno.EACCES:
         return os.strerror(error.errno)
     return one_line(error.strerror or type(error).__name__)

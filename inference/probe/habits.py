@@ -42,10 +42,10 @@ async def keep_alive(model: Model) -> Found[KeepAlive]:
     return Found(KeepAlive.AUTO, "kept after whole answers and after streams")
 
 
-async def abort(model: Model, usual_seconds: float) -> Found[bool]:
+async def abort(model: Model, *, usual: float) -> Found[bool]:
     """Hang up in the middle of a long stream, and see how soon the next request is answered.
 
-    ``usual_seconds``: what an answer of one token takes otherwise.
+    ``usual``: the seconds that an answer of one token takes otherwise.
     """
     body = model.asked("Count from 1 to 500 in digits, with commas.", _LONG)
     seen = await model.client.stream(body, most_pieces=_READ)
@@ -56,6 +56,6 @@ async def abort(model: Model, usual_seconds: float) -> Found[bool]:
     except NoAnswer as error:
         return Found(False, f"after a hang-up the next request fails: {error}")
     words = f"after a hang-up the next answer took {whole.seconds:.2f} s"
-    if whole.seconds > max(_PROMPT_SECONDS, 5 * usual_seconds):
+    if whole.seconds > max(_PROMPT_SECONDS, 5 * usual):
         return Found(False, f"{words}: it seems to work on for nobody")
     return Found(True, words)

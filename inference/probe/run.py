@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from inference.dialects import KeepAlive
@@ -44,10 +45,10 @@ async def probe(
         for name in names:
             tell(f"asking {connected.target.base_url} about {name}")
             tried.append(await _try(client, name, connected.models.get(name)))
-        kept: Found[KeepAlive] = Found(None, "not tried, because chat does not work")
-        working = next((each.model for each in tried if each.findings.works), None)
-        if working is not None:
-            kept = await _step(habits.keep_alive(working))
+        working = [each.model for each in tried if each.findings.works]
+        kept: Found[KeepAlive] = _not_tried()
+        if working:
+            kept = await _step(True, habits.keep_alive, working[0])
     return ServerFindings(
         base_url=connected.target.base_url,
         connection=Found(True, connected.words),
@@ -67,29 +68,42 @@ async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
         stream, seen = await chat.streamed(model)
     except NoAnswer as error:
         stream = Found(False, str(error))
-    if not first.found.value and not stream.value:
-        return _Tried(_no_chat(name, first.found, stream), model)
+    streams, answers = bool(stream.value), bool(first.found.value)
     findings = ModelFindings(
         name=name,
         chat=first.found,
         stream=stream,
-        usage=chat.usage(first.usage, seen),
-        output_cap=await _step(chat.output_cap(model)),
-        running_usage=await _step(chat.running_usage(model)),
-        tool_calling=await _step(abilities.tool_calling(model)),
-        structured_output=await _step(abilities.structured_output(model)),
-        context_length=await _step(context.context_length(client, name, listed)),
-        abort=await _step(habits.abort(model, first.seconds)),
+        usage=chat.usage(first.usage, seen) if streams and answers else _not_tried(),
+        output_cap=await _step(streams, chat.output_cap, model),
+        running_usage=await _step(streams, chat.running_usage, model),
+        tool_calling=await _step(answers, abilities.tool_calling, model),
+        structured_output=await _step(answers, abilities.structured_output, model),
+        context_length=await _context(streams or answers, client, name, listed),
+        abort=await _step(streams and answers, partial(habits.abort, usual=first.seconds), model),
     )
     return _Tried(findings, model)
 
 
-async def _step(step: Coroutine[Any, Any, Found[Value]]) -> Found[Value]:
-    """What ``step`` found; nothing, with the reason, when it failed."""
+async def _step(
+    worthwhile: bool, step: Callable[[chat.Model], Awaitable[Found[Value]]], model: chat.Model
+) -> Found[Value]:
+    """What ``step`` found; nothing, with the reason, when it failed or was not ``worthwhile``."""
+    if not worthwhile:
+        return _not_tried()
     try:
-        return await step
+        return await step(model)
     except NoAnswer as error:
         return Found(None, str(error))
+
+
+async def _context(worthwhile: bool, client: ProbeClient, name: str, listed: Any) -> Found[int]:
+    if not worthwhile:
+        return _not_tried()
+    return await context.context_length(client, name, listed)
+
+
+def _not_tried() -> Found[Any]:
+    return Found(None, "not tried, because chat does not work")
 
 
 def _listing(connected: Connected, tried: int) -> Found[bool]:
@@ -108,20 +122,4 @@ def _not_connected(target: Target, reason: str) -> ServerFindings:
         listed=[],
         keep_alive=Found(None, "not tried"),
         models=[],
-    )
-
-
-def _no_chat(name: str, chat: Found[bool], stream: Found[bool]) -> ModelFindings:
-    words = "not tried, because chat does not work"
-    return ModelFindings(
-        name=name,
-        chat=chat,
-        stream=stream,
-        usage=Found(None, words),
-        output_cap=Found(None, words),
-        running_usage=Found(None, words),
-        tool_calling=Found(None, words),
-        structured_output=Found(None, words),
-        context_length=Found(None, words),
-        abort=Found(None, words),
     )
