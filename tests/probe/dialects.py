@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,8 +160,22 @@ class DialectServer:
                 chunk["usage"] = {"prompt_tokens": 7, "completion_tokens": number}
             if timed:
                 chunk["timings"] = {"cache_n": 0, "prompt_n": 7, "predicted_n": number}
-            await response.write(_event(chunk))
+            try:
+                await response.write(_event(chunk))
+            except ConnectionError:
+                break  # the probe has hung up
             await asyncio.sleep(self.dialect.word_seconds)
+        else:
+            await self._end(response, asked, words, reason)
+        return response
+
+    async def _end(
+        self,
+        response: web.StreamResponse,
+        asked: dict[str, Any],
+        words: list[str],
+        reason: str,
+    ) -> None:
         await response.write(
             _event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         )
@@ -169,7 +184,6 @@ class DialectServer:
             await response.write(_event({"choices": [], "usage": usage}))
         if self.dialect.says_done:
             await response.write(b"data: [DONE]\n\n")
-        return response
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
@@ -223,3 +237,23 @@ async def saying(answer: bytes, *, endless: bytes = b"") -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         listening.close()
+
+
+@contextmanager
+def running(dialect: Dialect) -> Iterator[DialectServer]:
+    """A server of ``dialect`` on a thread of its own, for code that runs its own event loop."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    stack = AsyncExitStack()
+
+    async def begin() -> DialectServer:
+        return await stack.enter_async_context(serving(dialect))
+
+    try:
+        yield asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
+    finally:
+        asyncio.run_coroutine_threadsafe(stack.aclose(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()

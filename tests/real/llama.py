@@ -13,9 +13,10 @@ from typing import Any
 
 import httpx2
 
-from tests.live import NO_TLS, ROOT, free_port
+from tests.live import NO_TLS, ROOT, eventually, free_port
 
 PACKAGES = ("xllamacpp", "gguf")
+_START_SECONDS = 60.0
 
 
 def missing_packages() -> list[str]:
@@ -34,7 +35,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class LlamaServer:
-    """llama.cpp's server with tiny random weights; it knows its model as ``tiny``."""
+    """llama.cpp's server with tiny weights; it knows its model as ``tiny``."""
 
     port: int
     process: subprocess.Popen[str]
@@ -62,14 +63,27 @@ class LlamaServer:
         answer = httpx2.get(f"http://127.0.0.1:{self.port}/slots", verify=NO_TLS, timeout=30)
         return [slot for slot in answer.json() if slot["is_processing"]]
 
+    def is_ready(self) -> bool:
+        """Whether the weights are loaded."""
+        address = f"http://127.0.0.1:{self.port}/health"
+        return httpx2.get(address, verify=NO_TLS, timeout=30).status_code == 200
+
 
 @contextmanager
-def running_llama(directory: Path) -> Iterator[LlamaServer]:
-    """Makes the weights in ``directory``, starts the server there, and ends it."""
-    from tests.real.weights import write_weights  # gguf may be missing
+def running_llama(
+    directory: Path, says: str | None = None, port: int | None = None
+) -> Iterator[LlamaServer]:
+    """Makes the weights in ``directory``, starts the server there, and ends it.
 
-    weights, port = directory / "tiny.gguf", free_port()
-    write_weights(weights)
+    It answers everything with ``says``; without one, with noise.
+    """
+    from tests.real.weights import write_noise, write_speaker  # gguf may be missing
+
+    weights, port = directory / "tiny.gguf", port or free_port()
+    if says is None:
+        write_noise(weights)
+    else:
+        write_speaker(weights, says)
     command = [sys.executable, "-m", "tests.real.llama_process", str(weights), str(port)]
     with (
         (directory / "llama.log").open("ab") as log,
@@ -81,6 +95,8 @@ def running_llama(directory: Path) -> Iterator[LlamaServer]:
             assert process.stdout is not None
             announced = process.stdout.readline()
             assert announced.startswith("listening"), (directory / "llama.log").read_text()
-            yield LlamaServer(port, process)
+            server = LlamaServer(port, process)
+            eventually(server.is_ready, _START_SECONDS)
+            yield server
         finally:
             process.kill()
