@@ -32,7 +32,7 @@ _CLOSED_IN_A_ROW: Final = 3
 _KEEPS: Final = -1
 
 
-def not_connected(error: aiohttp.ClientError) -> bool:
+def not_connected(error: Exception) -> bool:
     """Whether no connection could be made."""
     return isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
 
@@ -43,7 +43,7 @@ def never_sent(error: aiohttp.ClientError) -> bool:
     return isinstance(error, reset) or isinstance(error.__cause__, reset)
 
 
-def is_lost(error: aiohttp.ClientError) -> bool:
+def is_lost(error: Exception) -> bool:
     """Whether the connection ended before the head of an answer was complete."""
     return isinstance(
         error,

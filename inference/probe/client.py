@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from inference.connections import is_lost, not_connected
 from inference.probe.replies import Streamed, Whole, chunk_error, one_line, whole_of
 from inference.reasons import reason_in
 from svc_project.lib.outbound import is_reused, open_session
@@ -31,6 +32,13 @@ _GLANCE_SECONDS: Final = 10.0
 
 class NoAnswer(Exception):
     """A request got no answer of use; the message says why, in words for an operator."""
+
+
+class Closed(NoAnswer):
+    """The connection ended before an answer began."""
+
+    def __init__(self) -> None:
+        super().__init__("it closed the connection without an answer")
 
 
 class Refused(NoAnswer):
@@ -191,6 +199,8 @@ class ProbeClient:
         except TimeoutError:
             raise NoAnswer(f"no answer within {seconds:g} s") from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
+            if is_lost(error) and not not_connected(error):
+                raise Closed from None
             raise NoAnswer(_reason(error)) from None
 
 
@@ -264,8 +274,6 @@ def _reason(error: Exception) -> str:
         return f"cannot connect: {_system_words(error.os_error)}"
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "cannot connect: no answer"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionError):
-        return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "its answer broke off"
     return f"it does not speak HTTP as it should ({type(error).__name__})"

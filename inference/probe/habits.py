@@ -7,7 +7,7 @@ from typing import Final
 
 from inference.dialects import KeepAlive
 from inference.probe.chat import Model
-from inference.probe.client import NoAnswer
+from inference.probe.client import Closed, NoAnswer
 from inference.probe.findings import Found
 
 _SETTLE_SECONDS: Final = 0.3
@@ -25,14 +25,13 @@ async def keep_alive(model: Model) -> Found[KeepAlive]:
     """
     ask = model.asked("Say yes.", 1)
     first = await model.client.whole(ask, kept=True)
+    after_whole = await _is_kept(model) or await _is_kept(model)
     await asyncio.sleep(_SETTLE_SECONDS)
-    after_whole = (await model.client.whole(ask, kept=True)).reused
-    await asyncio.sleep(_SETTLE_SECONDS)
-    if not after_whole:
-        after_whole = (await model.client.whole(ask, kept=True)).reused
-    await model.client.stream(ask, kept=True)
-    await asyncio.sleep(_SETTLE_SECONDS)
-    after_stream = (await model.client.whole(ask, kept=True)).reused
+    try:
+        await model.client.stream(ask, kept=True)
+    except Closed:
+        await model.client.stream(ask, kept=True)
+    after_stream = await _is_kept(model)
     if first.said_close:
         return Found(KeepAlive.AUTO, "it closes connections after answers, and says so")
     if not after_whole:
@@ -40,6 +39,16 @@ async def keep_alive(model: Model) -> Found[KeepAlive]:
     if not after_stream:
         return Found(KeepAlive.AUTO, "kept after whole answers, closed after streams")
     return Found(KeepAlive.AUTO, "kept after whole answers and after streams")
+
+
+async def _is_kept(model: Model) -> bool:
+    """Whether the connection of the last answer serves another request."""
+    await asyncio.sleep(_SETTLE_SECONDS)
+    try:
+        return (await model.client.whole(model.asked("Say yes.", 1), kept=True)).reused
+    except Closed:
+        # Its end had not been seen when the request took it.
+        return False
 
 
 async def abort(model: Model, *, usual: float) -> Found[bool]:
