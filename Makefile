@@ -51,9 +51,10 @@ $(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engin
 
 neural: $(VENV)/installed-neural
 
-# VOICES=neural adds the neural voices to the demo.
+# VOICES=neural adds the neural voices to the demo. MODEL_SERVER=ADDRESS[,ADDRESS] asks model servers
+# what they can do and publishes their models, or MODEL=NAME[,NAME] of them.
 run: $(VENV)/installed $(if $(filter neural,$(VOICES)),$(VENV)/installed-neural)
-	$(BIN)/python manage.py run_demo $(if $(VOICES),--voices $(VOICES)) $(if $(MODEL_SERVER),--model-server $(MODEL_SERVER) --model $(MODEL) $(if $(CONTEXT),--context $(CONTEXT))) $(ARGS)
+	$(BIN)/python manage.py run_demo $(if $(VOICES),--voices $(VOICES)) $(if $(MODEL_SERVER),--model-server '$(MODEL_SERVER)') $(if $(MODEL),--model '$(MODEL)') $(if $(CONTEXT),--context $(CONTEXT)) $(ARGS)
 
 # The whole suite on SQLite, then what touches a database again on PostgreSQL where there is one.
 test: $(VENV)/installed-dev

@@ -33,7 +33,7 @@ _SETTLE_SECONDS: Final = 0.2
 """A connection that is closed so soon after a streamed answer was closed because of its end."""
 
 
-def not_connected(error: aiohttp.ClientError) -> bool:
+def not_connected(error: Exception) -> bool:
     """Whether no connection could be made."""
     return isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
 
@@ -44,7 +44,7 @@ def never_sent(error: aiohttp.ClientError) -> bool:
     return isinstance(error, reset) or isinstance(error.__cause__, reset)
 
 
-def is_lost(error: aiohttp.ClientError) -> bool:
+def is_lost(error: Exception) -> bool:
     """Whether the connection ended before the head of an answer was complete."""
     return isinstance(
         error,

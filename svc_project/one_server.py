@@ -1,74 +1,205 @@
-"""Publishing one model of one model server, as ``make run MODEL_SERVER=... MODEL=...`` does.
+"""Publishing the models of model servers, as ``make run MODEL_SERVER=...`` does.
 
-deploy/one_server.toml is the catalog file; its values in angle brackets are filled in here.
+What is published was found out by a probe; its price is zero where it has none yet.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from django.conf import settings
+from django.core.exceptions import ValidationError
 
-from svc_project.catalog import load_catalog_file
+from inference.catalog_file import (
+    BackendTable,
+    CatalogFile,
+    DeploymentTable,
+    ModelTable,
+    PricingTable,
+)
+from inference.catalog_load import load_catalog
+from inference.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.models import ModelEntry
+from inference.pricing import price_in_force
+from inference.probe import wording
+from inference.probe.client import Target
+from inference.probe.findings import ModelFindings, ServerFindings
+from inference.probe.run import Tell, probe
+from inference.probe.settings import fitting
+from svc_project.lib import clock
+from svc_project.lib.money import price_text
+from svc_project.lib.rules import check_base_url
+from svc_project.lib.variables import secret_of
 
+KEY_VARIABLE: Final = "MODEL_SERVER_KEY"
+"""Holds the key of the servers, where they want one."""
 ASSUMED_CONTEXT: Final = 32_768
-"""Tokens; of a server whose operator does not say."""
+"""Tokens; of a server that does not tell, and whose operator does not say."""
 _DEFAULT_OUTPUT: Final = 4_096
-_FILE: Final = settings.BASE_DIR / "deploy" / "one_server.toml"
+_MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 _LONGEST_NAME: Final = 80
+
+
+class NothingToServe(Exception):
+    """No model of the servers can be used; the message says why, for each."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What ``publish_server`` did: the identifier to call, and what to tell the operator."""
+    """What was published: the identifiers to call, and what to tell the operator."""
 
-    identifier: str
-    changes: list[str]
+    identifiers: list[str]
+    lines: list[str]
 
 
-def publish_server(base_url: str, model: str, context_length: int | None = None) -> Published:
-    """Publish ``model`` of the OpenAI-compatible server at ``base_url``.
+def publish_servers(
+    addresses: Sequence[str],
+    models: Sequence[str] = (),
+    context_length: int | None = None,
+    tell: Tell = lambda _: None,
+) -> Published:
+    """Probe the servers at ``addresses`` side by side, and publish what works.
 
-    ``context_length`` is in tokens. Raises ``CatalogFileError`` when the address or the name
-    cannot be used.
+    ``models``: as the servers call them; all that they list when there are none.
+    ``context_length`` is in tokens, for servers that do not tell or should be taken at less. A
+    server that does not answer is told, and left out. Raises ``NothingToServe`` when no model
+    works, or not all of ``models``, and ``CatalogFileError`` for what the catalog refuses.
     """
-    address = mended_address(base_url)
-    identifier = identifier_of(model)
-    context = ASSUMED_CONTEXT if context_length is None else context_length
-    notes = []
-    if address != base_url:
-        notes.append(f"the address ends in /v1 on such servers: {address} is used")
-    elif not address.rstrip("/").endswith("/v1"):
-        notes.append(f"the address does not end in /v1; {address}/chat/completions is called")
-    if identifier != model:
-        notes.append(f"{model} is no identifier of the catalog: callers send {identifier}")
-    if context_length is None:
-        notes.append(f"a context of {context} tokens is assumed; CONTEXT=... says another")
-    content = _FILE.read_text(encoding="utf-8")
-    values = {
-        "BACKEND": backend_name(address),
-        "BASE_URL": address,
-        "IDENTIFIER": identifier,
-        "MODEL": model,
-        "CONTEXT": context,
-        "OUTPUT": min(_DEFAULT_OUTPUT, context),
-    }
-    for mark, value in values.items():
-        # What JSON writes as a string is one in TOML too.
-        content = content.replace(f'"<{mark}>"', json.dumps(value, ensure_ascii=False))
-    return Published(identifier, notes + load_catalog_file(content.encode()))
+    for address in addresses:
+        try:
+            check_base_url(address)
+        except ValidationError as error:
+            raise NothingToServe(f"{address}: {' '.join(error.messages)}") from None
+    key = secret_of(KEY_VARIABLE)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    targets = [Target(address, headers, has_key=key is not None) for address in addresses]
+
+    async def all_at_once() -> list[ServerFindings]:
+        return await asyncio.gather(*(probe(target, models, tell) for target in targets))
+
+    return publish(asyncio.run(all_at_once()), models, context_length, KEY_VARIABLE if key else "")
 
 
-def mended_address(base_url: str) -> str:
-    """``base_url`` with ``/v1``, where it has no path at all."""
-    parts = urlsplit(base_url)
-    if parts.netloc and parts.path in ("", "/") and not parts.query and not parts.fragment:
-        return f"{parts.scheme}://{parts.netloc}/v1"
-    return base_url
+def publish(
+    servers: Sequence[ServerFindings],
+    wanted: Sequence[str] = (),
+    context_length: int | None = None,
+    api_key_env: str = "",
+) -> Published:
+    """Publish the working models of ``servers``; one that several of them serve, once.
+
+    Raises ``NothingToServe`` and ``CatalogFileError``.
+    """
+    lines = [line for server in servers for line in _told(server, api_key_env)]
+    served: dict[str, list[tuple[ServerFindings, ModelFindings]]] = {}
+    for server in servers:
+        for model in server.working:
+            served.setdefault(model.name, []).append((server, model))
+    missing = [name for name in wanted if name not in served]
+    if missing or not served:
+        raise NothingToServe(_nothing(servers, missing, lines))
+    identifiers = identifiers_of(list(served))
+    for name, identifier in identifiers.items():
+        if name != identifier:
+            lines.append(f"{name} is no identifier of the catalog: callers send {identifier}")
+    tables = []
+    for name, places in served.items():
+        context = _context([model for _, model in places], context_length)
+        if context is None:
+            lines.append(
+                f"{name}: a context of {ASSUMED_CONTEXT} tokens is assumed; CONTEXT=... says another"
+            )
+        tables.append(_model_table(name, identifiers[name], places, context or ASSUMED_CONTEXT))
+    backends = [_backend_table(server, api_key_env) for server in servers if server.working]
+    lines += load_catalog(CatalogFile(backends=backends, models=tables))
+    return Published(list(identifiers.values()), lines)
+
+
+def _backend_table(server: ServerFindings, api_key_env: str) -> BackendTable:
+    found = fitting(server)
+    return BackendTable(
+        name=backend_name(server.base_url),
+        base_url=server.base_url,
+        api_key_env=api_key_env,
+        running_usage=found.running_usage.value or RunningUsage.NONE,
+        output_cap_field=found.output_cap_field.value or OutputCapField.BOTH,
+        keep_alive=found.keep_alive.value or KeepAlive.AUTO,
+    )
+
+
+def _model_table(
+    name: str,
+    identifier: str,
+    places: Sequence[tuple[ServerFindings, ModelFindings]],
+    context: int,
+) -> ModelTable:
+    models = [model for _, model in places]
+    return ModelTable(
+        id=identifier,
+        weights=name,
+        backends=[
+            DeploymentTable(name=backend_name(server.base_url), model=name) for server, _ in places
+        ],
+        context_length=context,
+        max_request_bytes=_MAX_REQUEST_BYTES,
+        default_max_output_tokens=min(_DEFAULT_OUTPUT, context),
+        tool_calling=all(model.tool_calling.value for model in models),
+        structured_output=all(model.structured_output.value for model in models),
+        published=True,
+        pricing=_pricing(identifier),
+    )
+
+
+def _pricing(identifier: str) -> PricingTable:
+    """The price in force, which an operator may have set since; else nothing."""
+    entry = ModelEntry.objects.filter(identifier=identifier).first()
+    price = price_in_force(entry, clock.now()) if entry else None
+    if price is None:
+        return PricingTable(input_per_mtok="0.00", output_per_mtok="0.00", currency="USD")
+    return PricingTable(
+        input_per_mtok=price_text(price.input_per_mtok),
+        output_per_mtok=price_text(price.output_per_mtok),
+        currency=price.currency,
+    )
+
+
+def _context(models: Sequence[ModelFindings], said: int | None) -> int | None:
+    """The tokens that every server of a model takes; None when nobody says."""
+    if said is not None:
+        return said
+    told = [model.context_length.value for model in models]
+    known = [tokens for tokens in told if tokens is not None]
+    return min(known) if known else None
+
+
+def _told(server: ServerFindings, api_key_env: str) -> Iterator[str]:
+    """What a probe found, in a few plain lines."""
+    if not server.connection.value:
+        advice = "" if api_key_env or "key" not in server.connection.words else _KEY_ADVICE
+        yield f"{server.base_url}: {server.connection.words}{advice}"
+        return
+    yield f"{server.base_url}: {server.connection.words}; {server.listing.words}"
+    for model in server.models:
+        yield f"  {wording.summary(model)}"
+        if model.works:
+            yield from (f"    {line}" for line in wording.shortcomings(model))
+
+
+_KEY_ADVICE: Final = f" {KEY_VARIABLE}=... gives one."
+
+
+def _nothing(
+    servers: Sequence[ServerFindings], missing: Sequence[str], lines: Sequence[str]
+) -> str:
+    listed = sorted({name for server in servers for name in server.listed})
+    message = f"No model can be served: {', '.join(missing)}." if missing else "No model works."
+    if missing and listed:
+        message += f" The servers list: {', '.join(listed[:20])}."
+    return "\n".join([message, *lines])
 
 
 def backend_name(address: str) -> str:
@@ -80,14 +211,36 @@ def backend_name(address: str) -> str:
     return (parts.netloc + parts.path.rstrip("/").removesuffix("/v1"))[:_LONGEST_NAME] or "server"
 
 
-def identifier_of(model: str) -> str:
+def identifiers_of(models: Sequence[str]) -> dict[str, str]:
+    """A well-formed identifier for each of ``models``, no two alike."""
+    found: dict[str, str] = {}
+    for model in models:
+        parts = 1
+        identifier = identifier_of(model)
+        while identifier in found.values() and parts < len(_segments(model)):
+            parts += 1
+            identifier = identifier_of(model, parts)
+        number = 2
+        while identifier in found.values():
+            identifier = f"{identifier_of(model)[:190]}-{number}"
+            number += 1
+        found[model] = identifier
+    return found
+
+
+def identifier_of(model: str, parts: int = 1) -> str:
     """A well-formed identifier for what a server calls ``model``.
 
-    Of a path on the server's disk only the last part, because callers see identifiers.
+    Of a path on the server's disk only the last ``parts``, because callers see identifiers.
     """
+    segments = _segments(model)
+    is_path = re.match(r"[/\\.~]|[A-Za-z]:\\", model) is not None
+    return ("/".join(segments[-parts:] if is_path else segments) or "model")[:200].rstrip("/")
+
+
+def _segments(model: str) -> list[str]:
+    """The parts between slashes, in letters that an identifier may have; without empty ones."""
     parts = [
         re.sub(r"[^A-Za-z0-9._:-]", "-", part).lstrip("._:-") for part in re.split(r"[/\\]", model)
     ]
-    parts = [part for part in parts if part]
-    is_path = re.match(r"[/\\.~]|[A-Za-z]:\\", model) is not None
-    return ("/".join(parts[-1:] if is_path else parts) or "model")[:200].rstrip("/")
+    return [part for part in parts if part]

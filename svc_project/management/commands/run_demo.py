@@ -20,8 +20,9 @@ from svc_project import demo, one_server, server
 from svc_project.lib.catalog_tables import CatalogFileError
 
 _SIMULATOR_SECONDS = 20.0
+_DEMO_MODEL = "acme/demo-8b"
 _VOICE = "ava"
-"""A voice of deploy/demo_catalog.toml."""
+"""A model and a voice of deploy/demo_catalog.toml."""
 _NEURAL_VOICE = "heart"
 """A voice of deploy/neural_catalog.toml."""
 
@@ -78,7 +79,11 @@ class Command(BaseCommand):
         parser.add_argument("--speech-port", type=int, default=settings.SVC_SPEECH_PORT)
         parser.add_argument("--simulator-port", type=int, default=9000)
         parser.add_argument(
-            "--model-server", help="address of an OpenAI-compatible server, ending in /v1"
+            "--model-server",
+            type=_list,
+            default=[],
+            help="addresses of OpenAI-compatible servers, with commas between; they are asked what "
+            "they can do, and their models are published",
         )
         parser.add_argument(
             "--voices",
@@ -86,28 +91,34 @@ class Command(BaseCommand):
             default="espeak",
             help="neural: also the voices of the neural engine",
         )
-        parser.add_argument("--model", help="the model's name on --model-server")
         parser.add_argument(
-            "--context", type=int, help="tokens that --model takes, prompt and answer together"
+            "--model",
+            type=_list,
+            default=[],
+            help="names of models on --model-server, with commas between; default: all",
+        )
+        parser.add_argument(
+            "--context", type=int, help="tokens that a model takes, prompt and answer together"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if bool(options["model_server"]) != bool(options["model"]):
-            raise CommandError("--model-server and --model go together.")
+        if (options["model"] or options["context"]) and not options["model_server"]:
+            raise CommandError("--model and --context need --model-server.")
+        model = _DEMO_MODEL
         settings.SVC_SPEECH_PORT = options["speech_port"]
         call_command("migrate", verbosity=0)
         simulator_port = options["simulator_port"]
         try:
             seeded = demo.seed(f"http://127.0.0.1:{simulator_port}/v1")
             if options["model_server"]:
-                published = one_server.publish_server(
-                    options["model_server"], options["model"], options["context"]
+                published = one_server.publish_servers(
+                    options["model_server"], options["model"], options["context"], self._tell
                 )
-                options["model"] = published.identifier
-                seeded.changes += published.changes
+                model = published.identifiers[0]
+                seeded.changes += published.lines
             if options["voices"] == "neural":
                 seeded.changes += demo.add_neural_voices()
-        except CatalogFileError as error:
+        except (CatalogFileError, one_server.NothingToServe) as error:
             raise CommandError(str(error)) from None
         for change in seeded.changes:
             self.stdout.write(change)
@@ -116,7 +127,7 @@ class Command(BaseCommand):
             self._listen(options["host"], options["speech_port"]),
         ]
         with _simulator(simulator_port):
-            self._greet(seeded, options)
+            self._greet(seeded, options, model)
             server.run(sockets)
 
     def _listen(self, host: str, port: int) -> socket.socket:
@@ -128,7 +139,11 @@ class Command(BaseCommand):
                 "Choose other ports: make run ARGS='--port 8080 --speech-port 8081'."
             ) from None
 
-    def _greet(self, seeded: demo.Seeded, options: dict[str, Any]) -> None:
+    def _tell(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _greet(self, seeded: demo.Seeded, options: dict[str, Any], model: str) -> None:
         url = f"http://{options['host']}:{options['port']}"
         login = demo.EMAIL
         if seeded.password:
@@ -154,11 +169,16 @@ class Command(BaseCommand):
                 speech_key=seeded.keys.get(Scope.SPEECH, "$SVC_SPEECH_KEY"),
                 socket_url=f"ws://{options['host']}:{options['speech_port']}",
                 voice=_NEURAL_VOICE if options["voices"] == "neural" else _VOICE,
-                model=options["model"] or "acme/demo-8b",
+                model=model,
                 data=settings.SVC_DATA_DIR,
             )
         )
         self.stdout.flush()
+
+
+def _list(text: str) -> list[str]:
+    """The items of a list with commas between."""
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 @contextmanager

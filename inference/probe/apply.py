@@ -1,0 +1,166 @@
+"""Comparing a probe's findings with the catalog, and writing what fits.
+
+Written are settings of the backend, and what its models' entries promise. Identifiers, weights,
+prices and the lifecycle are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from accounts.changes import CATALOG, changed
+from inference import lifecycle
+from inference.models import Backend, Deployment, ModelEntry
+from inference.probe.findings import Found, ModelFindings, ServerFindings
+from inference.probe.settings import fitting
+from svc_project.lib import clock
+
+
+@dataclass(frozen=True)
+class Change:
+    """A column that is not as the probe found it, and why."""
+
+    row: Backend | ModelEntry
+    column: str
+    before: str | int | bool
+    value: str | int | bool
+    why: str
+
+    def __str__(self) -> str:
+        kind = "backend" if isinstance(self.row, Backend) else "model"
+        return f"{kind} {self.row}: {self.column} {self.before} -> {self.value} ({self.why})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs; ``changes`` can be written, ``remarks`` are for the operator to decide."""
+
+    changes: Sequence[Change]
+    remarks: Sequence[str]
+
+
+def compare(backend: Backend, server: ServerFindings) -> Comparison:
+    """What of the catalog differs from what ``server``, which is ``backend``, was found to be.
+
+    Nothing differs where chat does not work: then nothing is known.
+    """
+    if not server.working:
+        return Comparison([], [])
+    changes, remarks = list(_of_backend(backend, server)), []
+    by_name = {model.name: model for model in server.working}
+    deployments = Deployment.objects.filter(backend=backend, enabled=True)
+    for deployment in deployments.select_related("weights"):
+        model = by_name.get(deployment.model)
+        if model is None:
+            continue
+        elsewhere = (
+            Deployment.objects.filter(weights=deployment.weights, enabled=True)
+            .exclude(pk=deployment.pk)
+            .exists()
+        )
+        for entry in ModelEntry.objects.filter(weights=deployment.weights):
+            if lifecycle.status(entry, clock.now()) is lifecycle.Status.RETIRED:
+                continue
+            for each in _of_entry(entry, model, elsewhere=elsewhere):
+                if isinstance(each, Change):
+                    changes.append(each)
+                else:
+                    remarks.append(each)
+    return Comparison(changes, remarks)
+
+
+def write(changes: Sequence[Change]) -> None:
+    """Write all of ``changes`` or none; workers follow as with any change of the catalog.
+
+    Raises ``django.core.exceptions.ValidationError``.
+    """
+    rows = {change.row.pk: change.row for change in changes}
+    with transaction.atomic():
+        changed(CATALOG)
+        for row in rows.values():
+            row.refresh_from_db()
+            for change in changes:
+                if change.row.pk == row.pk:
+                    setattr(row, change.column, change.value)
+            row.full_clean()
+            row.save()
+
+
+def created(
+    name: str, server: ServerFindings, *, api_key_env: str, headers: dict[str, str]
+) -> Backend:
+    """A new backend for ``server``; it serves nothing before a deployment says so.
+
+    Raises ``django.core.exceptions.ValidationError``.
+    """
+    found = fitting(server)
+    settings: dict[str, Any] = {
+        "running_usage": found.running_usage.value,
+        "output_cap_field": found.output_cap_field.value,
+        "keep_alive": found.keep_alive.value,
+    }
+    known = {column: value for column, value in settings.items() if value is not None}
+    row = Backend(
+        name=name, base_url=server.base_url, api_key_env=api_key_env, headers=headers, **known
+    )
+    row.full_clean()
+    with transaction.atomic():
+        changed(CATALOG)
+        row.save()
+    return row
+
+
+def _of_backend(backend: Backend, server: ServerFindings) -> Iterator[Change]:
+    found = fitting(server)
+    if backend.base_url.rstrip("/") != found.base_url:
+        yield _change(backend, "base_url", found.base_url, server.connection.words)
+    if found.running_usage.value not in (None, backend.running_usage):
+        yield _setting(backend, "running_usage", found.running_usage)
+    if found.output_cap_field.value not in (None, backend.output_cap_field):
+        yield _setting(backend, "output_cap_field", found.output_cap_field)
+    # A backend without kept connections works with any server; the operator may have a reason.
+    if found.keep_alive.value == "off" != backend.keep_alive:
+        yield _setting(backend, "keep_alive", found.keep_alive)
+
+
+def _setting(backend: Backend, column: str, found: Found[Any]) -> Change:
+    return _change(backend, column, str(found.value), found.words)
+
+
+def _change(row: Backend | ModelEntry, column: str, value: str | int | bool, why: str) -> Change:
+    return Change(row, column, getattr(row, column), value, why)
+
+
+def _of_entry(
+    entry: ModelEntry, model: ModelFindings, *, elsewhere: bool
+) -> Iterator[Change | str]:
+    """``elsewhere``: another backend serves the weights too."""
+    for column, found in (
+        ("tool_calling", model.tool_calling),
+        ("structured_output", model.structured_output),
+    ):
+        promised = bool(getattr(entry, column))
+        if found.value is None or found.value is promised:
+            continue
+        if found.value and elsewhere:
+            yield f"model {entry}: {column} is off; this backend can do it, others were not asked"
+        else:
+            yield _change(entry, column, found.value, found.words)
+    context = model.context_length
+    if context.value is None or context.value == entry.context_length:
+        return
+    if context.value > entry.context_length:
+        yield (
+            f"model {entry}: context_length is {entry.context_length}; "
+            f"the server takes {context.value} ({context.words})"
+        )
+        return
+    yield _change(entry, "context_length", context.value, context.words)
+    if entry.default_max_output_tokens > context.value:
+        yield _change(
+            entry, "default_max_output_tokens", context.value, "at most the context length"
+        )

@@ -1,0 +1,125 @@
+"""A whole probe: every step in turn, none of which hides the others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from inference.dialects import KeepAlive
+from inference.probe import abilities, chat, context, habits
+from inference.probe.client import NoAnswer, ProbeClient, Target
+from inference.probe.connect import Connected, connect
+from inference.probe.findings import Found, ModelFindings, ServerFindings
+
+MOST_MODELS: Final = 16
+"""How many of a server's models are tried when none is named."""
+Value = TypeVar("Value")
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What came of a model, and how it is asked from then on."""
+
+    findings: ModelFindings
+    model: chat.Model
+
+
+async def probe(
+    target: Target, models: Sequence[str] = (), tell: Tell = lambda _: None
+) -> ServerFindings:
+    """Ask the server at ``target`` about ``models``, or about those that it lists.
+
+    ``tell`` is given a line before what may take a while. Raises nothing that a server causes:
+    what went wrong is in the findings.
+    """
+    try:
+        connected = await connect(target)
+    except NoAnswer as error:
+        return _not_connected(target, str(error))
+    names = list(models) or list(connected.models)[:MOST_MODELS]
+    async with ProbeClient(connected.target) as client:
+        tried = []
+        for name in names:
+            tell(f"asking {connected.target.base_url} about {name}")
+            tried.append(await _try(client, name, connected.models.get(name)))
+        working = [each.model for each in tried if each.findings.works]
+        kept: Found[KeepAlive] = _not_tried()
+        if working:
+            kept = await _step(True, habits.keep_alive, working[0])
+    return ServerFindings(
+        base_url=connected.target.base_url,
+        connection=Found(True, connected.words),
+        listing=_listing(connected, len(names)),
+        listed=list(connected.models),
+        keep_alive=kept,
+        models=[each.findings for each in tried],
+    )
+
+
+async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
+    """Ask about one model; ``listed`` is the server's own description of it."""
+    first = await chat.first_answer(client, name)
+    model = chat.Model(client, name, first.cap_field)
+    seen = None
+    try:
+        stream, seen = await chat.streamed(model)
+    except NoAnswer as error:
+        stream = Found(False, str(error))
+    streams, answers = bool(stream.value), bool(first.found.value)
+    findings = ModelFindings(
+        name=name,
+        chat=first.found,
+        stream=stream,
+        usage=chat.usage(first.usage, seen) if streams and answers else _not_tried(),
+        output_cap=await _step(streams, chat.output_cap, model),
+        running_usage=await _step(streams, chat.running_usage, model),
+        tool_calling=await _step(answers, abilities.tool_calling, model),
+        structured_output=await _step(answers, abilities.structured_output, model),
+        context_length=await _context(streams or answers, client, name, listed),
+        abort=await _step(streams and answers, partial(habits.abort, usual=first.seconds), model),
+    )
+    return _Tried(findings, model)
+
+
+async def _step(
+    worthwhile: bool, step: Callable[[chat.Model], Awaitable[Found[Value]]], model: chat.Model
+) -> Found[Value]:
+    """What ``step`` found; nothing, with the reason, when it failed or was not ``worthwhile``."""
+    if not worthwhile:
+        return _not_tried()
+    try:
+        return await step(model)
+    except NoAnswer as error:
+        return Found(None, str(error))
+
+
+async def _context(worthwhile: bool, client: ProbeClient, name: str, listed: Any) -> Found[int]:
+    if not worthwhile:
+        return _not_tried()
+    return await context.context_length(client, name, listed)
+
+
+def _not_tried() -> Found[Any]:
+    return Found(None, "not tried, because chat does not work")
+
+
+def _listing(connected: Connected, tried: int) -> Found[bool]:
+    if not connected.lists:
+        return Found(False, "it lists no models; name one")
+    count = len(connected.models)
+    left_out = f"; {tried} tried" if tried < count else ""
+    return Found(True, f"{count} model{'' if count == 1 else 's'}{left_out}")
+
+
+def _not_connected(target: Target, reason: str) -> ServerFindings:
+    return ServerFindings(
+        base_url=target.base_url.rstrip("/"),
+        connection=Found(False, reason),
+        listing=Found(None, "not tried"),
+        listed=[],
+        keep_alive=Found(None, "not tried"),
+        models=[],
+    )
