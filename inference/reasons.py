@@ -1,7 +1,8 @@
 """Why a model server refused a request, read from its error body in whatever dialect it has.
 
 Reasons often say what to mend ("maximum context length is ..."), so one short line of plain text is
-passed on. Addresses in it, which are none of the caller's business, are cut out; a trace is dropped.
+passed on. Addresses and paths in it, which are none of the caller's business, are cut out; a trace is
+dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ _LONGEST: Final = 300
 _MOST_DETAILS: Final = 3
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,19}://[^\s\"'<>()\[\]{}]*")
 _IP_ADDRESS: Final = re.compile(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5})?(?![\w.])")
+_OF_A_REQUEST: Final = r"(?!/(?:v[0-9]+|messages|tools|response_format|properties)/)"
+_PATH: Final = re.compile(
+    _OF_A_REQUEST + r"(?<![\w.:#/\\])(?:[A-Za-z]:\\|~?/)(?:[\w.@+-]+[/\\])+[\w.@+-]*\w"
+)
+"""An absolute path of two parts or more on a disk, and no path of the API or into a body."""
 _CUT: Final = "[address]"
+_CUT_PATH: Final = "[path]"
 
 
 def reason_in(body: bytes, model: str) -> str | None:
@@ -32,6 +39,7 @@ def reason_in(body: bytes, model: str) -> str | None:
     if not text or "Traceback" in text or 'File "' in text:
         return None
     text = _IP_ADDRESS.sub(_CUT, _URL.sub(_cut, text.replace(model, "the model")))
+    text = _PATH.sub(_CUT_PATH, text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rstrip() + "…"
 
 

@@ -24,7 +24,6 @@ from accounts.models import ApiKey, Organization, Scope
 from usage.models import UsageRow
 
 ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 100.0
 START_SECONDS = 120.0
 NO_TLS = False
 """Given as ``verify``: reading certificates that no loopback call needs takes 20 ms each time."""
