@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
+import psycopg
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from psycopg.pq import Escaping
@@ -178,34 +180,38 @@ def _insert_postgresql(
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
         escape = Escaping(connection.connection.pgconn).escape_literal
-        message = [_limits(settings.SVC_LEDGER_SYNCHRONOUS_COMMIT)]
+        message = [_LIMITS]
+        if settings.SVC_LEDGER_SYNCHRONOUS_COMMIT and _forgets(connection.connection):
+            message.append(_DURABLE)
         for tables, receipts in batches:
             before, after = _postgresql_statement(tables, occurred_at is not None)
             rows = [_postgresql_row(tables, receipt, occurred_at) for receipt in receipts]
             message += (before, bytes(escape(msgspec.json.encode(rows))), after)
         cursor.execute(b"".join(message))
         new = 0
+        # The limits answer with no row, each of the others with one.
         while cursor.nextset():
-            new += cursor.fetchone()[0]
+            if cursor.description is not None:
+                new += cursor.fetchone()[0]
     return new
 
 
-@cache
-def _limits(durable: bool) -> bytes:
-    """What holds for the transaction; ``durable``: a commit is on disk when it is answered.
+_LIMITS: Final = (
+    f"{MARK} SET LOCAL lock_timeout = {LOCK_SECONDS * 1000:.0f};"
+    f" SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000:.0f};\n"
+).encode()
+_DURABLE: Final = b"SET LOCAL synchronous_commit = on;\n"
+_forgetful: WeakKeyDictionary[psycopg.Connection[Any], bool] = WeakKeyDictionary()
 
-    A database that is set to wait for more than its own disk stays as it is.
-    """
-    commit = (
-        ", set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
-        " WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
-    )
-    return (
-        f"{MARK} SELECT set_config('lock_timeout', '{LOCK_SECONDS * 1000:.0f}', true),"
-        f" set_config('statement_timeout', '{STATEMENT_SECONDS * 1000:.0f}', true),"
-        # From here on the transaction is one that writes, for whoever asks what is settled.
-        f" pg_current_xact_id(){commit if durable else ''};\n"
-    ).encode()
+
+def _forgets(link: psycopg.Connection[Any]) -> bool:
+    """Whether the database answers this role's commits before they are on disk; asked once for a
+    connection. One that waits for more than its own disk does not."""
+    known = _forgetful.get(link)
+    if known is None:
+        (found,) = link.execute("SHOW synchronous_commit").fetchone() or ("on",)
+        known = _forgetful[link] = found == "off"
+    return known
 
 
 @cache

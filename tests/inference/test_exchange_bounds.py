@@ -167,4 +167,6 @@ async def test_a_server_that_stops_waits_for_no_figures_of_a_client_that_has_lef
 
         made.stop(ServerShuttingDown())
 
+        ended, _ = await asyncio.wait({running}, timeout=20)
+        assert ended, "the stop did not reach it"
         assert isinstance(await running, ClientDisconnected)

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection
 from pytest_django.fixtures import Settings
 
+from svc_project.lib import clock
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from tests.database_outage import rows_locked
 from tests.usage.making import admitted, receipt
@@ -203,7 +204,7 @@ async def test_a_row_that_was_written_later_never_has_an_earlier_time() -> None:
 
 @pytest.mark.sqlite
 def test_a_clock_that_is_set_back_makes_no_row_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, back = rows.now, timedelta(hours=1)
+    right, back = clock.now, timedelta(hours=1)
     batches = [[receipt(), receipt()] for _ in range(4)]
     for number, batch in enumerate(batches):
         if number == 2:

@@ -212,6 +212,7 @@ def test_a_commit_is_on_disk_when_it_is_answered_unless_the_operator_says_otherw
     settings: Settings, durable: bool, database: str, used: str
 ) -> None:
     settings.SVC_LEDGER_SYNCHRONOUS_COMMIT = durable
+    connection.close()  # what a role's connections begin with is asked once for each
     value(f"SELECT set_config('synchronous_commit', '{database}', false)")
     try:
         with transaction.atomic():
