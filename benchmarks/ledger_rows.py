@@ -12,13 +12,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import django
 
@@ -128,45 +128,58 @@ def _cpu_table(rounds: int, rows_a_round: int) -> str:
     )
 
 
-def _worker(way: str, seconds: float, size: int) -> None:
-    """Writes for a while when told to, and prints how many rows it wrote."""
-    write = _ways()[way]
-    write(_receipts(size))
-    batches = [_receipts(size) for _ in range(int(2000 * seconds / size))]
+def _work() -> None:
+    """A worker: for each line ``way size seconds`` writes for so long and prints its rows a second."""
+    ways = _ways()
+    for write in ways.values():
+        write(_receipts(1))
     print("ready", flush=True)
-    sys.stdin.readline()
-    end, done = time.monotonic() + seconds, 0
-    for batch in batches:
-        write(batch)
-        done += size
-        if time.monotonic() > end:
-            break
-    print(done / (time.monotonic() - end + seconds), flush=True)
+    for line in sys.stdin:
+        way, size, seconds = line.split()
+        done, began = 0, time.monotonic()
+        while time.monotonic() < began + float(seconds):
+            ways[way](_receipts(int(size)))
+            done += int(size)
+        print(done / (time.monotonic() - began), flush=True)
 
 
-def _together(way: str, seconds: float, size: int) -> float:
-    """Rows a second of all workers."""
-    arguments = [sys.executable, "-m", "benchmarks.ledger_rows", "--worker", way]
-    arguments += ["--seconds", str(seconds), "--batch", str(size)]
-    workers = [
-        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(WORKERS)
-    ]
-    for each in workers:
-        assert each.stdout is not None
-        each.stdout.readline()
-    return sum(float(each.communicate("\n")[0].split()[-1]) for each in workers)
+@contextmanager
+def _workers() -> Iterator[Callable[[str, int, float], float]]:
+    """Asks all workers at once; answers the rows a second of all together."""
+    arguments = [sys.executable, "-m", "benchmarks.ledger_rows", "--worker"]
+    with ExitStack() as stack:
+        links: list[tuple[IO[str], IO[str]]] = []
+        for _ in range(WORKERS):
+            worker = stack.enter_context(
+                subprocess.Popen(
+                    arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            links.append((worker.stdin, worker.stdout))
+        for _, answers in links:
+            answers.readline()
+
+        def together(way: str, size: int, seconds: float) -> float:
+            for orders, _ in links:
+                orders.write(f"{way} {size} {seconds}\n")
+                orders.flush()
+            return sum(float(answers.readline()) for _, answers in links)
+
+        yield together
 
 
 def _workers_table(rounds: int, seconds: float) -> str:
     lines = []
-    for size in (1, 10):
-        found: dict[str, list[float]] = {name: [] for name in _ways()}
-        for _ in range(rounds):
-            for name, rates in found.items():
-                rates.append(_together(name, seconds, size))
-        old, new = median(found["before"]), median(found["now"])
-        lines.append((str(size), f"{old:.0f}", f"{new:.0f}", f"{new / old:.2f}"))
+    with _workers() as together:
+        for size in (1, 10):
+            found: dict[str, list[float]] = {name: [] for name in _ways()}
+            for _ in range(rounds):
+                for name, rates in found.items():
+                    rates.append(together(name, size, seconds))
+            old, new = median(found["before"]), median(found["now"])
+            lines.append((str(size), f"{old:.0f}", f"{new:.0f}", f"{new / old:.2f}"))
     title = f"{WORKERS} workers that share one roll-up"
     return table(title, ("Rows in a batch", "rows/s, before", "now", "ratio"), lines)
 
@@ -174,14 +187,12 @@ def _workers_table(rounds: int, seconds: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger_rows")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--worker", choices=("before", "now"), help=argparse.SUPPRESS)
-    parser.add_argument("--seconds", type=float, default=4.0, help=argparse.SUPPRESS)
-    parser.add_argument("--batch", type=int, default=10, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.environ["DJANGO_SETTINGS_MODULE"] = "svc_project.settings"
     if arguments.worker:
         django.setup()
-        _worker(arguments.worker, arguments.seconds, arguments.batch)
+        _work()
         return
     rounds, many, seconds = (3, 100, 1.5) if arguments.quick else (9, 400, 4.0)
     with (
