@@ -140,7 +140,7 @@ def commit_milliseconds(organization_id: str, batch: int, rounds: int) -> tuple[
     taken: dict[Write, list[float]] = {_without_rollups: [], _with_rollups: []}
     for _ in range(rounds):
         for write, times in taken.items():
-            receipts = [_receipt(organization_id, number) for number in range(batch)]
+            receipts = [receipt(organization_id, number) for number in range(batch)]
             began = time.perf_counter()
             write(receipts)
             times.append((time.perf_counter() - began) * 1000)
@@ -174,7 +174,7 @@ def _without_rollups(receipts: list[Receipt]) -> None:
         )
 
 
-def _receipt(organization_id: str, number: int) -> Receipt:
+def receipt(organization_id: str, number: int) -> Receipt:
     return Receipt(
         request_id=request_id(),
         organization_id=organization_id,

@@ -133,7 +133,7 @@ class ChatService:
         row is written then), or the failure of the exchange when nothing was sent yet.
         """
         reservation = await self._reserve(call)
-        meter = Meter(_identity(call), call.arrived)
+        meter = Meter(_identity(call), call.arrived, _largest_count(call))
         try:
             exchange = await self._admit(call, meter)
         except ApiError:
@@ -253,6 +253,15 @@ def _identity(call: Call) -> Identity:
         output_price=call.price.output,
         currency=call.price.currency,
     )
+
+
+def _largest_count(call: Call) -> int:
+    """A figure of tokens above which a backend's report cannot be.
+
+    No token is less than a byte of the prompt, so a prompt of many bytes may have more than the
+    published context: an operator may publish a smaller one than the backend has.
+    """
+    return max(call.model.context_length, call.body_bytes)
 
 
 def _http_status(failure: ApiError | None, sink: Sink) -> int:

@@ -37,6 +37,16 @@ from usage.ledger import ledger
 log = logging.getLogger(__name__)
 
 LARGEST_ANSWER = 64 * 1024 * 1024
+"""Of a whole answer, and of a streamed one that is captured: it is held in memory."""
+
+LARGEST_STREAM = 256 * 1024 * 1024
+"""Bytes of a streamed answer: 1 KiB for each token of an answer of 262 144. It is not held, so this
+ends a backend that never does."""
+
+LARGEST_TEXT = 32 * 1024 * 1024
+"""Of a streamed answer's text, in characters with 64 more for each piece, because the meter holds
+them: 128 for each token of an answer of 262 144, where a real one has 4 and its piece."""
+
 LARGEST_EVENT = 1024 * 1024
 PROGRESS_SECONDS = 1.0
 _CLOCK_SLACK = 0.01
@@ -171,9 +181,11 @@ class Exchange:
         reported once; another is read on for as long as its operator allows, so that its figures
         are real.
         """
-        if self._stopped is not None or self._ended:
+        if self._ended:
             return
-        self._stopped = reason
+        # The first reason is the row's. A later one may only end it sooner: a server that stops
+        # waits for no figures.
+        self._stopped = self._stopped or reason
         now = self._loop.time()
         if isinstance(reason, ClientDisconnected) and not self._reports_while_running:
             now += self._lease.deployment.backend.timeouts.disconnect_drain
@@ -241,9 +253,14 @@ class Exchange:
         backend = self._lease.deployment.backend
         relay = self.relay = StreamRelay(self._meter, created, backend.running_usage)
         idle = backend.timeouts.idle
+        largest = LARGEST_ANSWER if self._keeps_everything else LARGEST_STREAM
+        size = 0
         while not relay.done:
             self._wait_at_most(idle)
             read = await self._read(response)
+            size += len(read)
+            if size > largest or (size > LARGEST_TEXT and self._meter.held() > LARGEST_TEXT):
+                raise BackendProtocolError("The model server's answer is too large.")
             try:
                 events = reader.feed(read) if read else [last for last in [reader.rest()] if last]
                 frames = relay.take(events)

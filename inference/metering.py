@@ -26,8 +26,12 @@ from svc_project.lib.errors import (
 from usage.models import Outcome
 from usage.receipts import Progress, Receipt
 
-# Enough for any real figure, and far from what a 64-bit column or a sum could overflow.
-_LARGEST_COUNT = 2**31 - 1
+LARGEST_COUNT = 2**31 - 1
+"""Enough for any real figure, and far from what a 64-bit column or a sum could overflow."""
+
+_PIECE_CHARACTERS = 64
+"""What a piece of text weighs beside its characters, as the memory of a Python string does."""
+
 _FINGERPRINT = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 _OUTCOMES: dict[type[ApiError], Outcome] = {
@@ -75,12 +79,15 @@ class Meter:
     """Follows one request; ``arrived`` is its arrival on the ``perf_counter`` clock.
 
     ``counted_input`` and ``counted_output`` are the gateway's own counts, used only for a backend
-    that reported nothing.
+    that reported nothing. ``largest_count``: a figure above it cannot be.
     """
 
     __slots__ = (
         "_delivered_pieces",
         "_delivered_reported",
+        "_held",
+        "_held_pieces",
+        "_largest_count",
         "_noted_at",
         "arrived",
         "cached_input",
@@ -97,7 +104,9 @@ class Meter:
         "reported_reasoning",
     )
 
-    def __init__(self, identity: Identity, arrived: float) -> None:
+    def __init__(
+        self, identity: Identity, arrived: float, largest_count: int = LARGEST_COUNT
+    ) -> None:
         self.identity = identity
         self.arrived = arrived
         self.reported = False
@@ -114,6 +123,9 @@ class Meter:
         self._delivered_pieces = 0
         self._delivered_reported = 0
         self._noted_at = 0.0
+        self._held = 0
+        self._held_pieces = 0
+        self._largest_count = min(largest_count, LARGEST_COUNT)
 
     def began(self) -> None:
         """The first token, or the beginning of a whole answer, came from the backend now."""
@@ -124,7 +136,7 @@ class Meter:
         """Take the figures of a backend, which are running totals.
 
         Raises ``BackendProtocolError`` for figures that cannot be: absent, negative, smaller than
-        before, absurdly large, or more reasoning than output. The last valid ones stay.
+        before, larger than can be, or more reasoning than output. The last valid ones stay.
         """
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         details, cache = usage.completion_tokens_details, usage.prompt_tokens_details
@@ -132,8 +144,8 @@ class Meter:
         if (
             prompt is None
             or completion is None
-            or not 0 <= prompt <= _LARGEST_COUNT
-            or not self.reported_output <= completion <= _LARGEST_COUNT
+            or not 0 <= prompt <= self._largest_count
+            or not self.reported_output <= completion <= self._largest_count
             or not 0 <= reasoning <= completion
             or (self.reported and prompt < self.reported_input)
         ):
@@ -149,6 +161,13 @@ class Meter:
         """Keep the backend's fingerprint if it is one: it goes into headers of exports."""
         if self.fingerprint is None and _FINGERPRINT.fullmatch(fingerprint):
             self.fingerprint = fingerprint
+
+    def held(self) -> int:
+        """What the answer's text takes, in characters; each piece counts as some more."""
+        new = self.pieces[self._held_pieces :]
+        self._held += sum(map(len, new)) + len(new) * _PIECE_CHARACTERS
+        self._held_pieces += len(new)
+        return self._held
 
     def delivered(self) -> None:
         """All that has come from the backend so far was handed to the client's socket."""

@@ -1,19 +1,29 @@
 """System checks for settings that are fine at a desk and weak in the open.
 
-``manage.py check --deploy`` runs all of them, with Django's own. docs/operate/production.md shows
-settings that pass.
+``manage.py check --deploy`` runs them, with Django's own; those that ask the database need
+``--database default`` as well. docs/operate/production.md shows settings that pass.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
 
 SHORTEST_SECRET = 32
 """Characters; with fewer a secret is likelier a word than random."""
+
+PASSING_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
+"""In memory, or a container's own layer."""
+
+LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=1)
 
 
 @register(Tags.security)
@@ -88,6 +98,94 @@ def without_tls(**_: Any) -> list[CheckMessage]:
             id="svc.W004",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def passing_disk(**_: Any) -> list[CheckMessage]:
+    """The journal vouches for rows that the database does not have, so its disk has to stay."""
+    kind = file_system(settings.SVC_DATA_DIR, Path("/proc/self/mountinfo"))
+    if kind not in PASSING_FILE_SYSTEMS:
+        return []
+    return [
+        Warning(
+            f"SVC_DATA_DIR ({settings.SVC_DATA_DIR}) is on {kind}, which goes with this machine "
+            "or container.",
+            hint="Put it on a disk that outlives both: what the ledger's journal holds while the "
+            "database is away, and what ran when a process was killed, is nowhere else.",
+            id="svc.W005",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def forgetful_database(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """A commit that is answered before it is on disk is lost when the database crashes."""
+    if "default" not in (databases or ()) or connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('synchronous_commit'), current_setting('fsync')")
+        commit, fsync = cursor.fetchone()
+    found: list[CheckMessage] = []
+    if fsync == "off":
+        found.append(
+            Warning(
+                "The database has fsync = off: a crash of its machine destroys it.",
+                hint="Set it to on.",
+                id="svc.W006",
+            )
+        )
+    if commit == "off":
+        holds = settings.SVC_LEDGER_SYNCHRONOUS_COMMIT
+        found.append(
+            Warning(
+                "The database has synchronous_commit = off: a crash loses what was answered last"
+                + (", the ledger's rows excepted." if holds else ", the ledger's rows too."),
+                hint="Set it to on for the gateway's role"
+                + ("." if holds else ", or SVC_LEDGER_SYNCHRONOUS_COMMIT=true."),
+                id="svc.W007",
+            )
+        )
+    return found
+
+
+@register(Tags.database, deploy=True)
+def clocks_apart(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """The database's clock stamps rows; hosts' clocks count limits, quotas' days and prices."""
+    if "default" not in (databases or ()) or connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        began = time.perf_counter()
+        cursor.execute("SELECT clock_timestamp()")
+        theirs: datetime = cursor.fetchone()[0]
+        on_the_way = timedelta(seconds=(time.perf_counter() - began) / 2)
+    apart = abs(datetime.now(UTC) - on_the_way - theirs)
+    if apart <= LARGEST_CLOCK_DIFFERENCE + on_the_way:
+        return []
+    return [
+        Warning(
+            f"The clocks of this host and of the database are {apart.total_seconds():.1f} s apart.",
+            hint="Let both follow a time server (chrony, systemd-timesyncd).",
+            id="svc.W008",
+        )
+    ]
+
+
+def file_system(path: Path, mounts: Path) -> str | None:
+    """The kind of file system that ``path`` is on, by a ``mountinfo`` file (proc(5)), or None."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return None
+    path = path.resolve()
+    found, kind = -1, None
+    for line in lines:
+        about, _, rest = line.partition(" - ")
+        point = Path(about.split(" ")[4].replace("\\040", " "))
+        # Of two that are mounted at one place the later one is seen.
+        if (path == point or point in path.parents) and len(point.parts) >= found:
+            found, kind = len(point.parts), rest.split(" ")[0]
+    return kind
 
 
 def _open_hosts() -> list[str]:

@@ -350,7 +350,13 @@ SVC_RECONCILIATION_FLOOR_TOKENS = _by_shape(
 SVC_BILLING_ENABLED = env.bool("SVC_BILLING_ENABLED", default=False)
 SVC_DEFAULT_CURRENCY = env.str("SVC_DEFAULT_CURRENCY", default="USD")
 SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
+# Whether the ledger's transactions are on disk when they are answered, also where the database says
+# synchronous_commit = off.
+SVC_LEDGER_SYNCHRONOUS_COMMIT = env.bool("SVC_LEDGER_SYNCHRONOUS_COMMIT", default=True)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
+# CSV downloads: how long one may take in all, and the slowest pace of a reader.
+SVC_EXPORT_SECONDS = env.float("SVC_EXPORT_SECONDS", default=3600.0)
+SVC_EXPORT_BYTES_PER_SECOND = env.float("SVC_EXPORT_BYTES_PER_SECOND", default=65_536.0)
 SVC_THROTTLE_COUNTERS = env.bool("SVC_THROTTLE_COUNTERS", default=True)
 SVC_THROTTLE_FLUSH_SECONDS = env.float("SVC_THROTTLE_FLUSH_SECONDS", default=2.0)
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from django.db import transaction
-from django.db.models import F
+from django.db import connection, transaction
 
-from usage.models import Reconciliation, UsageRollup, UsageRow
+from svc_project.lib.clock import hour_of
+from usage.models import Reconciliation, UsageRow
+from usage.shards import FREE_SHARD
+from usage.tables import CHAT, POSTGRESQL_HOUR
+
+_COUNTS: Final = replace(
+    CHAT,
+    totals={
+        name: sql if name.startswith("svc_counted_") else "0" for name, sql in CHAT.totals.items()
+    },
+)
+"""What a count adds to the roll-up of its row, which is there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +45,20 @@ def fill_in(request_id: str, count: IndependentCount) -> bool:
             reconciliation_divergence=count.divergence,
         )
         if filled and count.input_tokens is not None and count.output_tokens is not None:
-            row = UsageRow.objects.get(request_id=request_id)
-            UsageRollup.objects.filter(
-                organization_id=row.organization_id,
-                hour=row.occurred_at.replace(minute=0, second=0, microsecond=0),
-                api_key_id=row.api_key_id,
-                model_id=row.model_id,
-                model_identifier=row.model_identifier,
-                price_currency=row.price_currency,
-                input_price_per_mtok=row.input_price_per_mtok,
-                output_price_per_mtok=row.output_price_per_mtok,
-            ).update(
-                svc_counted_input_tokens=F("svc_counted_input_tokens") + count.input_tokens,
-                svc_counted_output_tokens=F("svc_counted_output_tokens") + count.output_tokens,
-                svc_counted_requests=F("svc_counted_requests") + 1,
-            )
+            _add_to_rollup(UsageRow.objects.get(request_id=request_id))
     return bool(filled)
+
+
+def _add_to_rollup(row: UsageRow) -> None:
+    on_postgresql = connection.vendor == "postgresql"
+    counted = f'(SELECT * FROM "{CHAT.row_table}" WHERE request_id = %s) AS counted'  # noqa: S608
+    hour = connection.ops.adapt_datetimefield_value(hour_of(row.occurred_at))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _COUNTS.added_up(
+                counted,
+                hour=POSTGRESQL_HOUR if on_postgresql else "%s",
+                shard=FREE_SHARD if on_postgresql else "0",
+            ),
+            [row.request_id] if on_postgresql else [hour, row.request_id],
+        )

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from django.conf import settings
 from django.db import connections
 
 from svc_project.lib.errors import ServerOverloaded
@@ -22,13 +23,14 @@ MOST_DOWNLOADS = 16
 """In one process: each holds a thread and a database connection."""
 
 STALL_SECONDS = 60.0
-"""How long a reader may take no block before its database connection is given up."""
+"""How long a reader may take no block before its database connection is given up; also how far it
+may fall behind ``SVC_EXPORT_BYTES_PER_SECOND``."""
 
 _running: set[CsvDownload] = set()
 
 
 class DownloadEnded(Exception):
-    """The download was closed before its end: its reader stalled."""
+    """The download was closed before its end: its reader was too slow, or it took too long."""
 
 
 def require_room() -> None:
@@ -42,6 +44,11 @@ class CsvDownload:
 
     ``blocks`` runs in a thread of its own, from the first block that is asked for on, and is
     closed there with the thread's database connections, when it ends, fails or ``close`` is called.
+
+    It is closed, too, when its reader takes nothing for ``STALL_SECONDS``, is slower than
+    ``SVC_EXPORT_BYTES_PER_SECOND``, or has not finished after ``SVC_EXPORT_SECONDS``: an open
+    download is a snapshot that keeps the database from cleaning up and the ledger from new
+    partitions. What the database takes to read is not the reader's time.
     """
 
     def __init__(self, blocks: Generator[bytes, None, None]) -> None:
@@ -49,6 +56,10 @@ class CsvDownload:
         self._thread: ThreadPoolExecutor | None = None
         self._next: Future[bytes | None] | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._end_by: asyncio.TimerHandle | None = None
+        self._handed_at: float | None = None
+        self._behind = 0.0
+        """Seconds that the reader took more than the slowest pace allows."""
         self._closing = threading.Lock()
         self._closed = False
 
@@ -56,20 +67,34 @@ class CsvDownload:
         return self
 
     async def __anext__(self) -> bytes:
+        loop = asyncio.get_running_loop()
         if self._stall is not None:
             self._stall.cancel()
+        if self._handed_at is not None:
+            self._behind += loop.time() - self._handed_at
         try:
+            if self._end_by is None:
+                self._end_by = loop.call_later(settings.SVC_EXPORT_SECONDS, self.close)
             block = await asyncio.wrap_future(self._asked())
             if block is not None:
                 # Read ahead by one block, while this one is sent.
                 self._next = self._ask()
-                self._stall = asyncio.get_running_loop().call_later(STALL_SECONDS, self.close)
+                self._handed_at = loop.time()
+                self._behind = max(
+                    0.0, self._behind - len(block) / settings.SVC_EXPORT_BYTES_PER_SECOND
+                )
+                self._stall = loop.call_later(STALL_SECONDS - self._behind, self.close)
                 return block
         except BaseException:
-            self.close()
+            self._finish()
             raise
-        self.close()
+        self._finish()
         raise StopAsyncIteration
+
+    def _finish(self) -> None:
+        if self._end_by is not None:
+            self._end_by.cancel()
+        self.close()
 
     def close(self) -> None:
         """End the download, from any thread; once is enough, twice does no harm."""
@@ -91,7 +116,7 @@ class CsvDownload:
     def _ask(self) -> Future[bytes | None]:
         # After close() nothing is read: a generator that was closed looks like one that ended.
         if self._closed or self._thread is None:
-            raise DownloadEnded("The reader stalled for too long.")
+            raise DownloadEnded("The reader was too slow.")
         return self._thread.submit(self._read)
 
     def _read(self) -> bytes | None:

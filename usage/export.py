@@ -12,12 +12,12 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any
 
 from django.db import connection, transaction
 
-from svc_project.lib import clock
+from svc_project.lib.errors import ServerOverloaded
 from usage.cursors import Cursor
 from usage.export_columns import (
     COLUMN_NAMES,
@@ -31,11 +31,14 @@ from usage.export_columns import (
 )
 from usage.models import UsageRow
 from usage.periods import Filters, Period
+from usage.settled import settled
 
 __all__ = ["EXPORT_COLUMNS", "ExportPage", "csv_blocks", "page", "settled_page"]
 
-SETTLED = timedelta(seconds=2)
-"""How old a row must be before a cursor may point behind it."""
+LONGEST_WAIT_SECONDS = 3.0
+"""How long a page waits until the row before its cursor is settled."""
+
+_LOOK_SECONDS = 0.05
 
 BLOCK_BYTES = 128 * 1024
 _BLOCK_ROWS = 500
@@ -116,21 +119,26 @@ def _quick_to_start() -> Iterator[None]:
 def settled_page(
     organization_id: str, period: Period, filters: Filters, limit: int, after: Cursor | None
 ) -> ExportPage:
-    """``page``, whose cursor never points behind a row younger than ``SETTLED``.
+    """``page``, whose cursor never points behind a row that one stamped earlier may follow.
 
     Two writers commit in another order than they stamped by some milliseconds. A reader that went
     on from behind a row of this instant could pass by one that is stamped earlier and committed
     later. So where a page would end among such rows it waits until they are settled and is read
     again; a last page has no cursor and never waits. See docs/api/usage-export.md.
+
+    Raises ``ServerOverloaded`` when they are not settled within ``LONGEST_WAIT_SECONDS``: the
+    database keeps a writer waiting.
     """
-    found = page(organization_id, period, filters, limit, after)
-    if found.next_cursor is not None:
-        age = clock.now() - found.next_cursor.occurred_at
-        # Rows of the future (a clock that is wrong by more) are not worth waiting for.
-        if abs(age) < SETTLED:
-            time.sleep((SETTLED - age).total_seconds())
-            found = page(organization_id, period, filters, limit, after)
-    return found
+    deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+    while True:
+        # Asked before the page is read: what is settled by then, the page has.
+        complete = settled()
+        found = page(organization_id, period, filters, limit, after)
+        if found.next_cursor is None or complete.covers(found.next_cursor.occurred_at):
+            return found
+        if time.monotonic() > deadline:
+            raise ServerOverloaded("The newest rows are still being written. Try again shortly.")
+        time.sleep(_LOOK_SECONDS)
 
 
 def csv_blocks(

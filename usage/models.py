@@ -119,6 +119,9 @@ class UsageRollup(models.Model):
 
     Written in the transaction that writes the rows, so it is exact at any moment. The price is
     part of the key: a sum of tokens times it is the sum of the rows' costs, and cannot reprice.
+
+    On PostgreSQL the sums of a key may stand in several rows, one for each ``shard``, so that
+    writers do not wait for each other (``usage.shards``); a reader adds them up.
     """
 
     pk = models.CompositePrimaryKey(
@@ -130,6 +133,7 @@ class UsageRollup(models.Model):
         "price_currency",
         "input_price_per_mtok",
         "output_price_per_mtok",
+        "shard",
     )
     organization_id = models.UUIDField()
     hour = models.DateTimeField()
@@ -148,6 +152,14 @@ class UsageRollup(models.Model):
     svc_counted_input_tokens = models.PositiveBigIntegerField()
     svc_counted_output_tokens = models.PositiveBigIntegerField()
     svc_counted_requests = models.PositiveBigIntegerField()
+    shard = models.PositiveSmallIntegerField(db_default=0)
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["hour"], name="usage_rollup_shards", condition=models.Q(shard__gt=0)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.model_identifier}"

@@ -8,24 +8,43 @@ first partition, or foreign, lands in the default partition and is found like an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg import errors
+
+log = logging.getLogger(__name__)
 
 TABLE = "usage_usagerow"
 DEFAULT_PARTITION = f"{TABLE}_default"
 MONTHS_AHEAD = 3
+LOCK_SECONDS: Final = 0.5
+"""How long making a partition may wait for readers; new readers of the ledger wait behind it."""
 
 
 def ensure(moment: datetime) -> list[str]:
     """Make the partitions of ``moment``'s month and the next ones; returns those it made.
 
     Does nothing on SQLite. A month of which the default partition already has rows is left to it.
+    A partition is attached, which no writer notices; but PostgreSQL looks into the default
+    partition for that, which nobody may read meanwhile. While somebody reads the ledger for longer
+    than ``LOCK_SECONDS`` the month is left to the next upkeep: three months are in hand.
     """
     if connection.vendor != "postgresql":
         return []
-    return [name for first in _months(moment) if (name := _make(first)) is not None]
+    made = []
+    for first in _months(moment):
+        try:
+            if _make(first):
+                made.append(_name(first))
+        except OperationalError as error:
+            if not isinstance(error.__cause__, errors.LockNotAvailable):
+                raise
+            log.warning("the ledger's partition of %s is put off: others use it", f"{first:%Y-%m}")
+    return made
 
 
 def lower_bound(first: datetime) -> str:
@@ -45,23 +64,32 @@ def _months(moment: datetime) -> Iterator[datetime]:
         first = next_month(first)
 
 
-def _make(first: datetime) -> str | None:
-    name = f"{TABLE}_{first:%Y_%m}"
+def _name(first: datetime) -> str:
+    return f"{TABLE}_{first:%Y_%m}"
+
+
+def _make(first: datetime) -> bool:
+    name = _name(first)
     bounds = (lower_bound(first), lower_bound(next_month(first)))
     with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [name])
+        if cursor.fetchone()[0]:
+            return False
+        cursor.execute(f"SET LOCAL lock_timeout = {LOCK_SECONDS * 1000:.0f}")
         # Workers that start together must not make the same partition twice.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [name])
         if cursor.fetchone()[0]:
-            return None
+            return False
         cursor.execute(
             f'SELECT EXISTS (SELECT FROM "{DEFAULT_PARTITION}" '  # noqa: S608  # names are ours
             "WHERE request_id >= %s AND request_id < %s)",
             bounds,
         )
         if cursor.fetchone()[0]:
-            return None
+            return False
+        cursor.execute(f'CREATE TABLE "{name}" (LIKE "{TABLE}" INCLUDING ALL)')
         cursor.execute(
-            f'CREATE TABLE "{name}" PARTITION OF "{TABLE}" FOR VALUES FROM (%s) TO (%s)', bounds
+            f'ALTER TABLE "{TABLE}" ATTACH PARTITION "{name}" FOR VALUES FROM (%s) TO (%s)', bounds
         )
-    return name
+    return True

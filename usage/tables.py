@@ -32,7 +32,8 @@ class Tables:
     Every column of the rows but ``occurred_at`` is a member of the receipt. A column of the key is
     a column of the rows, except ``hour``, that of ``occurred_at``. ``totals`` are the other columns
     of the sums, each with the aggregate of the rows that makes it. ``identity`` is what no two rows
-    have in common on PostgreSQL.
+    have in common on PostgreSQL. ``sharded``: the sums of a key may stand in several rows, told
+    apart by a ``shard``, and are what those add up to (``usage.shards``); on SQLite all are 0.
     """
 
     receipt: type[Any]
@@ -43,6 +44,7 @@ class Tables:
     totals: Mapping[str, str]
     summed: tuple[str, ...]
     """The columns of the rows that ``totals`` read."""
+    sharded: bool = False
 
     @property
     def row_table(self) -> str:
@@ -76,29 +78,33 @@ class Tables:
     def _columns_of(self, kind: type[Any]) -> list[str]:
         return [field.attname for field in self.rows._meta.local_fields if isinstance(field, kind)]
 
-    def added_up(self, source: str, hour: str = POSTGRESQL_HOUR) -> str:
+    def added_up(self, source: str, hour: str = POSTGRESQL_HOUR, shard: str = "0") -> str:
         """SQL that adds the sums of the rows in ``source`` to those that are there.
 
-        ``source``: a table, or a name or text of a query. Sums are reached in the order of their
-        keys, so that two writers cannot wait for each other in a circle.
+        ``source``: a table, or a name or text of a query. ``shard``: SQL of the shard that they
+        are added to, where there are shards. Sums are reached in the order of their keys, so that
+        two writers cannot wait for each other in a circle.
         """
+        key = (*self.key, "shard") if self.sharded else self.key
         add = ", ".join(
             f'"{name}" = "{self.sum_table}"."{name}" + excluded."{name}"' for name in self.totals
         )
-        return (
-            f"{self.summed_up(source, hour)} ON CONFLICT ({listed(self.key)}) DO UPDATE SET {add}"
-        )
+        summed = self.summed_up(source, hour, shard)
+        return f"{summed} ON CONFLICT ({listed(key)}) DO UPDATE SET {add}"
 
-    def summed_up(self, source: str, hour: str = POSTGRESQL_HOUR) -> str:
+    def summed_up(self, source: str, hour: str = POSTGRESQL_HOUR, shard: str = "0") -> str:
         """SQL that inserts the sums of the rows in ``source``, where there are none yet.
 
-        ``hour``: SQL of a row's hour; PostgreSQL's by default.
+        ``hour``: SQL of a row's hour; PostgreSQL's by default. ``shard``: as in ``added_up``.
         """
         keys = ", ".join(hour if name == "hour" else f'"{name}"' for name in self.key)
         numbers = ", ".join(str(number) for number in range(1, len(self.key) + 1))
+        columns, values = (*self.key, *self.totals), [keys, *self.totals.values()]
+        if self.sharded:
+            columns, values = (*columns, "shard"), [*values, shard]
         return (
-            f'INSERT INTO "{self.sum_table}" ({listed((*self.key, *self.totals))}) '  # noqa: S608
-            f"SELECT {keys}, {', '.join(self.totals.values())} "
+            f'INSERT INTO "{self.sum_table}" ({listed(columns)}) '  # noqa: S608
+            f"SELECT {', '.join(values)} "
             f"FROM {source} GROUP BY {numbers} ORDER BY {numbers}"
         )
 
@@ -119,13 +125,14 @@ CHAT: Final = Tables(
     rows=UsageRow,
     sums=UsageRollup,
     identity=("request_id", "organization_id"),
-    key=tuple(field.attname for field in UsageRollup._meta.pk_fields),
+    key=tuple(name for field in UsageRollup._meta.pk_fields if (name := field.attname) != "shard"),
     totals={
         "requests": "count(*)",
         **{name: f'coalesce(sum("{name}"), 0)' for name in SUMMED},
         "svc_counted_requests": 'count("svc_counted_input_tokens")',
     },
     summed=SUMMED,
+    sharded=True,
 )
 ROLLUP_KEY: Final = CHAT.key
 ROLLUP_SUMS: Final = tuple(CHAT.totals)

@@ -116,12 +116,11 @@ def _stored(first: datetime | None, verdict: Verdict) -> Iterator[_Hour]:
     for place, of_hour in groupby(
         rollups.iterator(_CHUNK), key=lambda rollup: (rollup.organization_id, rollup.hour)
     ):
-        sums = {
-            tuple(getattr(rollup, name) for name in ROLLUP_KEY): tuple(
-                getattr(rollup, name) for name in ROLLUP_SUMS
-            )
-            for rollup in of_hour
-        }
+        sums: dict[RollupKey, tuple[int, ...]] = {}
+        for rollup in of_hour:
+            key = tuple(getattr(rollup, name) for name in ROLLUP_KEY)
+            figures = (getattr(rollup, name) for name in ROLLUP_SUMS)
+            sums[key] = tuple(map(add, sums.get(key, _NOTHING), figures))
         verdict.rollups += len(sums)
         yield _Hour(place, True, sums)
 

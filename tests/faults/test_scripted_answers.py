@@ -77,9 +77,9 @@ def refusal(status: int, told: Told) -> Row:
     return both([body(b'{"error": {"message": "no"}}', status)], told)
 
 
-def reported(figure: object, produced: int = TOKENS) -> Row:
+def reported(figure: object, produced: int = TOKENS, **others: object) -> Row:
     """A whole and a streamed answer that end with this figure of completion tokens."""
-    said = usage(figure)
+    said = usage(figure, **others)
     return Row(
         stream(ROLE, *CONTENT, FINISH, chunk(None, usage=said), DONE),
         in_band(INVALID),
@@ -201,6 +201,8 @@ FIGURES = {
     "usage 2^63": reported(2**63),
     "usage 2^31": reported(2**31),
     "usage 10^400": reported(10**400),
+    "usage beyond the context": reported(10**8),
+    "prompt beyond the context": reported(TOKENS, prompt=10**9),
     "usage a text": reported("4"),
     "usage 1.5": reported(1.5),
     "usage null": reported(None),

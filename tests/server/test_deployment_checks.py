@@ -8,10 +8,21 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.checks import CheckMessage
+from django.db import connection
+from pytest_django.fixtures import Settings
 
+from svc_project.checks import (
+    PASSING_FILE_SYSTEMS,
+    clocks_apart,
+    file_system,
+    forgetful_database,
+    passing_disk,
+)
 from tests.live import ROOT
 
 OWN = re.compile(r"\b(svc\.[EW]\d{3})\b")
@@ -42,10 +53,17 @@ def check(directory: Path, *arguments: str, **changed: str) -> subprocess.Comple
     )
 
 
+def own_disk(directory: Path) -> set[str]:
+    """What is found of the disk that the tests happen to run on."""
+    kind = file_system(directory, Path("/proc/self/mountinfo"))
+    return {"svc.W005"} if kind in PASSING_FILE_SYSTEMS else set()
+
+
 def test_the_documented_settings_leave_nothing_to_say(tmp_path: Path) -> None:
     checked = check(tmp_path, "--deploy")
 
-    assert checked.returncode == 0, checked.stderr
+    assert set(OWN.findall(checked.stderr)) == own_disk(tmp_path)
+    assert checked.returncode == bool(own_disk(tmp_path)), checked.stderr
     assert not list(tmp_path.glob("*.secret"))
 
 
@@ -71,7 +89,7 @@ def test_a_weak_setting_is_named(
     checked = check(tmp_path, "--deploy", **changed)
 
     assert checked.returncode == 1
-    assert set(OWN.findall(checked.stderr)) == {found}
+    assert set(OWN.findall(checked.stderr)) == {found} | own_disk(tmp_path)
     assert words in checked.stderr
 
 
@@ -88,3 +106,65 @@ def test_debug_in_the_open_stops_every_command(tmp_path: Path) -> None:
         SPEECH_HOSTS="",
     )
     assert at_a_desk.returncode == 0, at_a_desk.stderr
+
+
+MOUNTS = """\
+22 1 254:1 / / rw,relatime shared:1 - overlay overlay rw
+30 22 0:26 / /dev/shm rw - tmpfs tmpfs rw
+31 22 254:2 / /var/lib/svc rw shared:9 - ext4 /dev/vdb rw
+32 31 0:27 / /var/lib/svc/fast\\040one rw - tmpfs tmpfs rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("/app/var", "overlay"),
+        ("/var/lib", "overlay"),
+        ("/var/lib/svc", "ext4"),
+        ("/var/lib/svc/journal", "ext4"),
+        ("/var/lib/svc/fast one/journal", "tmpfs"),
+        ("/var/lib/svc-of-another", "overlay"),
+    ],
+)
+def test_the_disk_under_the_journal_is_told_from_its_mounts(
+    tmp_path: Path, place: str, kind: str
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    assert file_system(Path(place), mounts) == kind
+    assert file_system(Path(place), tmp_path / "none") is None
+
+
+def test_a_journal_in_memory_is_named(settings: Settings) -> None:
+    shared_memory = Path("/dev/shm")
+    if file_system(shared_memory, Path("/proc/self/mountinfo")) != "tmpfs":
+        pytest.skip("no memory file system here")
+    settings.SVC_DATA_DIR = shared_memory
+    assert named(passing_disk()) == ["svc.W005"]
+
+
+def named(found: list[CheckMessage]) -> list[str | None]:
+    return [each.id for each in found]
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db
+def test_a_database_that_forgets_is_named(settings: Settings) -> None:
+    assert named(forgetful_database(["default"])) == []
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+    (held,) = forgetful_database(["default"])
+    assert (held.id, "rows excepted" in held.msg) == ("svc.W007", True)
+    settings.SVC_LEDGER_SYNCHRONOUS_COMMIT = False
+    (lost,) = forgetful_database(["default"])
+    assert (lost.id, "rows too" in lost.msg) == ("svc.W007", True)
+    assert forgetful_database() == [], "only with --database default is anybody asked"
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db
+def test_clocks_that_are_apart_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert named(clocks_apart(["default"])) == []
+    monkeypatch.setattr("svc_project.checks.LARGEST_CLOCK_DIFFERENCE", timedelta(days=-1))
+    assert named(clocks_apart(["default"])) == ["svc.W008"]

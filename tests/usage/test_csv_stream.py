@@ -7,6 +7,7 @@ import threading
 from collections.abc import Generator
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from svc_project.lib.errors import ServerOverloaded
 from usage import csv_stream
@@ -119,6 +120,56 @@ async def test_a_reader_who_stalls_is_cut_and_not_told_that_it_was_all(
     with pytest.raises(DownloadEnded):
         async for _ in download:
             pass
+
+
+async def test_a_reader_who_takes_a_little_now_and_then_is_cut(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.3)
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1000.0
+    source = Source(1000)
+    download = CsvDownload(source.blocks())
+
+    async def read() -> None:
+        async for _ in download:
+            # Never a stall, and a few bytes each time.
+            await asyncio.sleep(0.02)
+
+    with pytest.raises(DownloadEnded):
+        await read()
+
+    assert await closes(source)
+    assert source.made < 1000
+
+
+async def test_a_download_that_takes_too_long_is_cut_however_fast_its_reader_is(
+    settings: Settings,
+) -> None:
+    settings.SVC_EXPORT_SECONDS = 0.1
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
+    source = Source(10**9)
+    download = CsvDownload(source.blocks())
+
+    with pytest.raises(DownloadEnded):
+        async for _ in download:
+            pass
+
+    assert await closes(source)
+
+
+async def test_what_the_database_takes_is_not_the_readers_time(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.2)
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
+    source = Source(4)
+
+    def slow() -> Generator[bytes, None, None]:
+        for block in source.blocks():
+            threading.Event().wait(0.1)
+            yield block
+
+    assert len([block async for block in CsvDownload(slow())]) == 4
 
 
 async def test_a_download_that_nobody_begins_holds_nothing() -> None:

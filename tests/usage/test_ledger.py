@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import OperationalError, connection
 from pytest_django.fixtures import Settings
 
+from svc_project.lib import clock
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from tests.database_outage import rows_locked
 from tests.usage.making import admitted, receipt
@@ -198,3 +200,26 @@ async def test_a_row_that_was_written_later_never_has_an_earlier_time() -> None:
 
     in_order = [times[each.request_id] for each in written]
     assert in_order == sorted(in_order)
+
+
+@pytest.mark.sqlite
+def test_a_clock_that_is_set_back_makes_no_row_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, back = clock.now, timedelta(hours=1)
+    batches = [[receipt(), receipt()] for _ in range(4)]
+    for number, batch in enumerate(batches):
+        if number == 2:
+            monkeypatch.setattr(rows, "now", lambda: right() - back)
+        rows.insert(batch)
+
+    times = {row.request_id: row.occurred_at for row in UsageRow.objects.all()}
+    first, second, third, fourth = (times[batch[0].request_id] for batch in batches)
+    # Never two batches at once: a cursor behind the one would pass by the other.
+    assert first <= second < third < fourth
+
+
+@pytest.mark.sqlite
+def test_on_sqlite_too_a_batch_that_waits_for_a_lock_comes_back() -> None:
+    rows.insert([receipt()])
+    with rows_locked(), pytest.raises(OperationalError):
+        rows.insert([receipt()])
+    assert rows.insert([receipt()]) == 1

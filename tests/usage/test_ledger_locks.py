@@ -1,0 +1,271 @@
+"""Writers of the ledger on PostgreSQL: what they wait for, how long, and what time they stamp."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from pytest_django.fixtures import Settings
+
+from svc_project.lib import clock
+from svc_project.lib.ids import NIL_UUID
+from tests.database_outage import rows_locked
+from tests.live import eventually
+from tests.usage.making import receipt
+from usage import counts, export, partitions, rows, shards
+from usage.export import csv_blocks, settled_page
+from usage.models import Reconciliation, UsageRollup, UsageRow
+from usage.periods import Filters, Period
+from usage.receipts import AnyReceipt
+from usage.settled import settled
+from usage.verification import verify
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
+
+US = str(NIL_UUID)
+ALL = Filters()
+DAY = timedelta(days=1)
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND wait_event_type = 'Lock' AND query LIKE '%%usage_usagerow%%'"
+)
+
+
+@pytest.fixture
+def another() -> Iterator[ThreadPoolExecutor]:
+    """A thread with a database connection of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        yield thread
+        thread.submit(connections.close_all).result()
+
+
+def value(statement: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [])
+        return cursor.fetchone()[0]
+
+
+def database_now() -> datetime:
+    moment: datetime = value("SELECT clock_timestamp()")
+    return moment
+
+
+def insert_until_taken(receipts: Sequence[AnyReceipt]) -> int:
+    """As the ledger's writer does: again after each failure."""
+    while True:
+        try:
+            return rows.insert(receipts)
+        except OperationalError:
+            connection.close()
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    place = connection.settings_dict
+    with psycopg.connect(
+        host=place["HOST"],
+        port=place["PORT"],
+        user=place["USER"],
+        password=place["PASSWORD"],
+        dbname=place["NAME"],
+    ) as other:
+        other.execute(f'LOCK TABLE "{table}" IN EXCLUSIVE MODE')
+        yield
+        other.rollback()
+
+
+def test_a_batch_that_waits_for_a_lock_is_ended_by_the_database(
+    another: ThreadPoolExecutor,
+) -> None:
+    with rows_locked():
+        waiting = another.submit(rows.insert, [receipt()])
+        with pytest.raises(OperationalError):
+            waiting.result(20)
+        assert value(WAITING) == 0
+    assert not UsageRow.objects.exists()
+
+
+def test_a_closed_period_does_not_change_when_a_row_waited_behind_a_lock(
+    another: ThreadPoolExecutor,
+) -> None:
+    rows.insert([receipt()])
+    with rows_locked():
+        waiting = another.submit(insert_until_taken, [receipt() for _ in range(5)])
+        eventually(lambda: value(WAITING))
+        end = database_now()
+        before = UsageRow.objects.filter(occurred_at__lt=end).count()
+    waiting.result(60)
+
+    assert UsageRow.objects.filter(occurred_at__lt=end).count() == before == 1
+    assert UsageRow.objects.count() == 6
+
+
+def test_a_period_is_not_closed_while_a_row_of_it_may_be_on_its_way(
+    another: ThreadPoolExecutor,
+) -> None:
+    partitions.ensure(clock.now())
+    began = database_now()
+    assert settled().has_closed(began)
+    with locked(f"usage_usagerow_{clock.now():%Y_%m}"):
+        # It has its time by now, or takes it later; nobody can tell.
+        waiting = another.submit(insert_until_taken, [receipt()])
+        eventually(lambda: value(WAITING))
+        assert not settled().has_closed(database_now())
+    waiting.result(60)
+
+    end = database_now()
+    assert settled().has_closed(end)
+    assert UsageRow.objects.filter(occurred_at__gte=began, occurred_at__lt=end).count() == 1
+
+
+@pytest.mark.parametrize("skew", [-10, 10])
+def test_a_walk_misses_no_row_of_a_host_whose_clock_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, skew: int
+) -> None:
+    right = clock.now
+    period = Period(right() - DAY, right() + DAY)
+
+    def write(count: int, off: int = 0) -> set[str]:
+        with monkeypatch.context() as patched:
+            patched.setattr(rows, "now", lambda: right() + timedelta(seconds=off))
+            made = [receipt() for _ in range(count)]
+            for each in made:
+                rows.insert([each])
+        return {each.request_id for each in made}
+
+    written = write(30)
+    first = settled_page(US, period, ALL, 20, None)
+    found, after = list(first.rows), first.next_cursor
+    assert after is not None
+    written |= write(5, skew) | write(10)
+    second = settled_page(US, period, ALL, 20, after)
+    found += second.rows
+    written |= write(5, skew) | write(5)
+    assert second.next_cursor is not None
+    found += settled_page(US, period, ALL, 100, second.next_cursor).rows
+
+    ids = [row["request_id"] for row in found]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == written
+
+
+def test_rows_have_whole_milliseconds_of_the_databases_clock() -> None:
+    before = database_now()
+    batch = [receipt() for _ in range(50)]
+    rows.insert(batch)
+
+    (moment,) = set(UsageRow.objects.values_list("occurred_at", flat=True))
+    assert before - timedelta(milliseconds=1) <= moment <= database_now()
+    assert moment.microsecond % 1000 == 0
+
+
+def in_a_transaction(
+    another: ThreadPoolExecutor, one: AnyReceipt, go_on: threading.Event
+) -> Future[None]:
+    """Write ``one`` in ``another`` thread and commit it when told to; returns when it is written."""
+    written = threading.Event()
+
+    def write() -> None:
+        with transaction.atomic():
+            rows.insert([one])
+            written.set()
+            go_on.wait(60)
+
+    commits = another.submit(write)
+    assert written.wait(60)
+    return commits
+
+
+def test_writers_of_the_same_sums_do_not_wait_for_each_other(another: ThreadPoolExecutor) -> None:
+    go_on = threading.Event()
+    first, second, third = receipt(), receipt(), receipt()
+    commits = in_a_transaction(another, first, go_on)
+    assert rows.insert([second]) == 1
+    go_on.set()
+    commits.result(60)
+    assert rows.insert([third]) == 1
+
+    assert sorted(UsageRollup.objects.values_list("shard", "requests")) == [(0, 2), (1, 1)]
+    assert counts.fill_in(second.request_id, counts.IndependentCount(Reconciliation.MATCHED, 3, 4))
+    assert sum(UsageRollup.objects.values_list("svc_counted_output_tokens", flat=True)) == 4
+    assert verify(pytest.fail).rollups == 1
+
+    assert shards.merge(clock.now()) == 0
+    assert shards.merge(clock.now() + timedelta(hours=1)) == 1
+    (merged,) = UsageRollup.objects.all()
+    assert (merged.shard, merged.requests, merged.svc_counted_requests) == (0, 3, 1)
+    assert verify(pytest.fail).rows == 3
+
+
+@pytest.mark.parametrize(
+    ("durable", "database", "used"),
+    [(True, "off", "on"), (True, "local", "local"), (False, "off", "off")],
+)
+def test_a_commit_is_on_disk_when_it_is_answered_unless_the_operator_says_otherwise(
+    settings: Settings, durable: bool, database: str, used: str
+) -> None:
+    settings.SVC_LEDGER_SYNCHRONOUS_COMMIT = durable
+    connection.close()  # what a role's connections begin with is asked once for each
+    value(f"SELECT set_config('synchronous_commit', '{database}', false)")
+    try:
+        with transaction.atomic():
+            rows.insert([receipt()])
+            assert value("SHOW synchronous_commit") == used
+        # Nothing is left behind for whom a pooler gives the connection next.
+        assert value("SHOW synchronous_commit") == database
+        assert value("SHOW lock_timeout") == value("SHOW statement_timeout") == "0"
+    finally:
+        connection.close()
+
+
+def test_a_slow_download_keeps_nobody_from_writing_when_a_month_is_due(
+    another: ThreadPoolExecutor,
+) -> None:
+    rows.insert([receipt() for _ in range(3000)])
+    moment = clock.now()
+    due = datetime(2031, 1, 15, tzinfo=UTC)
+    download = csv_blocks(US, Period(moment - DAY, moment + DAY), ALL)
+    next(download)
+    try:
+        # It would wait for the download, and everybody else for it.
+        assert another.submit(partitions.ensure, due).result(30) == []
+        assert another.submit(rows.insert, [receipt()]).result(30) == 1
+    finally:
+        download.close()
+
+    assert partitions.ensure(due) == [f"usage_usagerow_2031_{month:02}" for month in (1, 2, 3, 4)]
+    late = receipt(request_id=f"{partitions.lower_bound(due)}{'0' * 20}")
+    assert rows.insert([late]) == 1
+    assert rows.insert([late]) == 0
+    assert value("SELECT count(*) FROM usage_usagerow_2031_01") == 1
+
+
+def test_while_a_month_is_made_rows_are_written(another: ThreadPoolExecutor) -> None:
+    """A partition that was attached and not committed yet keeps no writer waiting."""
+    due = datetime(2032, 1, 15, tzinfo=UTC)
+    with transaction.atomic():
+        assert len(partitions.ensure(due)) == 4
+        assert another.submit(rows.insert, [receipt()]).result(30) == 1
+
+
+def test_a_page_that_cannot_be_settled_is_not_given(
+    another: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "LONGEST_WAIT_SECONDS", 0.1)
+    go_on = threading.Event()
+    commits = in_a_transaction(another, receipt(), go_on)
+    rows.insert([receipt(), receipt()])
+    period = Period(clock.now() - DAY, clock.now() + DAY)
+    try:
+        assert len(settled_page(US, period, ALL, 10, None).rows) == 2
+    finally:
+        go_on.set()
+        commits.result(60)
+    assert len(settled_page(US, period, ALL, 2, None).rows) == 2
