@@ -19,7 +19,7 @@ from tests.usage.making import admitted, progress, receipt, speech_admitted, spe
 from usage import adoption, batches, journal
 from usage.adoption import Found, RefusedRows, adopt_in_steps
 from usage.journal import Journal
-from usage.receipts import AnyReceipt, SpeechReceipt, withheld
+from usage.receipts import AnyReceipt, SpeechProgress, SpeechReceipt, withheld
 
 ROOM = 10_000_000
 
@@ -79,7 +79,11 @@ class JournalMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(data=st.data(), tokens=st.integers(0, 99))
     def note_progress(self, data: st.DataObject, tokens: int) -> None:
-        self.journal.progress(progress(self.pick(data), tokens))
+        request_id = self.pick(data)
+        spoken = isinstance(self.running[request_id], SpeechReceipt)
+        self.journal.progress(
+            SpeechProgress(request_id, tokens, 1, 0, 0) if spoken else progress(request_id, tokens)
+        )
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), held_back=st.booleans())
@@ -208,7 +212,7 @@ class JournalMachine(RuleBasedStateMachine):
 
 TestJournalMachine = JournalMachine.TestCase
 TestJournalMachine.settings = settings(
-    max_examples=int(os.environ.get("SVC_TEST_MACHINE_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("SVC_TEST_MACHINE_EXAMPLES", "100")),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
