@@ -140,6 +140,7 @@ class Ledger:
         if self._writer is not None:
             return
         self._loop = asyncio.get_running_loop()
+        self._busy = False
         directory = settings.SVC_DATA_DIR / "journal"
         self._journal = Journal(directory, settings.SVC_JOURNAL_MAX_BYTES)
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="journal-sync")

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import random
 import re
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -116,7 +118,8 @@ class Place:
     port: int
     speech_port: int
     postgresql: Postgresql | None
-    key: str = ""
+    keys: dict[str, str] = field(default_factory=dict)
+    """Secrets by scope."""
     gateway: Command | None = None
     seen: list[Seen] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -198,9 +201,9 @@ def place(database: str) -> Iterator[Place]:
         catalog.write_text(text)
         found.manage("load_catalog", str(catalog))
         found.manage("create_organization", "soak")
-        made = found.manage("create_key", "soak", "--scope", "inference")
-        secret = re.search(r"\bsk[-_]\S+|\bsvc_\S+", made)
-        found.key = secret.group() if secret else made.split()[-1]
+        for scope in ("inference", "speech"):
+            made = found.manage("create_key", "soak", "--scope", scope, "--json")
+            found.keys[scope] = json.loads(made)["key"]
         found.start_gateway()
         yield found
     finally:
@@ -251,7 +254,8 @@ def speak(place: Place) -> Seen:
 def _ask(place: Place, marker: str | None, url: str, body: dict[str, Any]) -> Seen:
     headers: dict[str, str] = {}
     status, read, whole = None, b"", False
-    authorization = {"authorization": f"Bearer {place.key}"}
+    key = place.keys["inference" if marker else "speech"]
+    authorization = {"authorization": f"Bearer {key}"}
     try:
         with httpx2.stream(
             "POST", url, json=body, headers=authorization, timeout=_PATIENCE, verify=NO_TLS
@@ -412,6 +416,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=6)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     dice = random.Random(options.seed)
     with place(options.database) as here:
         faults = [*FAULTS, *([restart_database] if here.postgresql else [])]
