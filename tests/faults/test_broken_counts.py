@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.inference import making
 from tests.live import Gateway
 from tests.live_catalog import backend, publish
 
-NO_UNKNOWN = {
+NO_UNKNOWN: dict[str, Any] = {
     "version": "1.0",
     "truncation": None,
     "padding": None,

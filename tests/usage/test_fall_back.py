@@ -375,17 +375,14 @@ async def test_a_client_that_is_told_500_is_not_billed_a_success(
         await ledger.record(receipt())
         left = failing_syncs(monkeypatch, float("inf"))
         with rows_locked():
-            whole, streamed = receipt(delivered_output_tokens=0), receipt(streamed=True)
-            spoken = speech_receipt()
-            for each in (whole, streamed, spoken):
+            asked: list[AnyReceipt] = [receipt(), receipt(streamed=True), speech_receipt()]
+            for each in asked:
                 ledger.admit(each)
-            answers = await asyncio.gather(
-                *map(ledger.record, (whole, streamed, spoken)), return_exceptions=True
-            )
+            answers = await asyncio.gather(*map(ledger.record, asked), return_exceptions=True)
         left["failures"] = 0
         withheld = {
             each.request_id
-            for each, answer in zip((whole, streamed, spoken), answers, strict=True)
+            for each, answer in zip(asked, answers, strict=True)
             if isinstance(answer, InternalError)
         }
         found = await until_stored(3)

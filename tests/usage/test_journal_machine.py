@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import HealthCheck, settings
@@ -34,7 +35,7 @@ class JournalMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="journal-machine-"))
-        self.patches = [
+        self.patches: list[Any] = [
             patch.object(journal, "SEGMENT_BYTES", 3000),
             patch.object(adoption, "SLICE", 2),
             patch.object(adoption, "_LOOKED_UP", 3),
