@@ -7,6 +7,8 @@ differ only in the sink.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,12 +35,19 @@ from svc_project.lib.errors import (
     RateLimitExceeded,
     RequestTooLarge,
     ServerOverloaded,
+    ServerShuttingDown,
 )
 from svc_project.lib.ids import NIL_UUID
+from svc_project.lib.logs import log_unexpected
 from svc_project.lib.ratelimits import Limiter
 from usage import throttles
 from usage.ledger import Ledger
 from usage.receipts import Receipt
+
+log = logging.getLogger(__name__)
+
+_COUNT_SECONDS = 10.0
+"""What counting an answer may take before its row goes without; the answer waits for it."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -139,8 +148,7 @@ class ChatService:
         except ApiError:
             reservation.cancel()
             raise
-        sink.follow(exchange)
-        failure = await exchange.run(sink, call.created)
+        failure = await self._run(call, exchange, sink)
         if failure is not None:
             # At once: until then the model server may work on.
             exchange.close(complete=False)
@@ -148,6 +156,15 @@ class ChatService:
             failure = ClientDisconnected()
         reservation.settle(meter.reported_input + meter.generated_tokens)
         await self._settle(call, meter, exchange, failure, sink)
+
+    async def _run(self, call: Call, exchange: Exchange, sink: Sink) -> ApiError | None:
+        """Run the exchange; whatever happens, there is a row to write."""
+        try:
+            sink.follow(exchange)
+            return await exchange.run(sink, call.created)
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            return InternalError()
 
     async def _reserve(self, call: Call) -> admission.Reservation:
         charges = admission.charges_for(
@@ -189,7 +206,7 @@ class ChatService:
     ) -> None:
         """Write the row, then let the end of the answer go."""
         if not meter.reported and meter.pieces:
-            await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
+            failure = await self._count(call, meter) or failure
         receipt = meter.receipt(failure, _http_status(failure, sink))
         if not meter.reported and receipt.generated_output_tokens:
             self._note_unreported(exchange, receipt)
@@ -215,6 +232,23 @@ class ChatService:
         elif exchange.completion is not None:
             exchange.completion.usage = meter.client_usage()
             await sink.finish(encode(exchange.completion))
+
+    async def _count(self, call: Call, meter: Meter) -> ApiError | None:
+        """Give ``meter`` the gateway's own figures, or leave it with the pieces that came.
+
+        Returns why the request has ended meanwhile, if it has.
+        """
+        try:
+            async with asyncio.timeout(_COUNT_SECONDS):
+                await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
+        except asyncio.CancelledError:
+            (own := asyncio.current_task()) and own.uncancel()
+            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            if not meter.identity.streamed:
+                meter.counted_output = admission.estimate_prompt(len(meter.output_text.encode()))
+        return None
 
     def _note_unreported(self, exchange: Exchange, receipt: Receipt) -> None:
         """Count tokens that a backend made and never reported, so that nobody pays for them."""

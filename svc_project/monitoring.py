@@ -51,7 +51,10 @@ async def livez(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 async def readyz(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """200, or 503 with the reasons why no request should be sent here."""
     reasons = unready_reasons()
-    body = msgspec.json.encode({"status": "not_ready" if reasons else "ready", "reasons": reasons})
+    said: dict[str, Any] = {"status": "not_ready" if reasons else "ready", "reasons": reasons}
+    if notes := readiness_notes():
+        said["notes"] = notes
+    body = msgspec.json.encode(said)
     await _answer(scope, send, 503 if reasons else 200, _JSON, body)
 
 
@@ -80,6 +83,18 @@ def unready_reasons() -> list[str]:
         "no_durable_place_for_usage_rows": not ledger.has_place(),
     }
     return [reason for reason, applies in found.items() if applies]
+
+
+def readiness_notes() -> list[str]:
+    """What somebody should look at although requests can be sent here."""
+    found = {
+        "database_away": not ledger.database_answers,
+        "journal_takes_nothing": not ledger.journal_works,
+        "rows_wait_in_memory": ledger.rows_kept > 0,
+        "rows_refused_by_the_database": ledger.refused_waiting > 0,
+        "journal_files_unreadable": bool(ledger.unreadable_files),
+    }
+    return [note for note, applies in found.items() if applies]
 
 
 def own_families() -> list[Family]:
@@ -112,6 +127,20 @@ def _ledger_families() -> Iterator[Family]:
         "svc_ledger_database_up",
         "1 while rows go to the database, 0 while they go to the journal.",
         ledger.database_answers,
+    )
+    yield gauge("svc_ledger_journal_up", "1 while the journal takes records.", ledger.journal_works)
+    yield gauge(
+        "svc_ledger_rows_owed", "Rows that the database does not have yet.", ledger.rows_owed
+    )
+    yield gauge("svc_ledger_rows_kept", "Rows that are in memory alone.", ledger.rows_kept)
+    yield total("svc_ledger_rows_refused", "Rows that the database refused.", ledger.rows_refused)
+    yield gauge(
+        "svc_ledger_refused_rows", "Refused rows that wait in files.", ledger.refused_waiting
+    )
+    yield gauge(
+        "svc_ledger_unreadable_files",
+        "Files of the journal's directory that cannot be adopted.",
+        len(ledger.unreadable_files),
     )
 
 

@@ -1,7 +1,6 @@
 """The ledger's thread: what it asks of the database, one job after the other.
 
-Jobs come from the event loop and their results go back there. A row that breaks a constraint is
-logged and left out, so that it cannot hold up the others.
+Jobs come from the event loop and their results go back there.
 """
 
 from __future__ import annotations
@@ -10,67 +9,101 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Final, TypeVar
 
-from django.db import DataError, Error, IntegrityError, connections
+import msgspec
+from django.conf import settings
+from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from svc_project.lib.connections import cut, keep_usable
-from usage import rows
-from usage.journal import orphans, read_segment
+from usage import batches
+from usage.adoption import Found, RefusedRows, adopt_in_steps
+from usage.journal import Owed
 from usage.receipts import AnyReceipt
+
+_Result = TypeVar("_Result")
 
 log = logging.getLogger(__name__)
 
-LARGEST_BATCH = 500
+LARGEST_BATCH: Final = 500
 
-_STOP_SECONDS = 5.0
-_GIVE_UP_SECONDS = 8.0
+_STOP_SECONDS: Final = 5.0
+_FINISH_SECONDS: Final = 1.0
+"""What a running statement is given at the end, before its connection is cut."""
+_GIVE_UP_SECONDS: Final = 8.0
 """After which a database that took a statement and stays silent is asked on a new connection."""
 
-Asking = Callable[[], None]
-"""Called before each statement."""
+
+class Written(msgspec.Struct):
+    """What became of a batch.
+
+    ``placed``: requests whose row is in the database, or, ``refused`` of them, in a synced file
+    because the database refuses them. ``unplaced``: refused ones that no file took. ``unreadable``:
+    places in the journal that could not be read. ``failure``: why the database did not do its part.
+    """
+
+    placed: list[str] = []
+    new: int = 0
+    refused: int = 0
+    unplaced: list[str] = []
+    unreadable: list[Owed] = []
+    failure: Exception | None = None
+
+
+class Adopted(msgspec.Struct):
+    """How far a pass of adoption has come: its sum once it is ``over``."""
+
+    found: Found
+    over: bool
 
 
 class LedgerWriter:
     """One thread with a database connection of its own.
 
     ``tell`` hands a call over to whoever gave the job; it may be called from this thread.
+    ``directory`` is the journal's.
     """
 
-    def __init__(self, tell: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, tell: Callable[[Callable[[], None]], None], directory: Path) -> None:
         self._tell = tell
+        self._directory = directory
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="ledger", daemon=True)
         self._connection: BaseDatabaseWrapper | None = None
         self._asked_at: float | None = None
         """When the running statement began, on the monotonic clock; None between statements."""
+        self._refused = RefusedRows(directory)
+        self._adoption: Generator[None, None, None] | None = None
+        self._found = Found()
 
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the jobs that were given; waits for it, for a while."""
+        """End after the jobs that were given; a statement that stays silent is cut off."""
         self._jobs.put(None)
-        self._thread.join(_STOP_SECONDS)
+        self._thread.join(_FINISH_SECONDS)
+        if self._thread.is_alive():
+            self._cut()
+            self._thread.join(_STOP_SECONDS)
 
-    def write(self, batch: list[AnyReceipt], done: Callable[[Error | None], None]) -> None:
-        """Write the rows of ``batch``; ``done`` is told of the failure, or None."""
-        self._jobs.put(lambda: self._write(batch, done))
+    def write(
+        self, batch: Sequence[AnyReceipt], owed: Sequence[Owed], done: Callable[[Written], None]
+    ) -> None:
+        """Write the rows of ``batch``, and those that the journal has for the database."""
+        self._give(lambda: self._write(batch, owed), done)
 
-    def ship(self, segments: list[Path], done: Callable[[list[str], bool], None]) -> None:
-        """Write what was settled in journal ``segments``.
+    def beat(self, done: Callable[[Written], None]) -> None:
+        """Find out whether the database takes rows, where there are none to write."""
+        self._give(self._beat, done)
 
-        ``done`` is told the ids of the rows that are there now, and whether those are all. Without
-        segments it only tells whether the database answers.
-        """
-        self._jobs.put(lambda: self._ship(segments, done))
-
-    def adopt(self, directory: Path) -> None:
-        """Write the rows that dead processes left in the journal's ``directory``, if any."""
-        self._jobs.put(lambda: self._adopt(directory))
+    def adopt(self, done: Callable[[Adopted], None], *, refused_too: bool) -> None:
+        """Do one step of adoption; ``refused_too`` counts for a pass that begins."""
+        self._give(lambda: self._adopt(refused_too), done)
 
     def give_up_if_silent(self) -> None:
         """Cut the connection when a statement gets no answer; the job then fails.
@@ -82,8 +115,18 @@ class LedgerWriter:
         asked_at = self._asked_at
         if asked_at is not None and time.monotonic() - asked_at > _GIVE_UP_SECONDS:
             log.warning("ledger: the database stays silent; its connection is given up")
-            if self._connection is not None:
-                cut(self._connection)
+            self._cut()
+
+    def _give(self, work: Callable[[], _Result], done: Callable[[_Result], None]) -> None:
+        def job() -> None:
+            result = work()
+            self._tell(lambda: done(result))
+
+        self._jobs.put(job)
+
+    def _cut(self) -> None:
+        if self._connection is not None:
+            cut(self._connection)
 
     # -- in the thread -----------------------------------------------------------------------
 
@@ -96,99 +139,89 @@ class LedgerWriter:
                 log.exception("ledger: the writer failed")
             finally:
                 self._asked_at = None
+        if self._adoption is not None:
+            self._adoption.close()  # lets go of the file that is being adopted
+        self._refused.let_go()
         connections.close_all()
 
     def _asking(self) -> None:
         self._asked_at = time.monotonic()
 
-    def _write(self, batch: list[AnyReceipt], done: Callable[[Error | None], None]) -> None:
-        failure: Error | None = None
+    def _write(self, batch: Sequence[AnyReceipt], owed: Sequence[Owed]) -> Written:
+        written = Written()
+        receipts = list(batch)
+        for each in owed:
+            receipt = each.read()
+            if receipt is None:
+                written.unreadable.append(each)
+            else:
+                receipts.append(receipt)
+        if not receipts:
+            return written
         try:
-            keep_usable()
-            _insert(batch, self._asking)
-        except Error as error:
-            failure = error
+            inserted = self._try_twice(lambda: batches.insert(receipts, self._asking))
+        except Exception as error:
             connections.close_all()
-        except BaseException:
-            failure = Error()
+            written.failure = error
+            return written
+        written.new = inserted.new
+        refused = {receipt.request_id for receipt in inserted.refused}
+        written.placed = [each.request_id for each in receipts if each.request_id not in refused]
+        try:
+            self._refused.keep(inserted.refused)
+            written.placed += refused
+            written.refused = len(refused)
+        except OSError as error:
+            log.error("journal: refused rows cannot be kept: %s", error)
+            written.unplaced = list(refused)
+        return written
+
+    def _try_twice(self, ask: Callable[[], batches.Inserted]) -> batches.Inserted:
+        """Ask once more, on a fresh connection, when the first one failed at once.
+
+        An idle connection that was dropped says so at the next statement. Its rows need not go
+        through the journal, and usage need not be behind, because of that.
+        """
+        keep_usable()
+        began = time.monotonic()
+        try:
+            return ask()
+        except batches.TakesNoRows:
             raise
-        finally:
-            self._tell(lambda: done(failure))
-
-    def _ship(self, segments: list[Path], done: Callable[[list[str], bool], None]) -> None:
-        shipped: list[str] = []
-        complete = False
-        try:
-            keep_usable()
-            for path in segments:
-                settled = list(read_segment(path.read_bytes()).settled.values())
-                _insert(settled, self._asking)
-                shipped += [receipt.request_id for receipt in settled]
-            if not segments:
-                connections["default"].ensure_connection()
-            complete = True
-        except (Error, OSError):
-            connections.close_all()
-        finally:
-            self._tell(lambda: done(shipped, complete))
-
-    def _adopt(self, directory: Path) -> None:
-        try:
-            adopt(directory, self._asking)
-        except Error as error:
-            log.warning("ledger: nothing adopted, the database: %s", type(error).__name__)
-            connections.close_all()
-
-
-def adopt(directory: Path, asking: Asking = lambda: None) -> int:
-    """Write the rows that dead processes left in ``directory``; returns how many were missing.
-
-    A request last seen running becomes a row with the outcome ``interrupted`` and the figures
-    last noted. Raises ``django.db.Error`` when the database does not answer; then nothing is lost
-    and the next call tries again.
-    """
-    adopted = 0
-    for orphan in orphans(directory):
-        found = orphan.read()
-        receipts = [*found.settled.values(), *found.running.values()]
-        try:
-            keep_usable()
-            new = _insert(receipts, asking)
         except Error:
-            orphan.let_go()
-            raise
-        orphan.finish(keep=found.damaged)
-        adopted += new
-        if found.damaged:
-            log.critical("journal: %s is damaged and was set aside", orphan.path.name)
-        if new:
-            log.warning("ledger: %d requests of a dead process were closed", new)
-    return adopted
+            connections.close_all()
+            if time.monotonic() - began > settings.SVC_LEDGER_ANSWER_SECONDS:
+                raise
+            return ask()
 
-
-def _insert(receipts: Sequence[AnyReceipt], asking: Asking) -> int:
-    """Write ``receipts`` batch by batch; returns how many were new."""
-    new = 0
-    for first in range(0, len(receipts), LARGEST_BATCH):
-        batch = receipts[first : first + LARGEST_BATCH]
-        asking()
+    def _beat(self) -> Written:
         try:
-            new += rows.insert(batch)
-        except (IntegrityError, DataError):
-            new += _insert_each(batch, asking)
-    return new
+            keep_usable()
+            self._asking()
+            batches.beat()
+        except Exception as error:
+            connections.close_all()
+            return Written(failure=error)
+        return Written()
 
-
-def _insert_each(receipts: Sequence[AnyReceipt], asking: Asking) -> int:
-    new = 0
-    for receipt in receipts:
-        asking()
-        try:
-            new += rows.insert([receipt])
-        except (IntegrityError, DataError) as error:
-            log.critical(
-                "ledger: row %s is refused by the database: %s",
-                receipt.request_id,
-                type(error).__name__,
+    def _adopt(self, refused_too: bool) -> Adopted:
+        if self._adoption is None:
+            self._found = Found()
+            self._adoption = adopt_in_steps(
+                self._directory,
+                self._asking,
+                self._refused,
+                self._found,
+                refused_too=refused_too,
             )
-    return new
+        try:
+            keep_usable()
+            next(self._adoption)
+            return Adopted(self._found, over=False)
+        except StopIteration:
+            pass
+        except Exception as error:
+            log.warning("ledger: adoption is put off: %s", type(error).__name__)
+            connections.close_all()
+        self._adoption = None
+        return Adopted(self._found, over=True)

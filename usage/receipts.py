@@ -100,3 +100,30 @@ class SpeechProgress(msgspec.Struct, array_like=True):
 
 AnyReceipt = Receipt | SpeechReceipt
 AnyProgress = Progress | SpeechProgress
+
+
+def withheld(receipt: AnyReceipt) -> AnyReceipt:
+    """``receipt`` as it is when its answer's end is not given, because no place took its row.
+
+    The client is told of an internal error (inside a stream that has begun), so the row says that
+    too. The figures are real and stay; a whole answer was not delivered. A request that had failed
+    before stays as it is, for the client is told of that failure.
+    """
+    if receipt.outcome != "success":
+        return receipt
+    if isinstance(receipt, SpeechReceipt):
+        begun = receipt.transport == "websocket" or receipt.response_format == "pcm"
+        return msgspec.structs.replace(
+            receipt,
+            outcome="internal_error",
+            http_status=receipt.http_status if begun else 500,
+            error_type="proxy_error",
+            close_code=1011 if receipt.transport == "websocket" else None,
+        )
+    return msgspec.structs.replace(
+        receipt,
+        outcome="internal_error",
+        http_status=receipt.http_status if receipt.streamed else 500,
+        error_code="internal_error",
+        delivered_output_tokens=receipt.delivered_output_tokens if receipt.streamed else 0,
+    )

@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 from tests.live import ROOT, eventually
 from tests.usage.making import admitted, progress, receipt
 from usage import journal as journal_module
-from usage.journal import Journal, orphans, read_segment
-from usage.ledger_writer import adopt
+from usage.adoption import adopt
+from usage.journal import Journal
 from usage.models import UsageRow
 from usage.receipts import Receipt
+from usage.records import read_segment
+from usage.segments import Orphan, adopt_file
+from usage.segments import abandoned as abandoned_files
 
 ROOM = 1_000_000
 
@@ -29,6 +32,11 @@ ROOM = 1_000_000
 def content_of(directory: Path) -> bytes:
     (path,) = directory.glob("*.log")
     return path.read_bytes()
+
+
+def orphans(directory: Path) -> list[Orphan]:
+    """Every segment that no living process owns, locked."""
+    return [orphan for path in abandoned_files(directory) if (orphan := adopt_file(path))]
 
 
 def abandoned(directory: Path, content: bytes, name: str = "1-dead.log") -> Path:
@@ -141,24 +149,24 @@ def test_a_damaged_segment_is_set_aside_and_its_good_records_are_rows(
 def test_a_segment_is_adopted_by_one_process_only(segment: bytes, tmp_path: Path) -> None:
     abandoned(tmp_path / "journal", segment)
 
-    first = list(orphans(tmp_path / "journal"))
-    second = list(orphans(tmp_path / "journal"))
+    first = orphans(tmp_path / "journal")
+    second = orphans(tmp_path / "journal")
 
     assert (len(first), len(second)) == (1, 0)
-    first[0].let_go()
+    first[0].close()
     (third,) = orphans(tmp_path / "journal")
-    third.finish(keep=False)
+    third.close()
 
 
 def test_a_living_process_keeps_its_segments(tmp_path: Path) -> None:
     journal = Journal(tmp_path, ROOM)
     journal.admitted(admitted())
 
-    assert not list(orphans(tmp_path))
+    assert not orphans(tmp_path)
 
     journal.close()
     (left,) = orphans(tmp_path)
-    left.let_go()
+    left.close()
 
 
 def test_no_sibling_sees_a_segment_before_it_is_locked(
@@ -191,16 +199,16 @@ while True:
 
 def test_nothing_that_was_noted_dies_with_the_process(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", DIES_WRITING, str(tmp_path)], cwd=ROOT)
-    eventually(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")))
+    eventually(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")), 60)
     process.send_signal(signal.SIGKILL)
     process.wait()
 
     (left,) = orphans(tmp_path)
-    found = left.read()
+    found = read_segment(left.read())
 
     assert len(found.running) == content_of(tmp_path).count(b"\n")
     assert not found.damaged
-    left.finish(keep=False)
+    left.close()
 
 
 def test_a_segment_goes_when_the_database_has_all_of_it(tmp_path: Path) -> None:
@@ -210,13 +218,14 @@ def test_a_segment_goes_when_the_database_has_all_of_it(tmp_path: Path) -> None:
     journal.admitted(second)
     journal.settled(receipt(request_id=first.request_id))
 
+    assert journal.owes == 1
     journal.written([first.request_id])
     assert len(list(tmp_path.glob("*.log"))) == 1
-    assert len(journal.owed()) == 1
+    assert not journal.owes
 
     journal.written([second.request_id])
     assert not list(tmp_path.glob("*.log"))
-    assert not journal.owed()
+    assert not journal.owes
 
 
 def test_a_journal_that_was_closed_leaves_only_what_is_owed(tmp_path: Path) -> None:

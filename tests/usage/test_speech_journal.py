@@ -21,11 +21,12 @@ from pytest_django.fixtures import Settings
 from tests.database_outage import rows_locked
 from tests.live import ROOT
 from tests.usage.making import admitted, receipt, speech_admitted, speech_receipt
-from usage.journal import Journal, read_segment
+from usage.adoption import adopt
+from usage.journal import Journal
 from usage.ledger import Ledger
-from usage.ledger_writer import adopt
 from usage.models import SpeechDay, SpeechRow, UsageRow
 from usage.receipts import AnyReceipt, SpeechProgress, SpeechReceipt
+from usage.records import read_segment
 from usage.speech import characters_of
 from usage.verification import verify
 
