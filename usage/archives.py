@@ -1,6 +1,6 @@
 """Archives of months: usage rows as Parquet, one file a month, read by DuckDB, Spark or pandas.
 
-Needs pyarrow (``pip install 'svc[archive]'``), which nothing else does. A file is written beside its place,
+Needs pyarrow (``pip install -r requirements-archive.txt``), which nothing else does. A file is written beside its place,
 synced and read back before it gets its name, so a file with a name is whole.
 """
 
@@ -116,7 +116,9 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise ArchiveUnusable("pyarrow is not installed: pip install 'svc[archive]'.") from None
+        raise ArchiveUnusable(
+            "pyarrow is not installed: pip install -r requirements-archive.txt."
+        ) from None
     return pyarrow, pyarrow.parquet
 
 

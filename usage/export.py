@@ -7,8 +7,6 @@ Rows are ordered by ``occurred_at``, then ``request_id``, which is the index
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -23,12 +21,15 @@ from usage.cursors import Cursor
 from usage.export_columns import (
     COLUMN_NAMES,
     EXPORT_COLUMNS,
+    SQLITE_LARGE_COST,
     STORED,
     ExportRow,
     cells,
-    csv_cells,
+    large_cost,
     postgresql_cell,
     postgresql_csv_cell,
+    sqlite_csv_line,
+    sqlite_csv_select,
 )
 from usage.models import UsageRow
 from usage.periods import Filters, Period
@@ -156,13 +157,14 @@ def _copied(selection: _Selection) -> Generator[bytes, None, None]:
 
 
 def _written(selection: _Selection) -> Generator[bytes, None, None]:
+    connection.ensure_connection()
+    connection.connection.create_function(SQLITE_LARGE_COST, -1, large_cost, deterministic=True)
     with connection.cursor() as cursor:
-        cursor.execute(selection.select(", ".join(STORED)), selection.parameters)
+        cursor.execute(selection.select(sqlite_csv_select()), selection.parameters)
         yield _CSV_HEADER
+        line = sqlite_csv_line()
         while rows := cursor.fetchmany(_BLOCK_ROWS):
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(map(csv_cells, rows))
-            yield text.getvalue().encode()
+            yield "".join(map(line, rows)).encode()
 
 
 def _gathered(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:

@@ -41,7 +41,7 @@ Key = TypeVar("Key")
 def summarize(organization_id: str, query: UsageQuery) -> UsageSummary:
     """What ``query`` asks of the organization's ledger, as the API sends it.
 
-    At most four statements, however much there is to sum. Raises ``django.db.Error``.
+    A few statements, however much there is to sum. Raises ``django.db.Error``.
     """
     found = sums.breakdowns(organization_id, query)
     # Any breakdown adds up to the total; asking the database for it too would be a pass more.

@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 
 from tests.usage import traffic
 from tests.usage.making import receipt
@@ -264,3 +265,25 @@ def test_a_row_that_arrives_after_the_archive_was_written_keeps_its_month(
 def test_recent_months_are_never_pruned(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--keep: at least 3"):
         call_command("prune", "--keep", "2", "--archive", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "start", "status"),
+    [
+        ("/v1/usage/export", "2025-03-31T23:59:59Z", 400),
+        ("/v1/usage/export", "2025-04-01", 200),
+        ("/v1/usage", "2025-02-01T00:30:00Z", 400),
+        ("/v1/usage", "2025-02-01", 200),
+    ],
+)
+def test_nothing_is_told_of_rows_that_are_not_there_any_more(
+    path: str, start: str, status: int, ledger: list[str], tmp_path: Path, reader: Client
+) -> None:
+    run(tmp_path)
+
+    answer = reader.get(path, {"start": start, "end": "2025-04-03"})
+
+    assert answer.status_code == status
+    if status == 400:
+        error = answer.json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_query", "start")
