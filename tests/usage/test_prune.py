@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -120,6 +121,7 @@ def test_months_become_files_and_their_sums_stay(ledger: list[str], tmp_path: Pa
     assert rollups() == before
     assert differences() == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".lock",
         "usage-2025-02.parquet",
         "usage-2025-03.parquet",
     ]
@@ -260,6 +262,16 @@ def test_a_row_that_arrives_after_the_archive_was_written_keeps_its_month(
 
     assert archived(tmp_path) == sorted(ledger)
     assert differences() == []
+
+
+def test_two_do_not_write_to_one_directory(ledger: list[str], tmp_path: Path) -> None:
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        with pytest.raises(CommandError, match="Another prune"):
+            run(tmp_path)
+
+    assert old_rows() == sorted(ledger)
 
 
 def test_recent_months_are_never_pruned(tmp_path: Path) -> None:

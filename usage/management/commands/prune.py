@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,17 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from usage.archives import ArchiveUnusable
 from usage.prune import FEWEST_MONTHS, PruneFailed, due, prune
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Hold the directory's lock. Raises ``PruneFailed`` when another process has it."""
+    with (directory / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PruneFailed(f"Another prune is writing to {directory}.") from None
+        yield
 
 
 class Command(BaseCommand):
@@ -39,8 +53,9 @@ class Command(BaseCommand):
         directory = options["archive"]
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            for month in due(options["keep"]):
-                rows = prune(month, directory, self.stdout.write)
-                self.stdout.write(f"{month.first:%Y-%m}: {rows} row(s) removed")
+            with _alone(directory):
+                for month in due(options["keep"]):
+                    rows = prune(month, directory, self.stdout.write)
+                    self.stdout.write(f"{month.first:%Y-%m}: {rows} row(s) removed")
         except (PruneFailed, ArchiveUnusable, OSError) as error:
             raise CommandError(str(error)) from None
