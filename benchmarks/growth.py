@@ -2,7 +2,7 @@
 
 ``fill --rows N NAME`` makes a database of that name on ``SVC_TEST_DATABASE_URL``'s server, migrates it with
 this tree and fills it (the rows that ``benchmarks.usage`` measures; about 900 bytes each with indexes).
-``measure NAME [NAME ...] [--before TREE]`` asks each of them in turns, this tree and an older checkout, and
+``measure NAME [NAME ...] [--before TREE] [--only READING]`` asks each of them in turns, this tree and an older checkout, and
 prints a Markdown table of medians. ``write NAME`` measures what the index ``usage_by_key`` costs a row.
 ``drop NAME``. The last result is in docs/explain/usage-performance.md.
 """
@@ -66,7 +66,7 @@ def drop(name: str) -> None:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def measure(names: list[str], before: Path | None, rounds: int) -> None:
+def measure(names: list[str], before: Path | None, rounds: int, only: str) -> None:
     """Print how long each reading takes in each database, with each tree."""
     trees = {**({"before": before} if before else {}), "now": ROOT}
     found: dict[str, dict[str, list[float]]] = {}
@@ -83,7 +83,7 @@ def measure(names: list[str], before: Path | None, rounds: int) -> None:
         )
         for _ in range(rounds):
             for tree, path in trees.items():
-                answer = json.loads(_run(path, name, str(_PROBE), *arguments))
+                answer = json.loads(_run(path, name, str(_PROBE), *arguments, only))
                 for reading, value in answer.items():
                     taken = found.setdefault(reading, {})
                     taken.setdefault(f"{count:,} rows, {tree}", []).append(value)
@@ -164,11 +164,12 @@ def main() -> None:
     parser.add_argument("names", nargs="+", metavar="NAME")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--before", type=Path, metavar="TREE")
+    parser.add_argument("--only", default="", help="the reading whose name begins so")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     match arguments.command:
         case "measure":
-            measure(arguments.names, arguments.before, arguments.rounds)
+            measure(arguments.names, arguments.before, arguments.rounds, arguments.only)
         case command:
             for name in arguments.names:
                 if command == "fill":

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import F
-from pytest_django.fixtures import SettingsWrapper
 
 from tests.usage import traffic
 from usage import progress, walk
@@ -27,9 +26,7 @@ class Killed(BaseException):
 
 
 @pytest.fixture(autouse=True)
-def thinly_spread(
-    monkeypatch: pytest.MonkeyPatch, settings: SettingsWrapper, tmp_path: Path
-) -> list[str]:
+def thinly_spread(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list[str]:
     """Four organizations with nine hours of one or two rows each, walked through in small steps."""
     monkeypatch.setattr(walk, "STEP", 4)
     settings.SVC_DATA_DIR = tmp_path
