@@ -12,13 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 from django.db import connection, models
 
 from svc_project.lib.clock import hour_of, iso_milliseconds
-from svc_project.lib.money import price_of_units
 from usage import days
 from usage.models import UsageDay, UsageRollup, UsageRow
 from usage.one_state import one_state
@@ -57,12 +55,13 @@ class PricedSum:
     """What was metered at one stamped price.
 
     ``figures`` are tokens, and at last the requests with an independent count, in the order of
-    the contract's token figures (``usage.wire.TokenFigures``).
+    the contract's token figures (``usage.wire.TokenFigures``). Prices are in units of 10^-8, as they
+    are stored: tokens times that is the cost in units of 10^-14, an integer.
     """
 
     currency: str
-    input_price: Decimal
-    output_price: Decimal
+    input_price: int
+    output_price: int
     requests: int
     figures: tuple[int, ...]
 
@@ -274,8 +273,8 @@ def _priced_sum(columns: Sequence[Any]) -> PricedSum:
     currency, input_price, output_price, requests, *figures = columns
     return PricedSum(
         currency=currency,
-        input_price=price_of_units(input_price),
-        output_price=price_of_units(output_price),
+        input_price=int(input_price),
+        output_price=int(output_price),
         requests=int(requests),
         figures=tuple(map(int, figures)),
     )
