@@ -102,8 +102,9 @@ def cut(period: Period, summed_until: date = date.min) -> Cut:
         edges.append(Period(period.start, first))
     if last < period.end:
         edges.append(Period(last, period.end))
-    begin = _midnight_from(first)
     end = min(last.replace(hour=0), datetime.combine(summed_until, time.min, UTC))
+    # The last day that there can be has no midnight after it.
+    begin = _midnight_from(first) if first < end else end
     if begin >= end:
         return Cut(None, (Period(first, last),) if first < last else (), tuple(edges))
     around = (Period(first, begin), Period(end, last))
