@@ -93,6 +93,8 @@ lock: $(VENV)/installed-dev
 	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-litellm.txt requirements-litellm.in
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["neural"], sep="\n")' \
 	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --generate-hashes -c requirements.txt -o requirements-neural.txt -
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["archive"], sep="\n")' \
+	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -c requirements.txt -o requirements-archive.txt -
 
 clean:
 	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers var .pytest_cache .mypy_cache .ruff_cache

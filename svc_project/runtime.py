@@ -29,7 +29,7 @@ from svc_project.lib.clock import now
 from svc_project.lib.worker_views import EVERY_SECONDS, views
 from svc_project.monitoring import METRICS_VIEW, own_families
 from svc_project.surfaces import Receive, Send
-from usage import partitions, shards, throttles
+from usage import days, partitions, shards, throttles
 from usage.ledger import ledger
 
 log = logging.getLogger(__name__)
@@ -161,12 +161,13 @@ def _load_voices() -> None:
 
 
 def _upkeep() -> None:
-    """What time makes due: captures and counts past their retention, the ledger's next months."""
+    """What time makes due: captures and counts past their retention, the ledger's next months and days."""
     try:
         captures.prune()
         throttles.keep_up(now())
         shards.merge(now())
         partitions.ensure(now())
+        days.keep_up()
     finally:
         connections.close_all()
 

@@ -8,10 +8,13 @@ whole units of 10^-14: every cost here is an integer with a point put in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from svc_project.lib.money import (
@@ -102,6 +105,11 @@ STORED = tuple(dict.fromkeys(name for column in EXPORT_COLUMNS for name in colum
 _PRICE_UNIT = f"{10**-PRICE_DECIMALS:.{PRICE_DECIMALS}f}"
 _COST_UNIT = f"0.{'1':0>{COST_DECIMALS}}"
 _WHOLE_CENTS = 10 ** (PRICE_DECIMALS - 2)
+_NEVER_QUOTED = frozenset({"outcome", "shape"})
+"""Texts of which constraints allow only plain words."""
+_SQLITE_MOST = 2**62
+SQLITE_LARGE_COST = "svc_large_cost"
+"""The function that ``large_cost`` has to be registered as."""
 
 
 def postgresql_cell(column: Column) -> str:
@@ -135,18 +143,88 @@ def postgresql_csv_cell(column: Column) -> str:
     return f"{cell}::text" if column.kind is Kind.BOOLEAN else cell
 
 
+def sqlite_csv_select() -> str:
+    """The SQL for what ``sqlite_csv_line`` makes a line of CSV of, on SQLite.
+
+    UUIDs and prices come as they are stored, because few of them fill many lines; the cells between
+    them are one text each. A cost that an integer of 64 bits cannot hold is left to
+    ``SQLITE_LARGE_COST``.
+    """
+    parts = []
+    for is_kept, columns in _sqlite_parts():
+        if is_kept:
+            parts += [column.name for column in columns]
+        else:
+            cells = ", ".join(map(_sqlite_csv_cell, columns))
+            parts.append(f"printf('{','.join(['%%s'] * len(columns))}', {cells})")
+    return ", ".join(parts)
+
+
+def sqlite_csv_line() -> Callable[[Sequence[Any]], str]:
+    """What makes a line, with its end, of a row of ``sqlite_csv_select``."""
+    uuids, prices = lru_cache(4096)(_uuid), lru_cache(4096)(_price)
+    renders: list[Callable[[Any], Cell] | None] = []
+    for is_kept, columns in _sqlite_parts():
+        if is_kept:
+            renders += [uuids if each.kind is Kind.UUID else prices for each in columns]
+        else:
+            renders.append(None)
+    kept = [(index, render) for index, render in enumerate(renders) if render is not None]
+
+    def line(row: Sequence[Any]) -> str:
+        cells = list(row)
+        for index, render in kept:
+            cells[index] = render(cells[index])
+        return ",".join(cells) + "\n"
+
+    return line
+
+
+def _sqlite_parts() -> Iterator[tuple[bool, list[Column]]]:
+    """Neighbours that are kept as they are stored, or are one text together."""
+    for is_kept, columns in groupby(
+        EXPORT_COLUMNS, key=lambda column: column.kind in (Kind.UUID, Kind.PRICE)
+    ):
+        yield is_kept, list(columns)
+
+
+def _sqlite_csv_cell(column: Column) -> str:
+    name = column.name
+    match column.kind:
+        case Kind.MOMENT:
+            return f"substr({name}, 1, 10) || 'T' || substr({name} || '.000', 12, 12) || 'Z'"
+        case Kind.TEXT if name in _NEVER_QUOTED:
+            return name
+        case Kind.TEXT:
+            special = "'*[\",' || char(10, 13) || ']*'"
+            quoted = f"""'"' || replace({name}, '"', '""') || '"'"""
+            return f"CASE WHEN {name} GLOB {special} THEN {quoted} ELSE {name} END"
+        case Kind.BOOLEAN:
+            return f"CASE WHEN {name} THEN 'true' ELSE 'false' END"
+        case Kind.COST:
+            one = 10**COST_DECIMALS
+            total = " + ".join(f"{tokens} * {price}" for tokens, price in column.products)
+            fits = " AND ".join(
+                f"{tokens} < {_SQLITE_MOST} / ({price} + 1)" for tokens, price in column.products
+            )
+            factors = ", ".join(f"{tokens}, {price}" for tokens, price in column.products)
+            return (
+                f"CASE WHEN {fits} "
+                f"THEN printf('%%d.%%0{COST_DECIMALS}d', ({total}) / {one}, ({total}) %% {one}) "
+                f"ELSE {SQLITE_LARGE_COST}({factors}) END"
+            )
+        case _:
+            return name
+
+
+def large_cost(*factors: int) -> str:
+    """The cost of tokens and prices in turns, in units, however large."""
+    return _cost(sum(map(operator.mul, factors[::2], factors[1::2])))
+
+
 def cells(stored: Sequence[Any]) -> list[Cell]:
     """The cells of a row as JSON has them, from the values of ``STORED`` as SQLite gives them."""
     return [render(stored) for render in _RENDERERS]
-
-
-def csv_cells(stored: Sequence[Any]) -> list[Cell]:
-    """The cells of a row as CSV has them: ``true``, ``false``; ``csv.writer`` leaves None empty."""
-    return [_csv_boolean(cell) if isinstance(cell, bool) else cell for cell in cells(stored)]
-
-
-def _csv_boolean(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _moment(stored: datetime) -> str:

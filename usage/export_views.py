@@ -20,6 +20,7 @@ from usage.csv_stream import CsvDownload, require_room
 from usage.export import csv_blocks, settled_page
 from usage.export_columns import ExportRow
 from usage.periods import Filters, Period, parse_filters, parse_period
+from usage.retention import require_rows
 from usage.views import UsageView
 
 DEFAULT_LIMIT = 1000
@@ -50,6 +51,7 @@ class UsageExportView(UsageView):
         if wanted is Format.CSV and parameters.get("cursor"):
             raise CursorNotSupported("A CSV has the whole period. Leave 'cursor' out.")
         period, filters = parse_period(parameters), parse_filters(parameters)
+        require_rows(period)
         if wanted is Format.CSV:
             return self._csv(request, period, filters)
         after = cursors.decode(cursor) if (cursor := parameters.get("cursor")) else None

@@ -86,6 +86,7 @@ class UsageRow(models.Model):
                 fields=["organization_id", "occurred_at", "request_id"],
                 name="usage_by_organization",
             ),
+            models.Index(fields=["api_key_id", "occurred_at"], name="usage_by_key"),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
@@ -292,3 +293,103 @@ class SpeechDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organization_id} {self.day}: {self.characters} characters"
+
+
+class _ChatSums(models.Model):
+    """What the sums of chats have in common: whose they are, the stamped price, the figures."""
+
+    organization_id = models.UUIDField()
+    api_key_id = models.UUIDField()
+    model_id = models.UUIDField()
+    model_identifier = models.CharField(max_length=200)
+    price_currency = models.CharField(max_length=3)
+    input_price_per_mtok = PriceField()
+    output_price_per_mtok = PriceField()
+    requests = models.PositiveBigIntegerField()
+    backend_reported_input_tokens = models.PositiveBigIntegerField()
+    backend_reported_output_tokens = models.PositiveBigIntegerField()
+    backend_reported_reasoning_tokens = models.PositiveBigIntegerField()
+    generated_output_tokens = models.PositiveBigIntegerField()
+    delivered_output_tokens = models.PositiveBigIntegerField()
+    svc_counted_input_tokens = models.PositiveBigIntegerField()
+    svc_counted_output_tokens = models.PositiveBigIntegerField()
+    svc_counted_requests = models.PositiveBigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class UsageDay(_ChatSums):
+    """The sums of one UTC day of one organization, added up from its hourly roll-ups.
+
+    Counts only before the organization's ``DayWatermark`` (``usage.days``).
+    """
+
+    pk = models.CompositePrimaryKey(
+        "organization_id",
+        "day",
+        "api_key_id",
+        "model_id",
+        "model_identifier",
+        "price_currency",
+        "input_price_per_mtok",
+        "output_price_per_mtok",
+    )
+    day = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.day} {self.model_identifier}"
+
+
+class DayWatermark(models.Model):
+    """Up to which day, without that day, an organization's days are summed in ``UsageDay``.
+
+    A trigger on the roll-ups lowers it to the day of a roll-up that changes late.
+    """
+
+    organization_id = models.UUIDField(primary_key=True)
+    until = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} until {self.until}"
+
+
+class PrunedMonth(models.Model):
+    """A month of admissions whose rows are in an archive and no more in the ledger.
+
+    ``first_id`` up to, and without, ``end_id`` are the request ids of its admissions. A trigger keeps
+    rows with such ids out of the ledger, so they never come back.
+    """
+
+    first = models.DateField(primary_key=True)
+    first_id = models.CharField(max_length=36)
+    end_id = models.CharField(max_length=36)
+    rows = models.PositiveBigIntegerField()
+    archive = models.CharField(max_length=200)
+    sha256 = models.CharField(max_length=64)
+    pruned_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.first:%Y-%m}: {self.rows} rows in {self.archive}"
+
+
+class PrunedSum(_ChatSums):
+    """What pruned rows had added to the roll-up of the same key.
+
+    A roll-up is the sum of its rows and of this, so it can be verified and made again without them.
+    """
+
+    pk = models.CompositePrimaryKey(
+        "organization_id",
+        "hour",
+        "api_key_id",
+        "model_id",
+        "model_identifier",
+        "price_currency",
+        "input_price_per_mtok",
+        "output_price_per_mtok",
+    )
+    hour = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.model_identifier}"

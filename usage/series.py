@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
@@ -19,7 +19,9 @@ from django.db.models.functions import TruncDay
 
 from svc_project.lib.clock import hour_of
 from svc_project.lib.money import sum_costs, token_cost
-from usage.models import UsageRollup, UsageRow
+from usage import days
+from usage.models import UsageDay, UsageRollup, UsageRow
+from usage.one_state import one_state
 from usage.periods import Bucket, Filters, Period, UsageQuery
 from usage.sums import cut
 
@@ -79,12 +81,12 @@ def bucket_start(moment: datetime, bucket: Bucket) -> datetime:
 def series(organization_id: str, query: UsageQuery) -> list[Point]:
     """The points of ``query`` (its bucket, period and filters), by time and model.
 
-    Whole hours come from the roll-ups; an hour that the period cuts is counted from its rows.
-    Raises ``django.db.Error``.
+    Read from days, hours and rows as the summary is. Raises ``django.db.Error``.
     """
     sums: defaultdict[tuple[datetime, str, str], _Sums] = defaultdict(_Sums)
-    for start, group in _groups(organization_id, query):
-        sums[start, group["model_identifier"], group["price_currency"]].add(group)
+    with one_state():
+        for start, group in _groups(organization_id, query):
+            sums[start, group["model_identifier"], group["price_currency"]].add(group)
     return [
         Point(*key, each.requests, each.input_tokens, each.output_tokens, each.cost)
         for key, each in sorted(sums.items(), key=itemgetter(0))
@@ -101,10 +103,21 @@ def models_used(organization_id: str, period: Period) -> list[str]:
 
 def _groups(organization_id: str, query: UsageQuery) -> Iterator[tuple[datetime, dict[str, Any]]]:
     """Sums by bucket and stamped price, with the bucket that each belongs to."""
-    parts = cut(query.period)
-    if parts.whole is not None:
-        hours = UsageRollup.objects.filter(hour__gte=parts.whole.start, hour__lt=parts.whole.end)
-        start = F("hour") if query.bucket is Bucket.HOUR else TruncDay("hour", tzinfo=UTC)
+    by_day = query.bucket is Bucket.DAY
+    parts = cut(query.period, days.summed_until(organization_id) if by_day else date.min)
+    if parts.days is not None:
+        closed = UsageDay.objects.filter(
+            day__gte=parts.days.start.date(), day__lt=parts.days.end.date()
+        )
+        for group in (
+            _own(closed, organization_id, query.filters)
+            .values(*_STAMP, start=F("day"))
+            .annotate(number=Sum("requests"), **_TOKENS)
+        ):
+            yield days.midnight(group["start"]), group
+    for whole in parts.hours:
+        hours = UsageRollup.objects.filter(hour__gte=whole.start, hour__lt=whole.end)
+        start = TruncDay("hour", tzinfo=UTC) if by_day else F("hour")
         for group in (
             _own(hours, organization_id, query.filters)
             .values(*_STAMP, start=start)

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from accounts.models import ApiKey
 from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.money import cost_text, sum_costs, token_cost
+from svc_project.lib.money import cost_units_text
 from usage import sums, throttles
 from usage.periods import GroupBy, UsageQuery
 from usage.sums import Breakdown, PricedSum
@@ -41,7 +41,7 @@ Key = TypeVar("Key")
 def summarize(organization_id: str, query: UsageQuery) -> UsageSummary:
     """What ``query`` asks of the organization's ledger, as the API sends it.
 
-    At most four statements, however much there is to sum. Raises ``django.db.Error``.
+    A few statements, however much there is to sum. Raises ``django.db.Error``.
     """
     found = sums.breakdowns(organization_id, query)
     # Any breakdown adds up to the total; asking the database for it too would be a pass more.
@@ -117,11 +117,11 @@ def _cost(parts: Sequence[PricedSum]) -> Cost | None:
     if len(currencies) > 1:
         return None
     # Reported tokens are the meter of record; reasoning is inside the output figure.
-    input_cost = sum_costs(token_cost(part.figures[0], part.input_price) for part in parts)
-    output_cost = sum_costs(token_cost(part.figures[1], part.output_price) for part in parts)
+    input_units = sum(part.figures[0] * part.input_price for part in parts)
+    output_units = sum(part.figures[1] * part.output_price for part in parts)
     return Cost(
-        input=cost_text(input_cost),
-        output=cost_text(output_cost),
-        total=cost_text(sum_costs((input_cost, output_cost))),
+        input=cost_units_text(input_units),
+        output=cost_units_text(output_units),
+        total=cost_units_text(input_units + output_units),
         currency=currencies.pop(),
     )

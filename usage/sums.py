@@ -1,8 +1,8 @@
 """The figures of a period, summed by the database.
 
-Whole hours come from the roll-ups, the parts of hours at the period's edges from the rows, and all
-requested breakdowns from one pass over both. Sums stay apart by stamped price and currency, so
-that a cost is made of few exact products.
+Whole closed days come from the days, the whole hours around them from the roll-ups, the parts of hours
+at the period's edges from the rows. All reads see one state of the database. Sums stay apart by
+stamped price and currency, so that a cost is made of few exact products.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from django.db import connection, models, transaction
+from django.db import connection, models
 
 from svc_project.lib.clock import hour_of, iso_milliseconds
-from svc_project.lib.money import price_of_units
-from usage.models import UsageRollup, UsageRow
+from usage import days
+from usage.models import UsageDay, UsageRollup, UsageRow
+from usage.one_state import one_state
 from usage.periods import Bucket, Filters, GroupBy, Period, UsageQuery
 from usage.tables import ROLLUP_SUMS, SUMMED
 
@@ -33,6 +32,12 @@ _DIMENSIONS = {
     GroupBy.MODEL: ("model_identifier", "model_id"),
     GroupBy.API_KEY: ("api_key_id",),
     GroupBy.TIME: ("bucket_start",),
+}
+_POSTGRESQL_NULLS = {
+    "model_identifier": "NULL::varchar",
+    "model_id": "NULL::uuid",
+    "api_key_id": "NULL::uuid",
+    "bucket_start": "NULL::timestamptz",
 }
 _ALL_DIMENSIONS = [name for names in _DIMENSIONS.values() for name in names]
 _ROLLUP_FIGURES = {name: name for name in ROLLUP_SUMS}
@@ -50,12 +55,13 @@ class PricedSum:
     """What was metered at one stamped price.
 
     ``figures`` are tokens, and at last the requests with an independent count, in the order of
-    the contract's token figures (``usage.wire.TokenFigures``).
+    the contract's token figures (``usage.wire.TokenFigures``). Prices are in units of 10^-8, as they
+    are stored: tokens times that is the cost in units of 10^-14, an integer.
     """
 
     currency: str
-    input_price: Decimal
-    output_price: Decimal
+    input_price: int
+    output_price: int
     requests: int
     figures: tuple[int, ...]
 
@@ -65,76 +71,98 @@ Breakdown = dict[Key, list[PricedSum]]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A period cut at full hours; ``whole`` hours and the ``edges`` that are parts of one."""
+    """A period cut at full hours and days, by what can answer for each part.
 
-    whole: Period | None
+    ``days`` are whole closed days, ``hours`` the whole hours beside them, ``edges`` parts of an hour.
+    """
+
+    days: Period | None
+    hours: tuple[Period, ...]
     edges: tuple[Period, ...]
 
 
-def cut(period: Period) -> Cut:
-    """Where roll-ups can answer for ``period`` and where rows must."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Periods, and the table that has their figures; ``moment`` is its column of time."""
+
+    table: str
+    moment: str
+    figures: Mapping[str, str]
+    periods: tuple[Period, ...]
+
+
+def cut(period: Period, summed_until: date = date.min) -> Cut:
+    """Where days, roll-ups and rows answer for ``period``; days before ``summed_until`` are summed."""
     first, last = hour_of(period.start), hour_of(period.end)
     edges = []
     if first < period.start:
         if first == last:
-            return Cut(None, (period,))
+            return Cut(None, (), (period,))
         first += _HOUR
         edges.append(Period(period.start, first))
     if last < period.end:
         edges.append(Period(last, period.end))
-    return Cut(Period(first, last) if first < last else None, tuple(edges))
+    end = min(last.replace(hour=0), datetime.combine(summed_until, time.min, UTC))
+    # The last day that there can be has no midnight after it.
+    begin = _midnight_from(first) if first < end else end
+    if begin >= end:
+        return Cut(None, (Period(first, last),) if first < last else (), tuple(edges))
+    around = (Period(first, begin), Period(end, last))
+    hours = tuple(each for each in around if each.start < each.end)
+    return Cut(Period(begin, end), hours, tuple(edges))
+
+
+def _midnight_from(hour: datetime) -> datetime:
+    """The first midnight at or after ``hour``."""
+    midnight = hour.replace(hour=0)
+    return midnight if midnight == hour else midnight + timedelta(days=1)
 
 
 def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdown]:
-    """The sums of an organization for each requested breakdown, from one pass over the ledger.
+    """The sums of an organization for each requested breakdown.
 
     Every row of the period is in each of the breakdowns once, so each adds up to the total. Raises
     ``django.db.Error``.
     """
     found: dict[GroupBy, Breakdown] = {group: defaultdict(list) for group in query.group_by}
-    grouped = _grouped(query)
-    with _quick_to_start(), connection.cursor() as cursor:
-        for source, parameters in _sources(organization_id, query):
-            cursor.execute(f"WITH figures AS ({source}){grouped}", parameters)
-            for columns in cursor.fetchall():
-                group, key = _place(columns[: len(_ALL_DIMENSIONS)], query.bucket)
-                found[group][key].append(_priced_sum(columns[len(_ALL_DIMENSIONS) :]))
-    return found
-
-
-@contextmanager
-def _quick_to_start() -> Iterator[None]:
-    """Keep PostgreSQL from compiling the statement, and from sorting where it can hash.
-
-    Compiling takes longer than running it, and a sort of roll-ups goes through the disk.
-    """
-    if connection.vendor == "postgresql":
-        with transaction.atomic(), connection.cursor() as cursor:
+    with one_state(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # Compiling takes longer than running, and a sort of roll-ups goes through the disk.
             cursor.execute(
                 "SELECT set_config('jit', 'off', true), set_config('enable_sort', 'off', true)"
             )
-            yield
+        until = days.summed_until(organization_id)
+        for groups, by_hour in _passes(query):
+            for source in _sources(query.period, date.min if by_hour else until):
+                cursor.execute(
+                    _statement(source, groups, query),
+                    _parameters(organization_id, source, query.filters),
+                )
+                for columns in cursor.fetchall():
+                    group, key = _place(columns[: len(_ALL_DIMENSIONS)], query.bucket)
+                    found[group][key].append(_priced_sum(columns[len(_ALL_DIMENSIONS) :]))
+    return found
+
+
+def _passes(query: UsageQuery) -> Iterator[tuple[tuple[GroupBy, ...], bool]]:
+    """Breakdowns that are read together; whether those need every hour, or days will do."""
+    if query.bucket is Bucket.HOUR and GroupBy.TIME in query.group_by:
+        yield (GroupBy.TIME,), True
+        if others := tuple(group for group in query.group_by if group is not GroupBy.TIME):
+            yield others, False
     else:
-        yield
+        yield query.group_by, False
 
 
-def _sources(organization_id: str, query: UsageQuery) -> Iterator[tuple[str, list[Any]]]:
-    """SQL, with its parameters, of the roll-ups and then of the rows that the query is about.
-
-    Not one statement for both: the planner has no statistics of a union, and sorts where it could
-    hash.
-    """
-    parts = cut(query.period)
-    if parts.whole is not None:
-        yield (
-            _select(UsageRollup, "hour", _ROLLUP_FIGURES, [parts.whole], query),
-            _parameters(organization_id, [parts.whole], query.filters),
-        )
+def _sources(period: Period, summed_until: date) -> Iterator[_Source]:
+    """Not one statement for all: the planner has no statistics of a union, and sorts instead of hashing."""
+    parts = cut(period, summed_until)
+    if parts.days is not None:
+        yield _Source(UsageDay._meta.db_table, "day", _ROLLUP_FIGURES, (parts.days,))
+    if parts.hours:
+        yield _Source(UsageRollup._meta.db_table, "hour", _ROLLUP_FIGURES, parts.hours)
     if parts.edges:
-        yield (
-            _select(UsageRow, "occurred_at", _ROW_FIGURES, parts.edges, query),
-            _parameters(organization_id, parts.edges, query.filters),
-        )
+        yield _Source(UsageRow._meta.db_table, "occurred_at", _ROW_FIGURES, parts.edges)
 
 
 def _place(dimensions: Sequence[Any], bucket: Bucket) -> tuple[GroupBy, Key]:
@@ -147,43 +175,71 @@ def _place(dimensions: Sequence[Any], bucket: Bucket) -> tuple[GroupBy, Key]:
     return GroupBy.TIME, (_moment_text(bucket_start, bucket),)
 
 
-def _select(
-    model: type[models.Model],
-    moment: str,
-    figures: Mapping[str, str],
-    periods: Sequence[Period],
-    query: UsageQuery,
-) -> str:
-    """The figures, with what they are grouped by.
+def _statement(source: _Source, groups: Sequence[GroupBy], query: UsageQuery) -> str:
+    """SQL of the sums of ``groups``, with ``_ALL_DIMENSIONS`` and ``_STAMP`` before them.
 
-    Unless the breakdown by hour keeps most roll-ups apart anyhow, they are added up here for all
-    breakdowns together: the sets then have little left to add, and PostgreSQL can go parallel.
+    What all breakdowns share is added up once, and they read the little that is left.
     """
-    within = " OR ".join([f"({moment} >= %s AND {moment} < %s)"] * len(periods))
+    wanted = [name for group in groups for name in _DIMENSIONS[group]]
+    shared = _select(source, wanted, query)
+    stamp = ", ".join(_STAMP)
+    sums = ", ".join(map(_sum, ROLLUP_SUMS))
+    selects = []
+    for group in groups:
+        grouped = _DIMENSIONS[group]
+        columns = ", ".join(name if name in grouped else _null(name) for name in _ALL_DIMENSIONS)
+        if len(groups) == 1:
+            return f"SELECT {columns}, {stamp}, {', '.join(ROLLUP_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
+        selects.append(
+            f"SELECT {columns}, {stamp}, {sums} FROM figures "  # noqa: S608  # names are ours
+            f"GROUP BY {', '.join(grouped)}, {stamp}"
+        )
+    return f"WITH figures AS ({shared}) {' UNION ALL '.join(selects)}"
+
+
+def _null(name: str) -> str:
+    """A dimension that a breakdown does not have; every part of a union has the same types."""
+    return _POSTGRESQL_NULLS[name] if connection.vendor == "postgresql" else "NULL"
+
+
+def _select(source: _Source, wanted: Sequence[str], query: UsageQuery) -> str:
+    """The figures of ``source`` added up by the ``wanted`` dimensions and the stamp."""
+    within = " OR ".join(
+        [f"({source.moment} >= %s AND {source.moment} < %s)"] * len(source.periods)
+    )
     conditions = ["organization_id = %s", f"({within})"]
     if query.filters.model is not None:
         conditions.append("model_identifier = %s")
     if query.filters.api_key_id is not None:
         conditions.append("api_key_id = %s")
-    columns = [name for group in query.group_by for name in _DIMENSIONS[group]] + list(_STAMP)
     keys = [
-        f"{_bucket_start(moment, query.bucket)} AS {name}" if name == "bucket_start" else name
-        for name in columns
+        f"{_bucket_start(source.moment, query.bucket)} AS {name}"
+        if name == "bucket_start"
+        else name
+        for name in (*wanted, *_STAMP)
     ]
-    condensed = GroupBy.TIME not in query.group_by or query.bucket is not Bucket.HOUR
-    summed = [f"{f'sum({sql})' if condensed else sql} AS {name}" for name, sql in figures.items()]
+    summed = [f"{_sum(sql)} AS {name}" for name, sql in source.figures.items()]
     numbers = ", ".join(str(number) for number in range(1, len(keys) + 1))
     return (
-        f"SELECT {', '.join([*keys, *summed])} "  # noqa: S608  # names are ours
-        f"FROM {model._meta.db_table} WHERE {' AND '.join(conditions)}"
-        + (f" GROUP BY {numbers}" if condensed else "")
+        f"SELECT {', '.join([*keys, *summed])} FROM {source.table} "  # noqa: S608  # names are ours
+        f"WHERE {' AND '.join(conditions)} GROUP BY {numbers}"
     )
 
 
-def _parameters(organization_id: str, periods: Sequence[Period], filters: Filters) -> list[Any]:
+def _sum(sql: str) -> str:
+    """As a plain integer: PostgreSQL would make a numeric, which is slow to read."""
+    return f"sum({sql})::bigint" if connection.vendor == "postgresql" else f"sum({sql})"
+
+
+def _parameters(organization_id: str, source: _Source, filters: Filters) -> list[Any]:
     found = [_uuid_parameter(organization_id)]
-    for period in periods:
-        found += map(connection.ops.adapt_datetimefield_value, (period.start, period.end))
+    for period in source.periods:
+        for moment in (period.start, period.end):
+            found.append(
+                connection.ops.adapt_datefield_value(moment.date())
+                if source.moment == "day"
+                else connection.ops.adapt_datetimefield_value(moment)
+            )
     if filters.model is not None:
         found.append(filters.model)
     if filters.api_key_id is not None:
@@ -191,42 +247,11 @@ def _parameters(organization_id: str, periods: Sequence[Period], filters: Filter
     return found
 
 
-def _grouped(query: UsageQuery) -> str:
-    """The rest of the statement after ``WITH figures AS (...)``."""
-    by_hour = GroupBy.TIME in query.group_by and query.bucket is Bucket.HOUR
-    sums = ", ".join(f"sum({name})" for name in ROLLUP_SUMS)
-    stamp = ", ".join(_STAMP)
-    if connection.vendor == "postgresql":
-        # A dimension that a set does not group by is null, as written out below.
-        sets = ", ".join(f"({', '.join(_DIMENSIONS[group])})" for group in query.group_by)
-        wanted = [name for group in query.group_by for name in _DIMENSIONS[group]]
-        columns = ", ".join(name if name in wanted else "NULL" for name in _ALL_DIMENSIONS)
-        source, shared = "figures", ""
-        if not by_hour:
-            # What all breakdowns share is added once, and they read the little that is left. By
-            # the hour there is nothing to share: roll-ups are of an hour.
-            kept = ", ".join((*wanted, *_STAMP))
-            added = ", ".join(f"sum({name})::bigint AS {name}" for name in ROLLUP_SUMS)
-            source = "shared"
-            shared = f", shared AS (SELECT {kept}, {added} FROM figures GROUP BY {kept})"  # noqa: S608
-        return (
-            f"{shared} SELECT {columns}, {stamp}, {sums} FROM {source} "  # noqa: S608
-            f"GROUP BY {stamp}, GROUPING SETS ({sets})"
-        )
-    selects = []
-    for group in query.group_by:
-        grouped = _DIMENSIONS[group]
-        columns = ", ".join(name if name in grouped else "NULL" for name in _ALL_DIMENSIONS)
-        selects.append(
-            f"SELECT {columns}, {stamp}, {sums} FROM figures "  # noqa: S608
-            f"GROUP BY {', '.join(grouped)}, {stamp}"
-        )
-    return f" {' UNION ALL '.join(selects)}"
-
-
 def _bucket_start(moment: str, bucket: Bucket) -> str:
     if connection.vendor == "postgresql":
-        return f"date_trunc('{bucket}', {moment}, 'UTC')"
+        if moment == "day":
+            return "day::timestamp AT TIME ZONE 'UTC'"
+        return moment if moment == bucket else f"date_trunc('{bucket}', {moment}, 'UTC')"
     return f"substr({moment}, 1, {_TEXT_BUCKETS[bucket][1]})"
 
 
@@ -249,8 +274,8 @@ def _priced_sum(columns: Sequence[Any]) -> PricedSum:
     currency, input_price, output_price, requests, *figures = columns
     return PricedSum(
         currency=currency,
-        input_price=price_of_units(input_price),
-        output_price=price_of_units(output_price),
+        input_price=int(input_price),
+        output_price=int(output_price),
         requests=int(requests),
         figures=tuple(map(int, figures)),
     )

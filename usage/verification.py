@@ -1,228 +1,291 @@
 """Proof that the ledger agrees with itself: rows, their sums and costs, computed anew.
 
-Two streams, both by organization and time, are compared hour by hour, so memory holds one hour of
-one organization however long the ledger is.
+The database adds up a step of the ledger at a time, in another statement than the one that writes the
+sums; each step is one state of the database, and memory holds the sums of one step. What pruned rows
+had added counts as if they were there.
 """
 
 from __future__ import annotations
 
-import heapq
+import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact
-from itertools import groupby
-from operator import add, attrgetter
 from typing import Any
 
-from django.db import connection, transaction
+import msgspec
+from django.db import connection
+from django.db.models import Sum
 
 from svc_project.lib.clock import hour_of, iso_milliseconds
-from svc_project.lib.money import cost_text, price_text, token_cost
-from usage import speech_verification
-from usage.models import Outcome, Reconciliation, Shape, UsageRollup, UsageRow
-from usage.tables import ROLLUP_KEY, ROLLUP_SUMS, SUMMED
+from svc_project.lib.money import cost_text, price_of_units, price_text, token_cost
+from usage import days, speech_verification, walk
+from usage.models import (
+    DayWatermark,
+    Outcome,
+    PrunedMonth,
+    PrunedSum,
+    Reconciliation,
+    Shape,
+    UsageDay,
+    UsageRollup,
+    UsageRow,
+)
+from usage.one_state import one_state
+from usage.progress import Progress
+from usage.tables import CHAT, ROLLUP_KEY, ROLLUP_SUMS, SUMMED, listed
+from usage.walk import Step
 
 _CHUNK = 2000
 _EXACT = Context(prec=80, traps=[Inexact])
 _MILLION = Decimal("1000000")
-_OUTCOMES = frozenset(Outcome.values)
-_SHAPES = frozenset(Shape.values)
-_RECONCILIATIONS = frozenset({None, *Reconciliation.values})
-_NOTHING = (0,) * len(ROLLUP_SUMS)
-_ZERO = Decimal(0)
 _CURRENCY = ROLLUP_KEY.index("price_currency")
-# What a row has of its roll-up's key, behind organization and hour.
-_rest_of_key = attrgetter(*ROLLUP_KEY[2:])
-_summed = attrgetter(*SUMMED)
+_ZERO = Decimal(0)
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+_ROWS, _ROLLUPS, _DAYS = (model._meta.db_table for model in (UsageRow, UsageRollup, UsageDay))
+
+
+def _one_of(values: list[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
+
+
+_PROBLEMS = {
+    "a figure is negative": " OR ".join(
+        f"{name} < 0" for name in (*SUMMED, "input_price_per_mtok", "output_price_per_mtok")
+    ),
+    "reasoning tokens exceed output tokens": "backend_reported_reasoning_tokens > backend_reported_output_tokens",
+    "delivered tokens exceed generated tokens": "delivered_output_tokens > generated_output_tokens",
+    "the outcome {outcome!r} is not known": f"outcome NOT IN ({_one_of(Outcome.values)})",
+    "the shape {shape!r} is not known": f"shape NOT IN ({_one_of(Shape.values)})",
+    "the reconciliation {reconciliation!r} is not known": f"reconciliation NOT IN ({_one_of(Reconciliation.values)})",
+    "only one of the two independent counts is there": "(svc_counted_input_tokens IS NULL) <> (svc_counted_output_tokens IS NULL)",
+}
+"""What a row cannot be, in case that somebody went around the constraints, each with its SQL."""
+_A_PROBLEM = " OR ".join(f"({condition})" for condition in _PROBLEMS.values())
 
 RollupKey = tuple[Any, ...]
 Report = Callable[[str], None]
 
 
-@dataclass(slots=True)
-class Verdict:
+Sums = dict[RollupKey, tuple[int, ...]]
+
+
+class Verdict(msgspec.Struct):
     """What was looked at and how much of it disagrees; ``costs`` are totals by currency."""
 
     rows: int = 0
+    pruned_rows: int = 0
     rollups: int = 0
     speech_rows: int = 0
     speech_days: int = 0
     differences: int = 0
-    costs: dict[str, Decimal] = field(default_factory=dict)
+    costs: dict[str, Decimal] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hour:
-    """The roll-ups of one organization and hour, by their keys; made of rows, or as stored."""
-
-    place: tuple[uuid.UUID, datetime]
-    stored: bool
-    sums: dict[RollupKey, tuple[int, ...]] = field(default_factory=dict)
-    costs: dict[RollupKey, Decimal] = field(default_factory=dict)
-
-
-def verify(report: Report, since: datetime | None = None) -> Verdict:
+def verify(
+    report: Report, since: datetime | None = None, progress: Progress[Verdict] | None = None
+) -> Verdict:
     """Compare everything from the hour of ``since`` on, speech from its day on, telling ``report`` of each difference.
 
-    What is compared is one state of the database, also while requests end. Raises
-    ``django.db.Error``.
+    Each step is compared in one state of the database, also while requests end. ``progress`` may go on
+    where an earlier run was stopped. Raises ``django.db.Error``.
     """
-    verdict = Verdict()
+    progress = progress or Progress("verify_ledger", Verdict(), since)
+    verdict = progress.state
 
     def differ(text: str) -> None:
         verdict.differences += 1
         report(text)
 
     first = None if since is None else hour_of(since)
-    with _one_state():
-        hours = heapq.merge(
-            _from_rows(first, verdict, differ), _stored(first, verdict), key=attrgetter("place")
-        )
-        for _, sides in groupby(hours, key=attrgetter("place")):
-            _compare({side.stored: side for side in sides}, differ)
-        speech = speech_verification.compare(differ, None if first is None else first.date())
-        verdict.speech_rows, verdict.speech_days = speech
+    for step in walk.steps(first, progress.begin):
+        with one_state():
+            _verify_step(step, verdict, differ)
+        if step.end is not None:
+            progress.reached(step.end)
+    day = None if first is None else first.date()
+    with one_state():
+        _compare_days(day or date.min, differ)
+        if first is None:
+            _compare_pruned(verdict, differ)
+        verdict.speech_rows, verdict.speech_days = speech_verification.compare(differ, day)
+    progress.ended()
     return verdict
 
 
-def _from_rows(first: datetime | None, verdict: Verdict, differ: Report) -> Iterator[_Hour]:
-    rows = UsageRow.objects.order_by("organization_id", "occurred_at")
-    if first is not None:
-        rows = rows.filter(occurred_at__gte=first)
-    for place, of_hour in groupby(
-        rows.iterator(_CHUNK), key=lambda row: (row.organization_id, hour_of(row.occurred_at))
-    ):
-        made = _Hour(place, False)
-        for row in of_hour:
-            verdict.rows += 1
-            figures = _figures(row)
-            _check_row(row, figures, differ)
-            key = (place[0], place[1], *_rest_of_key(row))
-            made.sums[key] = tuple(map(add, made.sums.get(key, _NOTHING), figures))
-            made.costs[key] = _EXACT.add(made.costs.get(key, _ZERO), _check_cost(row, differ))
-        for key, cost in made.costs.items():
-            currency = key[_CURRENCY]
-            verdict.costs[currency] = _EXACT.add(verdict.costs.get(currency, _ZERO), cost)
-        yield made
-
-
-def _stored(first: datetime | None, verdict: Verdict) -> Iterator[_Hour]:
-    rollups = UsageRollup.objects.order_by("organization_id", "hour")
-    if first is not None:
-        rollups = rollups.filter(hour__gte=first)
-    for place, of_hour in groupby(
-        rollups.iterator(_CHUNK), key=lambda rollup: (rollup.organization_id, rollup.hour)
-    ):
-        sums: dict[RollupKey, tuple[int, ...]] = {}
-        for rollup in of_hour:
-            key = tuple(getattr(rollup, name) for name in ROLLUP_KEY)
-            figures = (getattr(rollup, name) for name in ROLLUP_SUMS)
-            sums[key] = tuple(map(add, sums.get(key, _NOTHING), figures))
-        verdict.rollups += len(sums)
-        yield _Hour(place, True, sums)
-
-
-def _compare(sides: dict[bool, _Hour], differ: Report) -> None:
-    made = sides[False].sums if False in sides else {}
-    costs = sides[False].costs if False in sides else {}
-    stored = sides[True].sums if True in sides else {}
+def _verify_step(step: Step, verdict: Verdict, differ: Report) -> None:
+    verdict.rows += _check_rows(step, differ)
+    made, stored = _sums(*walk.made(step)), _sums(*walk.stored(step))
+    verdict.rollups += len(stored)
     for key in sorted({*made, *stored}):
-        name = _name(key)
-        if key not in stored:
-            differ(f"{name}: no roll-up for {made[key][0]} row(s)")
-        elif key not in made:
-            differ(f"{name}: no rows for this roll-up")
-        else:
-            for figure, right, found in zip(ROLLUP_SUMS, made[key], stored[key], strict=True):
-                if right != found:
-                    differ(f"{name}: {figure} is {found}, the rows say {right}")
-            _compare_cost(name, key, stored[key], costs[key], differ)
+        _compare(key, made.get(key), stored.get(key), verdict, differ)
+
+
+def _sums(sql: str, parameters: list[Any]) -> Sums:
+    """The sums that a statement of ``usage.walk`` gives, by their keys."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return {
+            tuple(_plain(value) for value in columns[: len(ROLLUP_KEY)]): tuple(
+                map(int, columns[len(ROLLUP_KEY) :])
+            )
+            for columns in cursor.fetchall()
+        }
+
+
+def _plain(value: Any) -> Any:
+    """A part of a key, alike from both databases; SQLite may give a computed moment as text."""
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return value
+
+
+def _compare(
+    key: RollupKey,
+    made: tuple[int, ...] | None,
+    stored: tuple[int, ...] | None,
+    verdict: Verdict,
+    differ: Report,
+) -> None:
+    name = _name(key)
+    if made is None:
+        differ(f"{name}: no rows for this roll-up")
+        return
+    cost = _check_cost(name, key, made, differ)
+    currency = key[_CURRENCY]
+    verdict.costs[currency] = _EXACT.add(verdict.costs.get(currency, _ZERO), cost)
+    if stored is None:
+        differ(f"{name}: no roll-up for {made[0]} row(s)")
+        return
+    for figure, right, found in zip(ROLLUP_SUMS, made, stored, strict=True):
+        if right != found:
+            differ(f"{name}: {figure} is {found}, the rows say {right}")
+    _compare_cost(name, key, stored, cost, differ)
 
 
 def _compare_cost(
     name: str, key: RollupKey, stored: tuple[int, ...], right: Decimal, differ: Report
 ) -> None:
     """The cost that a summary makes of a roll-up against the sum of its rows' costs."""
-    figures = dict(zip((*ROLLUP_KEY, *ROLLUP_SUMS), (*key, *stored), strict=True))
-    found = _EXACT.add(
-        token_cost(figures["backend_reported_input_tokens"], figures["input_price_per_mtok"]),
-        token_cost(figures["backend_reported_output_tokens"], figures["output_price_per_mtok"]),
-    )
+    found = _ZERO
+    for _, tokens, price in _products(key, stored):
+        found = _EXACT.add(found, token_cost(tokens, price))
     if found != right:
         differ(f"{name}: costs {cost_text(found)}, the rows say {cost_text(right)}")
 
 
-def _check_cost(row: UsageRow, differ: Report) -> Decimal:
-    """The row's cost by the contract's formula, written out apart from ``lib.money``."""
-    cost = Decimal(0)
-    for kind, tokens, price in (
-        ("input", row.backend_reported_input_tokens, row.input_price_per_mtok),
-        ("output", row.backend_reported_output_tokens, row.output_price_per_mtok),
-    ):
+def _check_cost(name: str, key: RollupKey, made: tuple[int, ...], differ: Report) -> Decimal:
+    """What the rows of ``key`` cost by the contract's formula, written out apart from ``lib.money``.
+
+    All of them have the key's price, so that price times their tokens is the sum of their costs.
+    """
+    cost = _ZERO
+    for kind, tokens, price in _products(key, made):
         product = _EXACT.multiply(Decimal(str(tokens)), Decimal(price_text(price)))
         right = _EXACT.divide(product, _MILLION)
         if (found := token_cost(tokens, price)) != right:
-            differ(f"{row.request_id}: {kind} costs {cost_text(found)}, recomputed {right}")
+            differ(f"{name}: {kind} costs {cost_text(found)}, recomputed {right}")
         cost = _EXACT.add(cost, right)
     return cost
 
 
-def _check_row(row: UsageRow, figures: tuple[int, ...], differ: Report) -> None:
-    counted = (row.svc_counted_input_tokens, row.svc_counted_output_tokens)
-    problems = {
-        "a figure is negative": min(figures) < 0
-        or min(row.input_price_per_mtok, row.output_price_per_mtok) < 0,
-        "reasoning tokens exceed output tokens": row.backend_reported_reasoning_tokens
-        > row.backend_reported_output_tokens,
-        "delivered tokens exceed generated tokens": row.delivered_output_tokens
-        > row.generated_output_tokens,
-        f"the outcome {row.outcome!r} is not known": row.outcome not in _OUTCOMES,
-        f"the shape {row.shape!r} is not known": row.shape not in _SHAPES,
-        f"the reconciliation {row.reconciliation!r} is not known": row.reconciliation
-        not in _RECONCILIATIONS,
-        "only one of the two independent counts is there": counted.count(None) == 1,
-    }
-    for problem, is_there in problems.items():
-        if is_there:
-            differ(f"{row.request_id}: {problem}")
+def _products(key: RollupKey, sums: tuple[int, ...]) -> Iterator[tuple[str, int, Decimal]]:
+    """Each billed kind of tokens with its sum and its price."""
+    named = dict(zip((*ROLLUP_KEY, *ROLLUP_SUMS), (*key, *sums), strict=True))
+    for kind in ("input", "output"):
+        price = price_of_units(named[f"{kind}_price_per_mtok"])
+        yield kind, named[f"backend_reported_{kind}_tokens"], price
 
 
-def _figures(row: UsageRow) -> tuple[int, ...]:
-    """What the row adds to its roll-up, in the order of ``ROLLUP_SUMS``."""
-    return (
-        1,
-        *(figure or 0 for figure in _summed(row)),
-        int(row.svc_counted_input_tokens is not None),
+def _check_rows(step: Step, differ: Report) -> int:
+    """Tell of rows that cannot be; returns how many rows there are."""
+    where, parameters = step.where("occurred_at")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT count(*), sum(CASE WHEN {_A_PROBLEM} THEN 1 ELSE 0 END) "  # noqa: S608
+            f"FROM {_ROWS} WHERE {where}",
+            parameters,
+        )
+        rows, wrong = cursor.fetchone()
+        if wrong:
+            flags = ", ".join(
+                f"CASE WHEN {condition} THEN 1 ELSE 0 END" for condition in _PROBLEMS.values()
+            )
+            cursor.execute(
+                f"SELECT request_id, outcome, shape, reconciliation, {flags} FROM {_ROWS} "  # noqa: S608
+                f"WHERE {where} AND ({_A_PROBLEM}) ORDER BY request_id",
+                parameters,
+            )
+            for request_id, outcome, shape, reconciliation, *found in cursor.fetchall():
+                for problem, is_there in zip(_PROBLEMS, found, strict=True):
+                    if is_there:
+                        words = problem.format(
+                            outcome=outcome, shape=shape, reconciliation=reconciliation
+                        )
+                        differ(f"{request_id}: {words}")
+    return int(rows)
+
+
+def _compare_days(first: date, differ: Report) -> None:
+    """The summed days of every organization against its hours."""
+    rest = listed([name for name in CHAT.key if name not in ("organization_id", "hour")])
+    day = (
+        "(hour AT TIME ZONE 'UTC')::date"
+        if connection.vendor == "postgresql"
+        else "substr(hour, 1, 10)"
     )
+    hours = ", ".join(f"sum({name}) AS {name}" for name in ROLLUP_SUMS)
+    negated = ", ".join(f"-{name}" for name in ROLLUP_SUMS)
+    differs = " OR ".join(f"sum({name}) <> 0" for name in ROLLUP_SUMS)
+    adapt_day, adapt = (
+        connection.ops.adapt_datefield_value,
+        connection.ops.adapt_datetimefield_value,
+    )
+    for organization_id, until in DayWatermark.objects.values_list("pk", "until"):
+        identity = UsageDay._meta.get_field("organization_id").get_db_prep_value(
+            organization_id, connection
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT day, model_identifier FROM ("  # noqa: S608  # names are ours
+                f"SELECT {day} AS day, {rest}, {hours}, 1 AS is_made, 0 AS is_stored FROM {_ROLLUPS} "
+                f"WHERE organization_id = %s AND hour >= %s AND hour < %s GROUP BY {day}, {rest} "
+                f"UNION ALL SELECT day, {rest}, {negated}, 0, 1 FROM {_DAYS} "
+                "WHERE organization_id = %s AND day >= %s AND day < %s) AS both_sides "
+                f"GROUP BY day, {rest} "
+                f"HAVING sum(is_made) <> 1 OR sum(is_stored) <> 1 OR {differs} ORDER BY 1, 2",
+                [
+                    *(identity, adapt(days.midnight(first)), adapt(days.midnight(until))),
+                    *(identity, adapt_day(first), adapt_day(until)),
+                ],
+            )
+            for wrong, model_identifier in cursor.fetchall():
+                differ(
+                    f"{organization_id} {wrong} {model_identifier}: the day is not the sum of its hours"
+                )
+
+
+def _compare_pruned(verdict: Verdict, differ: Report) -> None:
+    """The number of rows in archives against what they had added."""
+    archived = PrunedMonth.objects.aggregate(rows=Sum("rows"))["rows"] or 0
+    summed = PrunedSum.objects.aggregate(rows=Sum("requests"))["rows"] or 0
+    verdict.pruned_rows = int(archived)
+    if archived != summed:
+        differ(f"pruned months: {archived} rows in archives, {summed} in the sums of them")
 
 
 def _name(key: RollupKey) -> str:
     named = dict(zip(ROLLUP_KEY, key, strict=True))
+    organization_id, api_key_id, model_id = (
+        uuid.UUID(str(named[name])) for name in ("organization_id", "api_key_id", "model_id")
+    )
     return (
-        f"{named['organization_id']} {iso_milliseconds(named['hour'])} key {named['api_key_id']} "
-        f"{named['model_identifier']} ({named['model_id']}) at "
-        f"{price_text(named['input_price_per_mtok'])}/{price_text(named['output_price_per_mtok'])} "
+        f"{organization_id} {iso_milliseconds(named['hour'])} key {api_key_id} "
+        f"{named['model_identifier']} ({model_id}) at "
+        f"{price_text(price_of_units(named['input_price_per_mtok']))}/"
+        f"{price_text(price_of_units(named['output_price_per_mtok']))} "
         f"{named['price_currency']}"
     )
-
-
-@contextmanager
-def _one_state() -> Iterator[None]:
-    """Let every statement inside see the database as it is now, without stopping a writer."""
-    if connection.in_atomic_block:
-        yield
-    elif connection.vendor == "postgresql":
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
-    else:
-        # Django would begin IMMEDIATE (settings.DATABASES) and keep the ledger's writer waiting.
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN DEFERRED")
-            try:
-                yield
-            finally:
-                cursor.execute("ROLLBACK")

@@ -11,6 +11,7 @@ from accounts.authentication import require
 from accounts.models import Scope
 from svc_project.lib.views import ApiView
 from usage.periods import parse_query
+from usage.retention import require_sums
 from usage.summary import summarize
 
 USAGE_SCOPES = frozenset({Scope.READ})
@@ -31,4 +32,5 @@ class UsageSummaryView(UsageView):
 
     def get(self, request: Request) -> Response:
         query = parse_query(request.query_params.dict())
+        require_sums(query.period)
         return Response(summarize(self.caller.organization_id, query))

@@ -81,3 +81,9 @@ def sum_costs(costs: Iterable[Decimal]) -> Decimal:
 def cost_text(cost: Decimal) -> str:
     """A cost as the contract prints it: a plain decimal with 14 decimal places."""
     return f"{cost:.{COST_DECIMALS}f}"
+
+
+def cost_units_text(units: int) -> str:
+    """A cost in units of 10^-14, which is tokens times ``price_units``, as ``cost_text`` prints it."""
+    whole, fraction = divmod(units, 10**COST_DECIMALS)
+    return f"{whole}.{fraction:0{COST_DECIMALS}d}"

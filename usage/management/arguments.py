@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
 
 from usage.periods import parse_moment
+from usage.progress import NothingToResume, Progress, State
 
 
 def moment(text: str) -> datetime:
@@ -28,3 +31,27 @@ def add_since(parser: CommandParser) -> None:
         metavar="T",
         help="Begin with the hour of this timestamp (UTC unless it says otherwise).",
     )
+
+
+def add_resume(parser: CommandParser) -> None:
+    """``--resume``: go on where a run was stopped."""
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="Go on where the last run of this command was stopped, with the same --since.",
+    )
+
+
+def progress_of(
+    command: str, state: State, options: Mapping[str, Any], stream: OutputWrapper
+) -> Progress[State]:
+    """The progress of a run with ``--since`` and ``--resume``, told to ``stream``.
+
+    Raises ``CommandError`` when there is nothing to resume.
+    """
+    try:
+        return Progress(
+            command, state, options["since"], resume=options["resume"], tell=stream.write
+        )
+    except NothingToResume as error:
+        raise CommandError(str(error)) from None

@@ -1,4 +1,4 @@
-"""``rebuild_rollups [--since T]``: make the roll-ups and the speech days from the rows alone."""
+"""``rebuild_rollups [--since T] [--resume]``: make the roll-ups and the speech days from the rows alone."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from usage.management.arguments import add_since
-from usage.rebuild import rebuild
+from usage.management.arguments import add_resume, add_since, progress_of
+from usage.rebuild import Rebuilt, rebuild
 
 
 class Command(BaseCommand):
     help = (
-        "Make the hourly roll-ups and the speech days again from their rows. Those whose rows are "
-        "gone go too: give --since when old months were dropped. Can run while requests are served."
+        "Make the hourly roll-ups, the days and the speech days again from their rows. Those whose rows "
+        "are gone go too, those of pruned months stay. Can run while requests are served."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_since(parser)
+        add_resume(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rebuilt = rebuild(options["since"])
+        progress = progress_of("rebuild_rollups", Rebuilt(), options, self.stderr)
+        rebuilt = rebuild(options["since"], progress)
         self.stdout.write(
             f"made from the rows: {rebuilt.rollups} roll-up(s) of {rebuilt.hours} hour(s) of "
-            f"{rebuilt.organizations} organization(s), {rebuilt.speech_days} speech day(s)"
+            f"{rebuilt.organizations} organization(s), "
+            f"{rebuilt.changed} roll-up(s) had not been right, {rebuilt.speech_days} speech day(s)"
         )

@@ -1,4 +1,4 @@
-"""``verify_ledger [--since T]``: prove that rows, their sums and costs agree."""
+"""``verify_ledger [--since T] [--resume]``: prove that rows, their sums and costs agree."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from svc_project.lib.money import cost_text
-from usage.management.arguments import add_since
-from usage.verification import verify
+from usage.management.arguments import add_resume, add_since, progress_of
+from usage.verification import Verdict, verify
 
 
 class Command(BaseCommand):
     help = (
         "Recompute every roll-up, every speech day and every cost from the rows, check the rows "
-        "themselves, and print each difference. Exits 1 when there is one. Changes nothing."
+        "themselves, and print each difference. Exits 1 when there is one. Changes nothing. Rows that "
+        "were pruned count by what was noted of them."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_since(parser)
+        add_resume(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        verdict = verify(self.stdout.write, options["since"])
+        progress = progress_of("verify_ledger", Verdict(), options, self.stderr)
+        verdict = verify(self.stdout.write, options["since"], progress)
         costs = ", ".join(
             f"{cost_text(cost)} {currency}" for currency, cost in sorted(verdict.costs.items())
         )
+        pruned = f"pruned rows: {verdict.pruned_rows}, " if verdict.pruned_rows else ""
         self.stdout.write(
-            f"rows: {verdict.rows}, roll-ups: {verdict.rollups}, "
+            f"rows: {verdict.rows}, {pruned}roll-ups: {verdict.rollups}, "
             f"speech rows: {verdict.speech_rows}, speech days: {verdict.speech_days}, "
             f"cost: {costs or 'nothing'}"
         )
