@@ -218,8 +218,8 @@ FEATURES = (
         faults.leaving_a_stream,
         {
             Server.LITELLM: Differs(
-                "Metered, but the proxy does not let go of the server behind it, which generates up "
-                "to the cap for nobody.",
+                "Metered, but the proxy lets go of the server behind it late or never; that generates "
+                "on for nobody, up to the cap.",
                 faults.leaving_only_the_gateway,
             ),
             **transformers(NO_COUNTERS),

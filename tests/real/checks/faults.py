@@ -47,13 +47,13 @@ def leaving_a_stream(trial: Trial) -> None:
 
 
 def leaving_only_the_gateway(trial: Trial) -> None:
-    """What is behind the proxy generates up to the cap, although the gateway has left the proxy."""
+    """What is behind the proxy generates on, although the gateway has left the proxy."""
     before = trial.llama().counters()
     leave(trial, 4000)
 
     leaving_is_metered(trial, 3999)
-    after = trial.llama().counters()
-    assert after.output_tokens - before.output_tokens == 4000
+    generated = trial.llama().counters().output_tokens - before.output_tokens
+    assert trial.row().backend_reported_output_tokens < generated <= 4000
 
 
 def leaving_before_the_first_token(trial: Trial) -> None:
