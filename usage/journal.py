@@ -65,6 +65,7 @@ class Journal:
         self._segments: list[Segment] = []
         self._running: dict[str, _Running] = {}
         self._owed: dict[str, Owed] = {}
+        self._unsaid: list[str] = []
         self.works = True
         """Whether the last record was taken."""
 
@@ -106,13 +107,22 @@ class Journal:
         """The database has these requests: segments that hold nothing else are deleted."""
         here: dict[Segment, list[str]] = {}
         for request_id in request_ids:
-            if (owed := self._owed.pop(request_id, None)) is not None:
+            if self._running.pop(request_id, None) is not None:
+                self._unsaid.append(request_id)
+            elif (owed := self._owed.pop(request_id, None)) is not None:
                 owed.segment.owed -= 1
                 here.setdefault(owed.segment, []).append(request_id)
-            elif self._running.pop(request_id, None) is not None:
-                here.setdefault(self._segments[-1], []).append(request_id)
         for segment, ids in here.items():
             self._tidy(segment, ids)
+        if self._unsaid and self._is_done(self._segments[-1]):
+            self._remove(self._segments[-1])
+            self._unsaid.clear()
+
+    def say_what_is_written(self) -> None:
+        """Note what ``written`` was told of requests that ran; else the next record notes it too."""
+        if self._unsaid:
+            with suppress(OSError):
+                self._append(b"")
 
     def owed(self, at_most: int) -> list[Owed]:
         """The settled requests that the database does not have, those noted first."""
@@ -155,6 +165,7 @@ class Journal:
 
     def close(self) -> None:
         """Delete what the database has whole; leave the rest to whoever adopts it."""
+        self.say_what_is_written()
         for segment in self._segments:
             if segment.owed or (segment is self._segments[-1] and self._running):
                 segment.let_go()
@@ -163,13 +174,16 @@ class Journal:
         self._segments.clear()
         self._running.clear()
         self._owed.clear()
+        self._unsaid.clear()
 
     # -- segments ------------------------------------------------------------------------------
 
     def _append(self, line: bytes) -> Segment:
         try:
             segment = self._current()
-            segment.append(line)
+            # In one write with what comes anyway: a row costs no system call of its own.
+            segment.append(records.written(self._unsaid) + line if self._unsaid else line)
+            self._unsaid.clear()
         except OSError as error:
             if self.works:
                 log.error("journal: takes no records: %s", error)
@@ -220,9 +234,10 @@ class Journal:
         self._segments.append(following)
         if full.owed:
             with suppress(OSError):  # the newer record is as good
-                full.append(records.written(self._running))
+                full.append(records.written([*self._running, *self._unsaid]))
         else:
             self._remove(full)
+        self._unsaid.clear()
         return following
 
     def _is_stale(self, current: Segment) -> bool:
@@ -230,19 +245,23 @@ class Journal:
         return (
             self.size >= self._max_bytes
             and not current.owed
-            and current.size - current.born > current.born
+            and (not self._running or current.size - current.born > current.born)
         )
 
     def _tidy(self, segment: Segment, ids: list[str]) -> None:
         """Delete ``segment`` if it is needed no more, else note that it need not keep ``ids``."""
-        is_current = segment is self._segments[-1]
-        if not segment.owed and (not is_current or (segment.has_settled and not self._running)):
+        if self._is_done(segment):
             self._remove(segment)
         else:
             # Without this record a killed process is found with requests that look unwritten;
             # the database knows better, so nothing is lost.
             with suppress(OSError):
                 segment.append(records.written(ids))
+
+    def _is_done(self, segment: Segment) -> bool:
+        """Whether nothing in it is needed. One without settled records is used on."""
+        is_current = segment is self._segments[-1]
+        return not segment.owed and (not is_current or (segment.has_settled and not self._running))
 
     def _remove(self, segment: Segment) -> None:
         self._segments.remove(segment)

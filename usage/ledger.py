@@ -457,6 +457,7 @@ class Ledger:
     def _begin_adoption(self) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._adopting = True
+        self._journal.say_what_is_written()
         self._adopt = self._loop.call_later(_ADOPT_SECONDS, self._begin_adoption)
         self._pump_soon()
 

@@ -204,6 +204,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     def tell(self, request_ids: list[str]) -> None:
         self.journal.written(request_ids)
+        self.journal.say_what_is_written()
         self.known_written.update(request_ids)
 
     def adoption(self, found: Found) -> Generator[None, None, None]:
