@@ -49,6 +49,9 @@ log = logging.getLogger(__name__)
 _COUNT_SECONDS = 10.0
 """What counting an answer may take before its row goes without; the answer waits for it."""
 
+_CONTEXTS = 16
+"""How many published contexts a report of tokens may be."""
+
 
 class Call(msgspec.Struct, frozen=True):
     """A chat request that passed every check but limits and capacity.
@@ -292,10 +295,10 @@ def _identity(call: Call) -> Identity:
 def _largest_count(call: Call) -> int:
     """A figure of tokens above which a backend's report cannot be.
 
-    No token is less than a byte of the prompt, so a prompt of many bytes may have more than the
-    published context: an operator may publish a smaller one than the backend has.
+    No token is less than a byte of the prompt, so a prompt of many bytes may have many. An operator
+    may publish a smaller context than the backend has, so honest figures may be beyond it.
     """
-    return max(call.model.context_length, call.body_bytes)
+    return max(_CONTEXTS * call.model.context_length, call.body_bytes)
 
 
 def _http_status(failure: ApiError | None, sink: Sink) -> int:

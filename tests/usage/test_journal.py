@@ -191,9 +191,10 @@ import django
 django.setup()
 from tests.usage.making import admitted
 from usage.journal import Journal
-journal = Journal(pathlib.Path(sys.argv[1]), 1_000_000)
-while True:
+journal = Journal(pathlib.Path(sys.argv[1]), 100_000_000)
+while journal.size < 10_000_000:  # one segment's worth
     journal.admitted(admitted())
+signal.pause()
 """
 
 
