@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db.models import F
 
@@ -114,7 +115,7 @@ def test_there_must_be_something_to_resume(command: str, monkeypatch: pytest.Mon
     killed_after(1, monkeypatch, command)
     with pytest.raises(CommandError, match="another --since"):
         run(command, "--resume", "--since", "2025-05-02")
-    (kept,) = Path(progress.settings.SVC_DATA_DIR).glob("*.progress")
+    (kept,) = Path(settings.SVC_DATA_DIR).glob("*.progress")
     kept.write_text("{")
     with pytest.raises(CommandError, match="is damaged"):
         run(command, "--resume")

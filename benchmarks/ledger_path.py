@@ -1,6 +1,6 @@
 """What a row costs on its way through the ledger: admission, record, journal, database.
 
-    DATABASE_URL=... python -m benchmarks.rows [--rows N] [--rounds N]
+    DATABASE_URL=... python -m benchmarks.ledger_path [--rows N] [--rounds N]
 
 So many requests at once are admitted and recorded, over and over, in one event loop; batches gather
 what is there, so this is about the size of a batch. Prints the processor time of the whole process and
