@@ -256,7 +256,7 @@ class BackendAdmin(BackendModelAdmin):
 
     @admin.display(description="unreported tokens")
     def unreported(self, backend: Any) -> int:
-        """What it made for the workers of this host since they started, and nobody is billed."""
+        """Tokens that the backend generated and never reported, since the workers of this host started."""
         return sum(view.unreported_tokens for _, view in _views_of(backend))
 
     @admin.display(description="problems")

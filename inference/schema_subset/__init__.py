@@ -71,9 +71,9 @@ def check(schema: Any, name: str | None, strict: bool | None = True) -> None:
     title = f"response_format '{shown(name)}'" if name else "response_format"
     place = f"at '{shown(first.pointer, 200)}'" if first.pointer else "at the root"
     count = f" (1 of {len(found)} problems)" if len(found) > 1 else ""
-    whatever = "" if strict else " The subset holds whatever 'strict' says."
+    reminder = "" if strict else " These rules apply with and without 'strict'."
     raise UnsupportedJsonSchema(
-        f"Invalid schema for {title}: {place}, {first.message}{count}{whatever}",
+        f"Invalid schema for {title}: {place}, {first.message}{count}{reminder}",
         extra={
             "violations": [
                 {"code": str(each.code), "pointer": each.pointer, "message": each.message}
