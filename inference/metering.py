@@ -179,10 +179,6 @@ class Meter:
         return "".join(self.pieces)
 
     @property
-    def delivered_text(self) -> str:
-        return "".join(self.pieces[: self._delivered_pieces])
-
-    @property
     def generated_tokens(self) -> int:
         """Reported, or counted where the backend never reported; streamed pieces are tokens."""
         if self.reported:

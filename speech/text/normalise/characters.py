@@ -16,13 +16,11 @@ _PICTURE = (
     "\u2300-\u23ff\u2460-\u2bff\u2190\u2191\u2193-\u21d1\u21d3-\u21ff"
 )
 _PICTURES = re.compile(rf"\s?(?:[{_PICTURE}]\u200d?)++")
-_KEPT_SIGNS = "\u25a0-\u25ff"
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u206f\ufeff\x00-\x08\x0e-\x1f\x7f]")
 _STYLED = re.compile(
     "[\uff01-\uff5e\uffe0-\uffe6\u2100-\u2121\u2123-\u214f\u2160-\u2188\u3300-\u33ff\ufb00-\ufb06"
     "\U0001d400-\U0001d7ff\u2460-\u24ff\U0001f130-\U0001f189]"
 )
-_OTHER_DIGIT = re.compile(r"[^\W\d_]|\d")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ]+")

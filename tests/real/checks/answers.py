@@ -181,12 +181,6 @@ def penalties(trial: Trial) -> None:
     assert reply.text == trial.direct(**fields).text != trial.direct(max_tokens=60).text
 
 
-def penalties_have_no_effect(trial: Trial) -> None:
-    fields: dict[str, Any] = {"frequency_penalty": 2, "presence_penalty": 2}
-
-    assert trial.ask(**fields).text == trial.direct().text
-
-
 def logit_bias(trial: Trial) -> None:
     """Token 70 outweighs all others."""
     reply = trial.ask(logit_bias={"70": 100.0}, max_tokens=6)
