@@ -136,10 +136,12 @@ class ScriptedServer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while await self._answer_one(reader, writer):
-                pass
-        writer.close()
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                while await self._answer_one(reader, writer):
+                    pass
+        finally:
+            writer.close()
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -186,6 +188,7 @@ def scripted_server() -> Iterator[ScriptedServer]:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0.01)  # closed connections leave the loop
 
     listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(10)
     try:
