@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ class RequestEntry(msgspec.Struct):
     """One chat request. ``produced_tokens`` includes reasoning; ``sent_frames`` lacks ``[DONE]``.
 
     ``aborted``: the caller hung up before the end. ``received_headers`` are names only.
+    ``prompt_sha256``: of the last message's text, in hex, in the file alone: it tells requests apart
+    without their bodies.
     """
 
     id: str
@@ -30,6 +33,7 @@ class RequestEntry(msgspec.Struct):
     sent_frames: int = 0
     aborted: bool = False
     fault: str | None = None
+    prompt_sha256: str | None = None
 
 
 class RequestLog:
@@ -43,9 +47,16 @@ class RequestLog:
         """Notes a request that has ended."""
         self.entries.append(entry)
         if self._file:
-            line = msgspec.structs.replace(entry, body=UNSET)
+            line = msgspec.structs.replace(entry, body=UNSET, prompt_sha256=_prompt_sha256(entry))
             self._file.write(msgspec.json.encode(line) + b"\n")
 
     def close(self) -> None:
         if self._file:
             self._file.close()
+
+
+def _prompt_sha256(entry: RequestEntry) -> str | None:
+    match entry.body:
+        case {"messages": [*_, {"content": str(text)}]}:
+            return sha256(text.encode()).hexdigest()
+    return None

@@ -102,10 +102,11 @@ def _assert_rows_are_those_of_the_requests(
     assert ran <= unclaimed <= len(unknown), f"{unclaimed} rows for {ran} that ran unseen"
     for each in answered:
         if each.request_id in by_id:
-            _assert_row_tells_what_was_seen(by_id[each.request_id], each, entries[each.marker])
+            assert_row_tells_what_was_seen(by_id[each.request_id], each, entries[each.marker])
 
 
-def _assert_row_tells_what_was_seen(row: UsageRow, each: Seen, entries: Entries) -> None:
+def assert_row_tells_what_was_seen(row: UsageRow, each: Seen, entries: Entries) -> None:
+    """Compare a row with what its client saw and what the model server says of it."""
     assert row.streamed is each.streamed
     if each.complete:
         assert (row.outcome, row.http_status, row.error_code) == ("success", 200, None)

@@ -1,0 +1,195 @@
+"""Mixed load on a real gateway of two workers while things break; then the books are compared.
+
+    python -m tests.faults.soak kills [--kills 200] [--database sqlite|postgresql]
+    python -m tests.faults.soak faults [--minutes 20] [--only PART-OF-A-NAME] [--spare-one]
+    python -m tests.faults.soak outage [--minutes 10]
+
+Run by hand, as root (it mounts a disk of its own), with PostgreSQL's and Redis' programs; libfaketime for wrong clocks.
+Everything else it makes itself and removes. ``--spare-one`` leaves out what ends the oldest worker, whose memory
+and descriptors can then be followed over the whole run. Prints a Markdown table and what the oracle
+found: the exit status is 1 when a row was missing, there twice or wrong, or a worker was not back on
+the database within five seconds of the end of the cause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from statistics import quantiles
+from typing import Final
+
+import django
+
+import tests.environment  # noqa: F401  # before Django reads its settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
+django.setup()
+
+from tests.faults.soak.books import disagreements  # noqa: E402
+from tests.faults.soak.faults import FAULTS, Fault, unreachable  # noqa: E402
+from tests.faults.soak.load import Load  # noqa: E402
+from tests.faults.soak.place import Place, place  # noqa: E402
+from tests.faults.soak.watch import Watch, thirds  # noqa: E402
+
+BACK_SECONDS: Final = 5.0
+_PATIENCE: Final = 60.0
+_CALM_SECONDS: Final = 5.0
+
+
+def seconds_until_back(place: Place) -> float:
+    """Until every worker is on the database and owes it nothing."""
+    began = time.monotonic()
+    while time.monotonic() - began < _PATIENCE:
+        up = place.figures("svc_ledger_database_up")
+        if len(up) >= 2 and all(up) and not any(place.figures("svc_ledger_rows_owed")):
+            break
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def p99(load: Load, since: float, until: float) -> float:
+    """Of the probes that ended between two moments, in milliseconds."""
+    took = [seconds for ended, seconds in load.probes if since <= ended < until]
+    return 1000 * quantiles(took, n=100)[98] if len(took) > 1 else float("nan")
+
+
+def kills(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
+    """Kill one worker or everything, at random instants under load."""
+    late = []
+    for number in range(options.kills):
+        time.sleep(dice.uniform(0.1, 2.5))
+        if dice.random() < 0.9:
+            place.kill_worker()
+        else:
+            place.kill_all()
+            place.start_gateway()
+        if number % 10 == 9:
+            place.wait_for_workers()
+            back = seconds_until_back(place)
+            if back > BACK_SECONDS:
+                late.append(f"kill {number + 1}: back after {back:.1f} s")
+            print(f"{number + 1} kills, {len(load.chats)} chats, back {back:.1f} s", flush=True)
+    place.wait_for_workers()
+    return late
+
+
+def faults(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
+    """Each fault in turn, in another order every time, with calm between them."""
+    database = "postgresql" if place.postgresql else "sqlite"
+    chosen = [
+        each
+        for each in FAULTS
+        if each.only in (None, database)
+        and options.only in each.name
+        and not (options.spare_one and each.takes_all)
+    ]
+    late = []
+    deadline = time.monotonic() + options.minutes * 60
+    print(
+        "| Fault | Back after, s | p99 before, ms | 5 to 10 s after | Chats |\n|---|---:|---:|---:|---:|"
+    )
+    while time.monotonic() < deadline:
+        dice.shuffle(chosen)
+        for fault in chosen:
+            late += _one(place, load, fault, dice)
+            if time.monotonic() > deadline:
+                break
+    return late
+
+
+def _one(place: Place, load: Load, fault: Fault, dice: random.Random) -> list[str]:
+    time.sleep(_CALM_SECONDS)
+    before = time.monotonic()
+    asked = len(load.chats)
+    fault.run(place, dice)
+    over = time.monotonic()
+    back = seconds_until_back(place)
+    time.sleep(max(0.0, over + 2 * _CALM_SECONDS - time.monotonic()))
+    told = [
+        p99(load, before - _CALM_SECONDS, before),
+        p99(load, over + _CALM_SECONDS, over + 2 * _CALM_SECONDS),
+    ]
+    print(
+        f"| {fault.name} | {back:.1f} | {told[0]:.0f} | {told[1]:.0f} | {len(load.chats) - asked} |",
+        flush=True,
+    )
+    return [f"{fault.name}: back after {back:.1f} s"] if back > BACK_SECONDS else []
+
+
+def outage(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
+    """One long time without the database."""
+    print(
+        "| Fault | Back after, s | p99 before, ms | 5 to 10 s after | Chats |\n|---|---:|---:|---:|---:|"
+    )
+    fault = Fault(
+        f"no database for {options.minutes:.0f} minutes", unreachable(options.minutes * 60)
+    )
+    return _one(place, load, fault, dice)
+
+
+def summary(load: Load) -> str:
+    """How many requests ended in which way."""
+    chats = Counter(
+        _ending(complete=each.seen.complete, told=each.seen.told) for each in load.chats
+    )
+    speeches = Counter(
+        _ending(complete=each.complete, told=(each.status, each.code)) for each in load.speeches
+    )
+    return (
+        f"{len(load.chats)} chats: {dict(chats)}\n{len(load.speeches)} speeches: {dict(speeches)}"
+    )
+
+
+def _ending(*, complete: bool, told: tuple[object, object]) -> str:
+    if complete:
+        return "whole"
+    return " ".join(str(each) for each in told if each is not None) or "no answer"
+
+
+PROGRAMS = {"kills": kills, "faults": faults, "outage": outage}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("program", choices=PROGRAMS)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="postgresql")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--spare-one", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=8)
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what the proxy cuts off
+    with place(options.database) as here:
+        load, watch = Load(here), Watch(here)
+        load.start(options.at_once, options.seed)
+        watch.start()
+        late = PROGRAMS[options.program](here, load, options, random.Random(options.seed))
+        load.stop()
+        watch.stop()
+        # What the last workers leave is adopted by a gateway that nobody asks.
+        here.kill_all()
+        here.start_gateway()
+        seconds_until_back(here)
+        wrong = disagreements(here, load)
+        print(f"\n{summary(load)}")
+        for title, figures in thirds(watch.samples):
+            print(f"{title}: {figures}")
+        print("\n".join([*wrong, *late]) or "0 rows missing, 0 twice, 0 wrong; never late.")
+    return bool(wrong or late)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

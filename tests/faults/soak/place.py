@@ -1,0 +1,257 @@
+"""Everything that runs in a soak, and what breaks it: gateway, model server, databases, disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import psycopg
+
+from tests.faults.proxy import FaultProxy
+from tests.faults.soak.servers import Disk, Postgresql, Redis
+from tests.live import NO_TLS, ROOT, Command, free_port
+
+WORKERS: Final = 2
+MODEL: Final = "acme/demo-8b"
+_SECONDS: Final = 180.0
+_FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+_FAILING_SYNC = """
+import os
+_sync = os.fdatasync
+def fdatasync(file):
+    if os.path.exists(os.environ["SOAK_FAILING_SYNC"]):
+        raise OSError(5, "Input/output error")
+    _sync(file)
+os.fdatasync = fdatasync
+"""
+
+
+@dataclass
+class Place:
+    """A gateway of two workers and what it stands on.
+
+    ``database``: its database behind a proxy, None on SQLite. ``clock``: a file with the seconds by
+    which the gateway's clock is wrong, None where libfaketime is not installed.
+    """
+
+    directory: Path
+    environment: dict[str, str]
+    postgresql: Postgresql | None
+    database: FaultProxy | None
+    disk: Disk
+    clock: Path | None
+    port: int = field(default_factory=free_port)
+    speech_port: int = field(default_factory=free_port)
+    keys: dict[str, str] = field(default_factory=dict)
+    """Secrets by scope."""
+    gateway: Command | None = None
+
+    @property
+    def data(self) -> Path:
+        return Path(self.environment["SVC_DATA_DIR"])
+
+    @property
+    def journal(self) -> Path:
+        return self.data / "journal"
+
+    @property
+    def failing_sync(self) -> Path:
+        """While this file is there every ``fdatasync`` of the gateway fails."""
+        return Path(self.environment["SOAK_FAILING_SYNC"])
+
+    @property
+    def chats_log(self) -> Path:
+        """What the model server says of each chat it was asked for, a JSON line each."""
+        return self.directory / "chats.jsonl"
+
+    def manage(self, *arguments: str) -> str:
+        """Run a ``manage.py`` command, beside the proxy and on the right clock."""
+        address = {"DATABASE_URL": self.postgresql.url} if self.postgresql else {}
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**os.environ, **self.environment, **address},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def start_gateway(self) -> None:
+        """Start it and return when every worker answers."""
+        ports = ["--port", str(self.port), "--speech-port", str(self.speech_port)]
+        environment = {**self.environment, "PYTHONPATH": str(self.directory / "shim")}
+        if self.clock is not None:
+            environment |= {
+                "LD_PRELOAD": str(_FAKETIME),
+                "FAKETIME_TIMESTAMP_FILE": str(self.clock),
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_CACHE_DURATION": "1",
+            }
+        command = ["serve", *ports, "--workers", str(WORKERS)]
+        self.gateway = Command(command, environment, self.directory / "gateway.log")
+        self.wait_for_workers()
+
+    def wait_for_workers(self) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while len(self.figures("svc_ledger_database_up")) < WORKERS:
+            if time.monotonic() > deadline:
+                log = (self.directory / "gateway.log").read_text()
+                raise RuntimeError(f"the gateway does not start: {log[-3000:]}")
+            time.sleep(0.05)
+
+    def figures(self, name: str) -> list[float]:
+        """A metric of each worker; empty when the gateway does not answer."""
+        with suppress(httpx2.HTTPError):
+            address = f"http://127.0.0.1:{self.port}/metrics"
+            text = httpx2.get(address, timeout=5, verify=NO_TLS).text
+            return [
+                float(value) for value in re.findall(rf"^{name}\{{worker=\S+\}} (\S+)$", text, re.M)
+            ]
+        return []
+
+    @property
+    def workers(self) -> list[int]:
+        """The pids of the workers, oldest first."""
+        assert self.gateway is not None
+        return sorted(_children(self.gateway.process.pid))
+
+    def kill_worker(self) -> None:
+        """Kill the youngest worker; its parent replaces it."""
+        if workers := self.workers:
+            os.kill(workers[-1], signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """Kill parent and workers in one instant, as the end of a container does."""
+        assert self.gateway is not None
+        with suppress(ProcessLookupError):
+            # A parent that is stopped starts no worker which this would not see.
+            os.kill(self.gateway.process.pid, signal.SIGSTOP)
+        for pid in self.workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.gateway.kill()
+
+    def connect(self) -> Any:
+        """A connection to the database beside the proxy, in autocommit."""
+        if self.postgresql is not None:
+            return psycopg.connect(self.postgresql.url, autocommit=True)
+        path = self.environment["DATABASE_URL"].removeprefix("sqlite:///")
+        return sqlite3.connect(path, timeout=30, isolation_level=None)
+
+
+@contextmanager
+def place(database: str, clock: float | None = None) -> Iterator[Place]:
+    """Make everything and remove it; ``clock``: seconds that the gateway's clock is ahead at first."""
+    with ExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix="svc-soak-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        disk = Disk(directory)
+        stack.callback(disk.unmount)
+        postgresql, proxy = None, None
+        if database == "postgresql":
+            postgresql = Postgresql(directory)
+            stack.callback(_stop_quietly, postgresql)
+            proxy = stack.enter_context(FaultProxy(postgresql.port))
+        shared = Redis(directory)
+        stack.callback(shared.stop)
+        found = Place(
+            directory,
+            _environment(directory, disk, postgresql, proxy, shared),
+            postgresql,
+            proxy,
+            disk,
+            _clock(directory, clock),
+        )
+        stack.enter_context(_model_server(found))
+        _fill(found)
+        found.start_gateway()
+        stack.callback(found.kill_all)
+        yield found
+
+
+def _environment(
+    directory: Path,
+    disk: Disk,
+    postgresql: Postgresql | None,
+    proxy: FaultProxy | None,
+    shared: Redis,
+) -> dict[str, str]:
+    """The gateway's settings. On SQLite database and journal share the small disk, as they do by
+    default."""
+    (disk.path / "data").mkdir()
+    (directory / "shim").mkdir()
+    (directory / "shim" / "sitecustomize.py").write_text(_FAILING_SYNC)
+    address = f"sqlite:///{disk.path}/svc.sqlite3"
+    if postgresql is not None and proxy is not None:
+        address = postgresql.url_through(proxy.port)
+    return {
+        "SVC_DATA_DIR": str(disk.path / "data"),
+        "DATABASE_URL": address,
+        "REDIS_URL": shared.url,
+        "SOAK_FAILING_SYNC": str(directory / "failing-sync"),
+        "SVC_CHANGE_POLL_SECONDS": "0.5",
+        "SVC_KEY_CACHE_SECONDS": "3600",
+        "SVC_LIMIT_STORE_SECONDS": "2",
+        "SECRET_KEY": "soak" * 16,
+    }
+
+
+def _clock(directory: Path, seconds: float | None) -> Path | None:
+    if not _FAKETIME.exists():
+        return None
+    path = directory / "clock"
+    path.write_text(f"{seconds or 0:+.0f}")
+    return path
+
+
+@contextmanager
+def _model_server(found: Place) -> Iterator[None]:
+    port = free_port()
+    arguments = ["simulate_backend", "--port", str(port), "--record", str(found.chats_log)]
+    command = Command(arguments, found.environment, found.directory / "simulator.log")
+    command.wait_for(f"127.0.0.1:{port}")
+    catalog = (ROOT / "tests/catalog.toml").read_text().replace("PORT", str(port))
+    (found.directory / "catalog.toml").write_text(catalog)
+    try:
+        yield
+    finally:
+        command.kill()
+
+
+def _fill(found: Place) -> None:
+    found.manage("migrate", "-v0")
+    found.manage("load_catalog", str(found.directory / "catalog.toml"))
+    unlimited = ("requests", "tokens", "speech-requests")
+    limits = [part for name in unlimited for part in (f"--{name}-per-minute", "unlimited")]
+    limits += ["--speech-characters-per-day", "unlimited"]
+    found.manage("create_organization", "soak", *limits)
+    for scope in ("inference", "speech"):
+        made = found.manage("create_key", "soak", "--scope", scope, "--json")
+        found.keys[scope] = json.loads(made)["key"]
+
+
+def _stop_quietly(postgresql: Postgresql) -> None:
+    with suppress(subprocess.CalledProcessError):
+        postgresql.stop()
+
+
+def _children(parent: int) -> Iterator[int]:
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name before it may hold anything: what follows the last parenthesis is state, parent.
+            if int(status.read_text().rpartition(")")[2].split()[1]) == parent:
+                yield int(status.parent.name)
