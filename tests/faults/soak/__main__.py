@@ -61,22 +61,22 @@ def p99(load: Load, since: float, until: float) -> float:
 
 
 def kills(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
-    """Kill one worker or everything, at random instants under load."""
+    """Kill one worker or everything, at random instants of two workers that serve."""
     late = []
-    for number in range(options.kills):
-        time.sleep(dice.uniform(0.1, 2.5))
-        if dice.random() < 0.9:
-            place.kill_worker()
+    for number in range(1, options.kills + 1):
+        time.sleep(dice.uniform(0.1, 1.5))
+        if dice.random() < 0.8:
+            place.kill_worker(dice.choice(place.workers))
+            place.wait_for_workers()
         else:
             place.kill_all()
             place.start_gateway()
-        if number % 10 == 9:
-            place.wait_for_workers()
-            back = seconds_until_back(place)
-            if back > BACK_SECONDS:
-                late.append(f"kill {number + 1}: back after {back:.1f} s")
-            print(f"{number + 1} kills, {len(load.chats)} chats, back {back:.1f} s", flush=True)
-    place.wait_for_workers()
+        back = seconds_until_back(place)
+        if back > BACK_SECONDS:
+            late.append(f"kill {number}: back after {back:.1f} s")
+        if number % 10 == 0:
+            cut = sum(not each.seen.complete and not each.left for each in load.chats)
+            print(f"{number} kills, {len(load.chats)} chats, {cut} cut off", flush=True)
     return late
 
 

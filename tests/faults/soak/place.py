@@ -106,12 +106,20 @@ class Place:
         self.wait_for_workers()
 
     def wait_for_workers(self) -> None:
+        """Return when every worker has said something of itself from now on."""
+        now = time.time()
         deadline = time.monotonic() + _SECONDS
-        while len(self.figures("svc_ledger_database_up")) < WORKERS:
+        while sum(said >= now for said in self._said()) < WORKERS:
             if time.monotonic() > deadline:
                 log = (self.directory / "gateway.log").read_text()
                 raise RuntimeError(f"the gateway does not start: {log[-3000:]}")
             time.sleep(0.05)
+
+    def _said(self) -> Iterator[float]:
+        """When each worker last left its figures for the others."""
+        for path in (self.data / "workers").glob("*.json"):
+            with suppress(FileNotFoundError):
+                yield path.stat().st_mtime
 
     def figures(self, name: str) -> list[float]:
         """A metric of each worker; empty when the gateway does not answer."""
@@ -129,10 +137,10 @@ class Place:
         assert self.gateway is not None
         return sorted(_children(self.gateway.process.pid))
 
-    def kill_worker(self) -> None:
-        """Kill the youngest worker; its parent replaces it."""
+    def kill_worker(self, pid: int | None = None) -> None:
+        """Kill a worker, by default the youngest; its parent replaces it."""
         if workers := self.workers:
-            os.kill(workers[-1], signal.SIGKILL)
+            os.kill(pid or workers[-1], signal.SIGKILL)
 
     def kill_all(self) -> None:
         """Kill parent and workers in one instant, as the end of a container does."""
