@@ -39,7 +39,12 @@ class AFewAMinute(logging.Filter):
         """Whether to write ``record``; the first one after lines were left out tells their number."""
         if not record.name.startswith(LOUD):
             return True
-        kind = record.name, "" if record.name.startswith("django.security") else str(record.msg)
+        if record.name.startswith("django.security"):
+            # A traceback through Django says nothing about what a client did wrong.
+            record.exc_info = None
+            kind = record.name, ""
+        else:
+            kind = record.name, str(record.msg)
         now = time.monotonic()
         with self._lock:
             began, seen = self._seen.get(kind, (now, 0))
