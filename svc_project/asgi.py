@@ -25,7 +25,7 @@ from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsume
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
-gate = Gate(django_application)
+gate = Gate(django_application)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {

@@ -45,7 +45,7 @@ def record(name: str, text: str, *values: object) -> logging.LogRecord:
 
 def test_what_is_left_out_is_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now)
+    monkeypatch.setattr("svc_project.lib.logs.time.monotonic", lambda: now)
     few = logs.AFewAMinute()
     written = [few.filter(record("django.request", "%s: %s", "a", n)) for n in range(25)]
     other = few.filter(record("django.request", "another", 1))
