@@ -104,6 +104,19 @@ class Keyring:
             held = self._renewed_sync(presented, held)
         return self._admitted(held, scopes)
 
+    def organization_of(self, authorization: bytes) -> str | None:
+        """Whose key this ``Authorization`` value holds, where that is known without a look-up.
+
+        To tell callers apart, not to let them in: a key that was revoked just now still counts.
+        """
+        try:
+            held = self._held.get(sha256(_presented(authorization)).digest())
+        except InvalidCredential:
+            return None
+        if held is None or held.record is None or time.time() >= held.record.refused_from:
+            return None
+        return held.record.principal.organization_id
+
     def outdate(self) -> None:
         """Have every key looked up again before its next use."""
         self._generation += 1

@@ -21,9 +21,15 @@ from speech.errors import UnknownVoice, speech_error_body
 from speech.models import Language, VoiceClone
 from speech.snapshot import GlobalVoice
 from speech.voices import voices
-from svc_project.lib.errors import ApiError, InternalError, NotFound
+from svc_project.lib.errors import ApiError, NotFound
 from svc_project.lib.unknown_paths import unknown_path
-from svc_project.lib.views import ApiView, api_error, error_response, refused_by_django
+from svc_project.lib.views import (
+    ApiView,
+    api_error,
+    error_response,
+    fault_of_ours,
+    refused_by_django,
+)
 
 SCOPES = frozenset({Scope.SPEECH})
 
@@ -179,7 +185,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """``handler500``."""
-    return _error_response(InternalError())
+    return _error_response(fault_of_ours())
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

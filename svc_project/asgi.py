@@ -18,12 +18,14 @@ from speech.consumers import SpeechConsumer
 from speech.health import HealthConsumer
 from speech.service import creation
 from speech.stream_consumer import SpeechStreamConsumer
+from svc_project.gate import Gate
 from svc_project.monitoring import PROBES
 from svc_project.openapi import PATH as OPENAPI
 from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
 from svc_project.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 
+gate = Gate(django_application)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {
@@ -38,7 +40,7 @@ router = SurfaceRouter(
         },
     },
     {Surface.SPEECH: {"/v1/audio/speech/stream": SpeechStreamConsumer.as_asgi()}},
-    django_application,
+    gate,
     PROBES,
 )
 

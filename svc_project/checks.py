@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
+
+from svc_project.lib.addresses import is_this_machine
 
 SHORTEST_SECRET = 32
 """Characters; with fewer a secret is likelier a word than random."""
@@ -96,6 +97,21 @@ def without_tls(**_: Any) -> list[CheckMessage]:
             "SVC_HTTPS_ONLY is off: keys, passwords and session cookies may travel in the clear.",
             hint="Put a proxy that ends TLS in front and set SVC_HTTPS_ONLY=true.",
             id="svc.W004",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def figures_closed(**_: Any) -> list[CheckMessage]:
+    """Without a token only this host can read the figures, and nobody behind a proxy."""
+    if settings.SVC_METRICS_TOKEN:
+        return []
+    return [
+        Warning(
+            "SVC_METRICS_TOKEN is not set: /metrics answers this host only"
+            + (", and nobody while SVC_PROXIES is above 0." if settings.SVC_PROXIES else "."),
+            hint="Set a token, and give it to what collects the figures.",
+            id="svc.W009",
         )
     ]
 
@@ -190,15 +206,7 @@ def file_system(path: Path, mounts: Path) -> str | None:
 
 def _open_hosts() -> list[str]:
     """The allowed hosts that are not this machine."""
-    return [host for host in settings.ALLOWED_HOSTS if not _is_this_machine(host)]
-
-
-def _is_this_machine(host: str) -> bool:
-    name = host.strip("[]").lstrip(".").lower()
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
+    return [host for host in settings.ALLOWED_HOSTS if not is_this_machine(host)]
 
 
 def _setting(name: str) -> str:

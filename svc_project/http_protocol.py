@@ -7,6 +7,7 @@ leaves open: how large a head may grow, how long it may take, and what a trailer
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,8 @@ LARGEST_HEAD = 32 * 1024
 """Bytes of names and values of all headers, and again of all trailers; above it 431."""
 MOST_HEADERS = 100
 
+_AUTHORITY_END = re.compile(rb"[/?#]")
+_PORTS = {b"http": b":80", b"https": b":443"}
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -36,6 +39,10 @@ class NotHttp(BadRequest):
 
 class NotOneHost(BadRequest):
     default_message = "The request needs exactly one Host header."
+
+
+class AnotherHost(BadRequest):
+    default_message = "The address in the request line and the Host header name different hosts."
 
 
 class UnknownFraming(BadRequest):
@@ -62,6 +69,12 @@ class HeadTooLarge(BadRequest):
     )
 
 
+def _without_port(authority: bytes, port: bytes) -> bytes:
+    """``authority`` in lower case, without ``port`` where it says what its scheme means anyway."""
+    authority = authority.lower()
+    return authority.removesuffix(port) if port else authority
+
+
 class ContractHttpProtocol(BoundedProtocol):
     """Bounds the head of each request and answers what is no HTTP with the contract's error.
 
@@ -78,6 +91,7 @@ class ContractHttpProtocol(BoundedProtocol):
         self._bytes = 0
         self._count = 0
         self._hosts = 0
+        self._host = b""
         self._encodings: list[bytes] = []
         self._refusal: ApiError | None = None
         self._patience: asyncio.TimerHandle | None = None
@@ -127,10 +141,12 @@ class ContractHttpProtocol(BoundedProtocol):
         if not self._in_head:
             # A trailer: taken for a header it could say who calls, past a proxy that checks heads.
             return
-        super().on_header(name, value)
+        # Spaces around a value are no part of it (RFC 9110, section 5.5); the parser leaves the last.
+        super().on_header(name, value.rstrip(b" \t"))
         name = self.headers[-1][0]
         if name == b"host":
             self._hosts += 1
+            self._host = value
         elif name == b"transfer-encoding":
             self._encodings.append(value.lower())
 
@@ -143,9 +159,21 @@ class ContractHttpProtocol(BoundedProtocol):
             self._stop_parsing(NotHttp())
         if self._hosts != 1 and (version == "1.1" or self._hosts):  # RFC 9112, section 3.2
             self._stop_parsing(NotOneHost())
+        if self._hosts and not self.url.startswith((b"/", b"*")) and not self._is_for_host():
+            self._stop_parsing(AnotherHost())
         if self._encodings and (self._encodings != [b"chunked"] or version == "1.0"):
             self._stop_parsing(UnknownFraming())  # RFC 9112, section 6.1
         super().on_headers_complete()
+
+    def _is_for_host(self) -> bool:
+        """Whether a target in absolute form names the Host header's host (RFC 9112, section 3.2.2).
+
+        The target decides where the two differ; a request that differs is refused instead.
+        """
+        scheme, _, rest = self.url.partition(b"://")
+        port = _PORTS.get(scheme.lower(), b"")
+        authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+        return _without_port(authority, port) == _without_port(self._host.strip(), port)
 
     def send_400_response(self, msg: str) -> None:
         """Called by the base for everything that the parser or a callback refused."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import set_urlconf
 from django.utils.cache import has_vary_header
 
+from svc_project.callers import known_sessions
 from svc_project.lib.ids import request_id
 from svc_project.surfaces import Surface
 
@@ -44,6 +46,19 @@ PERMISSIONS_POLICY = ", ".join(
     )
 )
 """No page uses any of these. The clipboard is left: a new key is copied into it."""
+
+
+PAGE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"permissions-policy", PERMISSIONS_POLICY.encode()),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+"""What the middleware gives a page, for one that is made before it."""
 
 
 class RequestIdMiddleware:
@@ -90,6 +105,21 @@ class PageHeadersMiddleware:
             response["Permissions-Policy"] = PERMISSIONS_POLICY
         if is_page or has_vary_header(response, "Cookie"):
             response["Cache-Control"] = "no-store"
+        return response
+
+
+class KnownSessionMiddleware:
+    """Remembers whose session came in, so that its next request is not taken for a stranger's."""
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        session = request.session
+        # A session that no view looked at has not been read from the database.
+        if session.accessed and session.session_key and (user_id := session.get(SESSION_KEY)):
+            known_sessions.note(session.session_key, user_id)
         return response
 
 

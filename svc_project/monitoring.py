@@ -22,7 +22,9 @@ from inference import present
 from inference.catalog import catalog
 from speech import present as speech_present
 from svc_project.bounds import BoundedProtocol
+from svc_project.crowds import known, strangers
 from svc_project.lib import metrics
+from svc_project.lib.addresses import is_this_machine
 from svc_project.lib.bodies import held_bodies
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
@@ -35,7 +37,7 @@ from svc_project.lib.errors import (
 from svc_project.lib.ids import request_id
 from svc_project.lib.metrics import Family, gauge, total
 from svc_project.lib.worker_views import views
-from svc_project.surfaces import Application, Receive, Send
+from svc_project.surfaces import Application, Receive, Send, host_of
 from usage.ledger import ledger
 
 METRICS_VIEW: Final = "metrics"
@@ -112,6 +114,16 @@ def _server_families() -> Iterator[Family]:
     yield gauge("svc_requests_in_flight", "Requests that are being answered.", drain.running)
     yield gauge("svc_connections", "Open connections.", len(BoundedProtocol.open_connections))
     yield gauge("svc_body_bytes", "Bytes of request bodies held in memory.", held_bodies.held)
+    yield gauge(
+        "svc_pages_in_flight",
+        "Requests that Django answers.",
+        known.places.taken + strangers.places.taken,
+    )
+    yield gauge(
+        "svc_pages_waiting",
+        "Requests that wait for a thread of Django's.",
+        known.places.waiting + strangers.places.waiting,
+    )
     yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
 
 
@@ -163,10 +175,11 @@ class _Workers(Collector):
 def _refusal(scope: dict[str, Any]) -> ApiError | None:
     """Who may read the figures: the holder of ``SVC_METRICS_TOKEN``; without one, this host.
 
-    A request that a proxy on this host passed on comes from elsewhere, whatever its address says.
+    A request that a proxy on this host passed on comes from elsewhere, whatever its address says, and
+    one for another host's name is a page in a browser here that was led astray by its name server.
     """
     given = b""
-    forwarded = False
+    forwarded = settings.SVC_PROXIES > 0
     for name, value in scope["headers"]:
         if name == b"authorization":
             given = value
@@ -175,7 +188,8 @@ def _refusal(scope: dict[str, Any]) -> ApiError | None:
         expected = f"Bearer {settings.SVC_METRICS_TOKEN}".encode()
         return None if hmac.compare_digest(given, expected) else InvalidCredential()
     client = scope.get("client")
-    if client is not None and not forwarded and ipaddress.ip_address(client[0]).is_loopback:
+    is_here = client is not None and ipaddress.ip_address(client[0]).is_loopback
+    if is_here and not forwarded and is_this_machine(host_of(scope)):
         return None
     return NotFound()
 

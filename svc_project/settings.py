@@ -102,6 +102,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "svc_project.middleware.KnownSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -228,6 +229,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
+# No form here has a file; the gate holds every body in memory (svc_project.gate).
+FILE_UPLOAD_HANDLERS: list[str] = []
+FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["svc_project.lib.rendering.JsonRenderer"],
@@ -327,6 +331,12 @@ SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
 SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268_435_456)
 SVC_HEAD_SECONDS = env.float("SVC_HEAD_SECONDS", default=30.0)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
+# Views in each worker: threads (each with at most one database connection), and the queue in front.
+SVC_DJANGO_THREADS = env.int("SVC_DJANGO_THREADS", default=16)
+SVC_DJANGO_QUEUE_LENGTH = env.int("SVC_DJANGO_QUEUE_LENGTH", default=64)
+SVC_DJANGO_QUEUE_SECONDS = env.float("SVC_DJANGO_QUEUE_SECONDS", default=5.0)
+if SVC_DJANGO_THREADS < 2:
+    raise ImproperlyConfigured("SVC_DJANGO_THREADS must be at least 2: one is for strangers.")
 SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)
 SVC_WEBSOCKET_PING_SECONDS = env.float("SVC_WEBSOCKET_PING_SECONDS", default=20.0)
 SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
@@ -374,8 +384,13 @@ LOGGING = {
     "formatters": {
         "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
     },
-    "filters": {"ours": {"()": "svc_project.lib.logs.WithoutFaultsOfClients"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {
+        "ours": {"()": "svc_project.lib.logs.WithoutFaultsOfClients"},
+        "few": {"()": "svc_project.lib.logs.AFewAMinute"},
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["few"]},
+    },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         # Its lines carry paths of refused requests, which a caller chooses.

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.core.handlers.asgi import ASGIHandler
 from django.http.request import split_domain_port, validate_host
 
 from speech.errors import speech_error_body
@@ -36,6 +35,21 @@ _MOST_LOGGED_HOSTS = 20
 _refused_hosts: set[str] = set()
 
 
+class UnknownHost(BadRequest):
+    default_message = "This Host is not served here. The operator lists hosts in ALLOWED_HOSTS."
+
+
+class DisguisedPath(BadRequest):
+    default_message = "Write the first part of the path without percent escapes."
+
+
+class HttpsOnly(BadRequest):
+    default_message = (
+        "Use https: this address takes no requests over plain http. If a key was sent, others may "
+        "have read it: replace it."
+    )
+
+
 class Surface(StrEnum):
     INFERENCE = "inference"
     SPEECH = "speech"
@@ -46,7 +60,7 @@ def surface_of(scope: Mapping[str, Any]) -> Surface:
     server = scope.get("server")
     if server is not None and server[1] == settings.SVC_SPEECH_PORT:
         return Surface.SPEECH
-    if settings.SPEECH_HOSTS and _host(scope) in settings.SPEECH_HOSTS:
+    if settings.SPEECH_HOSTS and host_of(scope) in settings.SPEECH_HOSTS:
         return Surface.SPEECH
     return Surface.INFERENCE
 
@@ -70,7 +84,7 @@ class SurfaceRouter:
         self,
         consumers: Mapping[Surface, Mapping[str, Application]],
         sockets: Mapping[Surface, Mapping[str, Application]],
-        django: ASGIHandler,
+        django: Application,
         probes: Mapping[str, Application],
     ) -> None:
         self.consumers = consumers
@@ -85,28 +99,27 @@ class SurfaceRouter:
             await self._open_socket(surface, scope, receive, send)
             return
         consumer = self.consumers[surface].get(scope["path"])
-        if surface is Surface.INFERENCE and scope["path"] in self._probes and consumer is None:
+        is_probe = surface is Surface.INFERENCE and scope["path"] in self._probes
+        if is_probe and consumer is None and not _is_disguised(scope):
             await self._probes[scope["path"]](scope, receive, send)
-        elif not _serves_host(scope):
-            await _refuse_host(surface, _counted(surface, send))
+        elif (error := _refusal(scope, is_api=consumer is not None)) is not None:
+            await _refuse(surface, error, _counted(surface, send))
         elif consumer is not None:
             await consumer(scope, receive, send)
         else:
-            if surface is Surface.SPEECH:
-                receive = _without_body(receive)
-            await self._django({**scope, "surface": surface}, receive, _counted(surface, send))  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+            await self._django({**scope, "surface": surface}, receive, send)
 
     async def _open_socket(
         self, surface: Surface, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         consumer = self.sockets.get(surface, {}).get(scope["path"])
-        allowed = _serves_host(scope)
-        if consumer is not None and allowed:
+        error = _refusal(scope, is_api=True)
+        if consumer is not None and error is None:
             await consumer(scope, receive, send)
             return
         await receive()  # websocket.connect
-        on_speech = surface is Surface.SPEECH
-        error = unknown_path(scope["path"], on_speech=on_speech) if allowed else _unknown_host()
+        if error is None:
+            error = unknown_path(scope["path"], on_speech=surface is Surface.SPEECH)
         await deny(scope, send, error, request_id(), error_body_of(surface, error))
 
 
@@ -126,7 +139,8 @@ def _counted(surface: Surface, send: Send) -> Send:
     return send_counted
 
 
-def _host(scope: Mapping[str, Any]) -> str:
+def host_of(scope: Mapping[str, Any]) -> str:
+    """The name or address in the Host header, in lower case and without its port; empty for none."""
     for name, value in scope["headers"]:
         if name == b"host":
             return _domain(value)
@@ -151,7 +165,7 @@ def _serves_host(scope: Mapping[str, Any]) -> bool:
 
     They are the first mistake of a deployment; the rest are scanners, who could fill it.
     """
-    domain = _host(scope)
+    domain = host_of(scope)
     if _is_allowed(domain):
         return True
     if domain not in _refused_hosts and len(_refused_hosts) < _MOST_LOGGED_HOSTS:
@@ -160,32 +174,46 @@ def _serves_host(scope: Mapping[str, Any]) -> bool:
     return False
 
 
-def _without_body(receive: Receive) -> Receive:
-    """An empty body and then what else comes; the real one is dropped as it comes.
+def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
+    """Why nothing answers this request, whatever it asks for; ``None`` when something may.
 
-    No view of the speech surface takes a body, and Django would store one of any size before it
-    asks who is calling.
+    ``is_api``: a consumer answers its path.
     """
-    begun = False
-
-    async def bodyless() -> dict[str, Any]:
-        nonlocal begun
-        if not begun:
-            begun = True
-            return {"type": "http.request", "body": b"", "more_body": False}
-        while (message := await receive())["type"] == "http.request":
-            pass
-        return message
-
-    return bodyless
+    if not _serves_host(scope):
+        return UnknownHost()
+    if _is_disguised(scope):
+        return DisguisedPath()
+    # Django redirects pages. A client of the API that was redirected would go on sending its key.
+    is_api = is_api or scope["path"].startswith("/v1/")
+    if settings.SVC_HTTPS_ONLY and is_api and not _came_by_https(scope):
+        return HttpsOnly()
+    return None
 
 
-async def _refuse_host(surface: Surface, send: Send) -> None:
-    error = _unknown_host()
-    headers = [(b"x-request-id", request_id().encode()), JSON_TYPE]
+def _is_disguised(scope: Mapping[str, Any]) -> bool:
+    """Whether the first part of the path is written with percent escapes, which none needs.
+
+    A proxy that closes ``/admin`` compares what is written and would let ``/%61dmin`` pass.
+    """
+    raw: bytes = scope.get("raw_path") or b""
+    return b"%" in raw and b"%" in raw[1:].partition(b"/")[0]
+
+
+def _came_by_https(scope: Mapping[str, Any]) -> bool:
+    """As ``HttpsOnlyMiddleware`` and Django judge it: unless the proxy says otherwise."""
+    for name, value in scope["headers"]:
+        if name == b"x-forwarded-proto":
+            first: bytes = value.partition(b",")[0]
+            return first.strip() == b"https"
+    return True
+
+
+async def _refuse(surface: Surface, error: ApiError, send: Send) -> None:
+    body = error_body_of(surface, error)
+    headers = [
+        (b"x-request-id", request_id().encode()),
+        (b"content-length", str(len(body)).encode()),
+        JSON_TYPE,
+    ]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": error_body_of(surface, error)})
-
-
-def _unknown_host() -> ApiError:
-    return BadRequest("This Host is not served here. The operator lists hosts in ALLOWED_HOSTS.")
+    await send({"type": "http.response.body", "body": body})

@@ -49,6 +49,15 @@ def refusal(address: Address) -> str | None:
     return None
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether ``host``, as a Host header or ``ALLOWED_HOSTS`` writes it, can mean this machine only."""
+    name = host.strip("[]").lstrip(".").lower()
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
 def literal(host: str) -> Address | None:
     """The address that ``host`` spells out, in any form that the resolver takes, else ``None``."""
     try:

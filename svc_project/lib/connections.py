@@ -1,8 +1,7 @@
 """Database connections of threads that we run ourselves.
 
-Django's request threads open a connection for a request and close it with it: under ASGI each
-request has a thread of its own, so a connection that outlived it would only be left lying about.
-A thread of ours lives as long as the process and keeps its connection.
+Django's request threads (svc_project.crowds) open a connection for a request and close it with it,
+so that many idle workers hold few connections. A thread of ours lives as long as the process and keeps its connection.
 """
 
 from __future__ import annotations

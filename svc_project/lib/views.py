@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -21,11 +23,15 @@ from svc_project.lib.errors import (
     InvalidQuery,
     MethodNotAllowed,
     NotFound,
+    ServerOverloaded,
     error_body,
 )
 from svc_project.lib.unknown_paths import unknown_path
 
 log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 2
+"""``retry-after`` while the database is away."""
 
 
 class AnyAccept:
@@ -78,6 +84,9 @@ def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
         return InvalidQuery(f"The query has more than {most} parameters. Send fewer.")
     if isinstance(exception, SuspiciousOperation):
         return refused_by_django()
+    if (away := database_away(exception)) is not None:
+        log.error("the database does not answer: %s", type(exception).__name__)
+        return away
     log.error(
         "unexpected %s in %s",
         type(exception).__name__,
@@ -85,6 +94,19 @@ def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
         exc_info=exception,
     )
     return InternalError()
+
+
+def database_away(exception: BaseException | None) -> ApiError | None:
+    """The error of a view that could not ask the database, when ``exception`` says that it could not.
+
+    It says so as well when the database has no connection left, and of a statement that it ended.
+    """
+    if isinstance(exception, OperationalError | InterfaceError):
+        return ServerOverloaded(
+            "The database does not answer. Try again shortly.",
+            headers={"retry-after": str(RETRY_SECONDS)},
+        )
+    return None
 
 
 def render_exception(exception: Exception, context: Mapping[str, Any]) -> Response | HttpResponse:
@@ -102,7 +124,12 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """``handler500`` of the API surfaces."""
-    return error_response(InternalError())
+    return error_response(fault_of_ours())
+
+
+def fault_of_ours() -> ApiError:
+    """What ``handler500`` of every surface says; called while the exception is handled."""
+    return database_away(sys.exception()) or InternalError()
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -72,6 +72,11 @@ def test_the_documented_settings_leave_nothing_to_say(tmp_path: Path) -> None:
     [
         ({"ALLOWED_HOSTS": "*"}, "svc.W001", "ALLOWED_HOSTS takes every host"),
         ({"SECRET_KEY_FILE": "(unset)"}, "svc.W002", "SECRET_KEY was not given"),
+        (
+            {"SVC_METRICS_TOKEN_FILE": "(unset)"},
+            "svc.W009",
+            "nobody while SVC_PROXIES is above 0",
+        ),
         ({"SVC_KEY_PEPPERS_FILE": "(unset)"}, "svc.W002", "SVC_KEY_PEPPERS was not given"),
         ({"SVC_CAPTURE_KEYS_FILE": "(unset)"}, "svc.W002", "SVC_CAPTURE_KEYS was not given"),
         ({"SVC_CLONE_KEYS_FILE": "(unset)"}, "svc.W002", "SVC_CLONE_KEYS was not given"),

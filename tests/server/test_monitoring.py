@@ -167,6 +167,24 @@ def test_figures_are_for_this_host_or_for_who_holds_the_token(
     assert passed.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
+@pytest.mark.parametrize("host", ["evil.example", "10.1.2.3:8000", "localhost.evil.example", ""])
+def test_without_a_token_the_figures_are_for_this_host_by_a_name_of_its_own(
+    gateway: Gateway, host: str
+) -> None:
+    """Else a page of another site could read them, in a browser on this host."""
+    assert get(gateway, "/metrics", host="localhost:8000").status_code == 200
+    assert get(gateway, "/metrics", host="[::1]:8000").status_code == 200
+    assert get(gateway, "/metrics", host=host).status_code == 404
+
+
+def test_behind_a_proxy_the_figures_need_a_token(start_gateway: StartGateway) -> None:
+    """The proxy's own connections come from this host, and it may add no header."""
+    gateway = start_gateway(SVC_PROXIES="1")
+
+    assert get(gateway, "/metrics").status_code == 404
+    assert get(gateway, "/livez").status_code == 200
+
+
 @needs_redis
 def test_any_worker_shows_the_figures_of_all(gateway: Gateway, served: Served) -> None:
     redis = os.environ["SVC_TEST_REDIS_URL"]

@@ -104,6 +104,87 @@ def test_a_chunk_extension_is_no_part_of_the_body(gateway: Gateway) -> None:
     assert json.loads(answer)["choices"][0]["message"]["content"] == "chunks"
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://evil.example/v1/models",
+        "http://127.0.0.1:1/v1/models",
+        "http://user@127.0.0.1/v1/models",
+        "https://127.0.0.1:80/v1/models",
+        "http://127.0.0.1.evil.example/v1/models",
+        "http://localhost/v1/models",
+    ],
+)
+def test_a_target_that_names_another_host_is_refused(gateway: Gateway, target: str) -> None:
+    """The target decides where it and the Host header differ (RFC 9112, section 3.2.2)."""
+    with RawClient(gateway) as client:
+        client.send(f"GET {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() + SMUGGLED)
+        assert "different hosts" in (refused(client)["message"] or "")
+
+
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        ("http://127.0.0.1/v1/models", "127.0.0.1"),
+        ("HTTP://LOCALHOST:80/v1/models?a=b", "localhost"),
+        ("https://localhost/v1/models", "LocalHost:443"),
+        ("http://127.0.0.1:8000/v1/models", "127.0.0.1:8000"),
+    ],
+)
+def test_a_target_that_names_the_host_is_served(gateway: Gateway, target: str, host: str) -> None:
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET {target} HTTP/1.1\r\nhost: {host}\r\n"
+            f"authorization: Bearer {gateway.key}\r\n\r\n".encode()
+        )
+        status, _, _ = client.answer()
+
+    assert status == 200
+
+
+@pytest.mark.parametrize("after", [" ", "\t", " \t  "])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions"])
+def test_space_behind_a_value_is_no_part_of_it(gateway: Gateway, path: str, after: str) -> None:
+    """RFC 9110, section 5.5."""
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1{after}\r\n"
+            f"authorization: Bearer {gateway.key}{after}\r\n\r\n".encode()
+        )
+        status, _, _ = client.answer()
+
+    assert status == (200 if path == "/v1/models" else 405)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/%61dmin/",
+        "/admin%2flogin/",
+        "/%61%64%6d%69%6e/login/",
+        "/%6detrics",
+        "/metric%73",
+        "/%63onsole/login",
+        "/livez%3f",
+        "/%76%31/models",
+        "/%",
+    ],
+)
+def test_a_path_begins_as_it_is_written(gateway: Gateway, path: str) -> None:
+    """A proxy that closes /admin or /metrics compares what is written."""
+    with RawClient(gateway) as client:
+        client.send(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
+        status, _, body = client.answer()
+
+    assert status == 400
+    assert "percent" in json.loads(body)["error"]["message"]
+
+
+def test_a_model_may_be_written_with_escapes(gateway: Gateway) -> None:
+    model = gateway.models["running"].replace("/", "%2F")
+    assert gateway.get(f"/models/{model}").status_code == 200
+
+
 @pytest.mark.parametrize("name", ["authorization", "x-forwarded-for", "host"])
 def test_a_trailer_is_never_taken_for_a_header(gateway: Gateway, name: str) -> None:
     """A key in a trailer opens nothing; a second Host in one changes nothing."""
