@@ -244,6 +244,8 @@ SVC_BRAND = "svc"
 # Keys: how long an answer about a key may be reused (see docs/explain/keys.md).
 SVC_KEY_CACHE_SECONDS = env.float("SVC_KEY_CACHE_SECONDS", default=5.0)
 SVC_KEY_OUTAGE_SECONDS = env.float("SVC_KEY_OUTAGE_SECONDS", default=900.0)
+# Keys that work at once, for each organization.
+SVC_KEYS_PER_ORGANIZATION = env.int("SVC_KEYS_PER_ORGANIZATION", default=100)
 # How often every worker looks whether an operator changed the catalog or a key.
 SVC_CHANGE_POLL_SECONDS = env.float("SVC_CHANGE_POLL_SECONDS", default=0.25)
 
