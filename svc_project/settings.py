@@ -356,7 +356,10 @@ SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 # synchronous_commit = off.
 SVC_LEDGER_SYNCHRONOUS_COMMIT = env.bool("SVC_LEDGER_SYNCHRONOUS_COMMIT", default=True)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
-# CSV downloads: how long one may take in all, and the slowest pace of a reader.
+# CSV downloads: how many at once, in all workers together and of one organization; how long one
+# may take in all, and the slowest pace of a reader.
+SVC_EXPORT_DOWNLOADS = env.int("SVC_EXPORT_DOWNLOADS", default=8)
+SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = env.int("SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION", default=4)
 SVC_EXPORT_SECONDS = env.float("SVC_EXPORT_SECONDS", default=3600.0)
 SVC_EXPORT_BYTES_PER_SECOND = env.float("SVC_EXPORT_BYTES_PER_SECOND", default=65_536.0)
 SVC_THROTTLE_COUNTERS = env.bool("SVC_THROTTLE_COUNTERS", default=True)
