@@ -66,6 +66,19 @@ def read_keys(secrets: Collection[str]) -> dict[str, KeyRecord]:
     return {secret_of[row.digest]: _record(row, row.organization) for row in rows}
 
 
+def read_used_keys(most: int) -> dict[str, KeyRecord]:
+    """The ``most`` keys that were used last and are not revoked, by their stored digest.
+
+    Raises ``django.db.Error``.
+    """
+    rows = (
+        ApiKey.objects.filter(last_used_at__isnull=False, revoked_at=None)
+        .select_related("organization")
+        .order_by("-last_used_at")[:most]
+    )
+    return {row.digest: _record(row, row.organization) for row in rows}
+
+
 def _record(key: ApiKey, organization: Organization) -> KeyRecord:
     return KeyRecord(
         Principal(
