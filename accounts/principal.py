@@ -40,6 +40,8 @@ class Principal:
     organization_limits: RateLimits
     key_limits: RateLimits
     speech_limits: SpeechLimits
+    captures_allowed: bool = True
+    """Whether requests may have their content kept (``inference.captures``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def _record(key: ApiKey, organization: Organization) -> KeyRecord:
             speech_limits=SpeechLimits(
                 organization.speech_requests_per_minute, organization.speech_characters_per_day
             ),
+            captures_allowed=organization.captures_allowed,
         ),
         refused_from=min(_epoch(key.expires_at), _epoch(organization.disabled_at)),
     )

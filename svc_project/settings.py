@@ -372,6 +372,13 @@ if SVC_CAPTURE_HOURS < 24:
         "SVC_CAPTURE_HOURS must be at least 24 (inference contract, Limits)."
     )
 
+# What is kept of an organization: of either side of a request, requests an hour, and in all.
+SVC_CAPTURE_BYTES = env.int("SVC_CAPTURE_BYTES", default=1_000_000)
+SVC_CAPTURES_PER_HOUR = env.int("SVC_CAPTURES_PER_HOUR", default=20)
+SVC_CAPTURE_BYTES_PER_ORGANIZATION = env.int(
+    "SVC_CAPTURE_BYTES_PER_ORGANIZATION", default=67_108_864
+)
+
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = {
     "version": 1,
