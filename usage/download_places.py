@@ -76,7 +76,8 @@ class DownloadPlaces:
 
 def _part(of_all_workers: int) -> int:
     """What one worker has of it: at least one."""
-    return max(1, of_all_workers // settings.SVC_WORKERS)
+    workers: int = settings.SVC_WORKERS
+    return max(1, of_all_workers // workers)
 
 
 places = DownloadPlaces()

@@ -72,9 +72,13 @@ class UsageExportView(UsageView):
 
     def handle_exception(self, exc: Exception) -> Response:
         """A person is told on a page to come back later; programs, of whatever cause, in JSON."""
-        busy = isinstance(exc, RateLimitExceeded | ServerOverloaded)
         caller: Caller | None = getattr(self, "caller", None)
-        if busy and caller is not None and caller.user_id and _reads_pages(self.request):
+        if (
+            isinstance(exc, RateLimitExceeded | ServerOverloaded)
+            and caller is not None
+            and caller.user_id
+            and _reads_pages(self.request)
+        ):
             page = render_to_string("console/export_busy.html", {"problem": exc})
             return HttpResponse(page, status=exc.status, headers=exc.headers)  # type: ignore[return-value]  # DRF passes on any
         return super().handle_exception(exc)
