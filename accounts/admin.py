@@ -62,6 +62,7 @@ class OrganizationAdmin(OrganizationModelAdmin):
             "Speech limits",
             {"fields": ("speech_requests_per_minute", "speech_characters_per_day")},
         ),
+        ("Content", {"fields": ("captures_allowed",)}),
     )
     inlines = (MembershipInline,)
     actions = ("disable", "enable")

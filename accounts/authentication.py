@@ -45,7 +45,10 @@ def require(
     """
     authorization = request.META.get("HTTP_AUTHORIZATION")
     if authorization is not None:
-        principal = keyring.authenticate_sync(authorization, scopes)
+        # DRF's request passes on what it does not have itself.
+        principal = keyring.authenticate_sync(
+            authorization, scopes, getattr(request, "scope", None)
+        )
         return Caller(principal.organization_id, principal.plan, api_key_id=principal.api_key_id)
     if session and request.method in _SAFE_METHODS:
         http_request = request._request if isinstance(request, Request) else request

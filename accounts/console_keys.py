@@ -7,11 +7,14 @@ it somewhere. What was done is noted in the admin's history of the key.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -19,10 +22,11 @@ from django.shortcuts import redirect
 from accounts import keys
 from accounts.console import ConsoleView
 from accounts.key_forms import NewKeyForm, RevocationForm, RotationForm
-from accounts.keys import KeyStatus, NewKey, NotRotatable
+from accounts.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey, Scope, User
 from svc_project.lib import clock
 
+PAGE_KEYS = 50
 _LIVE = (KeyStatus.ACTIVE, KeyStatus.EXPIRING)
 
 
@@ -66,6 +70,18 @@ class KeyLine:
         return self.api_key.label or f"{self.api_key.prefix}…"
 
 
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """A page of the keys that work, or of those that have ended, and the links beside it."""
+
+    lines: list[KeyLine]
+    total: int
+    newer: str | None
+    older: str | None
+    later: bool
+    """Whether this is not the first page."""
+
+
 class KeyView(ConsoleView):
     """The base of the pages about keys."""
 
@@ -93,17 +109,22 @@ class KeyView(ConsoleView):
 
 
 class KeysView(KeyView):
-    """All keys of the organization, of the three scopes, newest first."""
+    """The keys of the organization, of the three scopes, newest first, in pages.
+
+    ``page`` counts the pages of keys that work, ``ended`` those of keys that have ended.
+    """
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        lines = [
-            KeyLine(api_key, keys.status(api_key))
-            for api_key in ApiKey.objects.filter(organization=self.organization)
-        ]
+        pages = {
+            name: Paginator(keys.of_organization(self.organization, live=live), PAGE_KEYS).get_page(
+                request.GET.get(name)
+            )
+            for name, live in (("page", True), ("ended", False))
+        }
         return self.page(
             "console/keys.html",
-            live=[line for line in lines if line.live],
-            ended=[line for line in lines if not line.live],
+            live=_key_list("page", pages),
+            ended=_key_list("ended", pages),
         )
 
 
@@ -115,11 +136,15 @@ class NewKeyView(KeyView):
         form = NewKeyForm(request.POST)
         if not form.is_valid():
             return self._form_page(form)
-        with transaction.atomic():
-            made = keys.mint(
-                self.organization, Scope(form.cleaned_data["scope"]), form.cleaned_data["label"]
-            )
-            _note(self.user, made.api_key, ADDITION, "Made in the console.")
+        try:
+            with transaction.atomic():
+                made = keys.mint(
+                    self.organization, Scope(form.cleaned_data["scope"]), form.cleaned_data["label"]
+                )
+                _note(self.user, made.api_key, ADDITION, "Made in the console.")
+        except TooManyKeys as error:
+            form.add_error(None, error)
+            return self._form_page(form)
         return self.secret_page(made)
 
     def _form_page(self, form: NewKeyForm) -> HttpResponse:
@@ -147,6 +172,9 @@ class RotateKeyView(KeyView):
         except NotRotatable as error:
             messages.error(request, str(error))
             return redirect("console-keys")
+        except TooManyKeys as error:
+            messages.error(request, error.message)
+            return redirect("console-keys")
         return self.secret_page(made, api_key)
 
 
@@ -171,6 +199,23 @@ class RevokeKeyView(KeyView):
             _note(self.user, api_key, CHANGE, "Revoked in the console.")
         messages.success(request, f"The key {api_key.prefix}… is revoked.")
         return redirect("console-keys")
+
+
+def _key_list(name: str, pages: Mapping[str, Page[ApiKey]]) -> KeyList:
+    """The list that the parameter ``name`` pages through; its links keep the other's page."""
+    page = pages[name]
+
+    def link(number: int) -> str:
+        numbers = {each: pages[each].number for each in pages} | {name: number}
+        return f"?{urlencode(numbers)}"
+
+    return KeyList(
+        [KeyLine(api_key, keys.status(api_key)) for api_key in page],
+        page.paginator.count,
+        link(page.previous_page_number()) if page.has_previous() else None,
+        link(page.next_page_number()) if page.has_next() else None,
+        page.has_previous(),
+    )
 
 
 def _note(user: User, api_key: ApiKey, action: int, words: str) -> None:

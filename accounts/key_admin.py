@@ -17,8 +17,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from accounts import keys
-from accounts.key_forms import RotationForm
-from accounts.keys import KeyStatus, NewKey, NotRotatable
+from accounts.key_forms import NewKeyOfOrganizationForm, RotationForm
+from accounts.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey
 from svc_project.lib import clock
 
@@ -97,6 +97,12 @@ class ApiKeyAdmin(KeyModelAdmin):
             return "An older one: rotate the key before it is taken out of SVC_KEY_PEPPERS."
         return "The current one"
 
+    def get_form(
+        self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        own = {} if change else {"form": NewKeyOfOrganizationForm}
+        return super().get_form(request, obj, change, **{**own, **kwargs})
+
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return (
             ("organization", "scope", *self.settable) if obj is None else self.told + self.settable
@@ -147,6 +153,9 @@ class ApiKeyAdmin(KeyModelAdmin):
                     made.append(keys.rotate(api_key, until))
                 except NotRotatable as error:
                     self.message_user(request, f"{api_key.prefix}…: {error}", messages.ERROR)
+                except TooManyKeys as error:
+                    refused = f"{api_key.prefix}…: {error.message}"
+                    self.message_user(request, refused, messages.ERROR)
                 else:
                     self.log_change(request, api_key, f"Rotated into {made[-1].api_key.prefix}….")
                     self.log_addition(request, made[-1].api_key, "Made by rotation.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 
+from accounts.keys import require_room
 from accounts.models import ApiKey, Scope
 
 
@@ -19,6 +20,16 @@ class NewKeyForm(forms.Form):
         help_text="Where it will be used, such as “checkout, production”. Shown in the usage by key.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+
+class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """A key that an operator makes for an organization."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if (organization := cleaned.get("organization")) is not None:
+            require_room(organization)
+        return cleaned
 
 
 class RotationForm(forms.Form):

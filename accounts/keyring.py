@@ -11,19 +11,29 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from django.conf import settings
 from django.db import Error
 
 from accounts.changes import KEYS, ChangeWatcher, watcher
-from accounts.keys import well_formed
+from accounts.keys import digest_of, well_formed
 from accounts.last_used import NOTE_SECONDS, LastUses
-from accounts.lookups import LONGEST_WAIT_SECONDS, Lookups, UnknownKeyBudget
+from accounts.lookup_budget import LONGEST_WAIT_SECONDS, UnknownKeyBudget
+from accounts.lookups import Lookups
 from accounts.models import Scope
-from accounts.principal import KeyRecord, Principal, RateLimits, SpeechLimits, read_keys
+from accounts.principal import (
+    KeyRecord,
+    Principal,
+    RateLimits,
+    SpeechLimits,
+    read_keys,
+    read_used_keys,
+)
+from svc_project.lib.client_address import client_network
 from svc_project.lib.errors import InternalError, InvalidCredential
 
 __all__ = ["Keyring", "Principal", "RateLimits", "SpeechLimits", "authorization", "keyring"]
@@ -31,6 +41,7 @@ __all__ = ["Keyring", "Principal", "RateLimits", "SpeechLimits", "authorization"
 log = logging.getLogger(__name__)
 
 _MOST_HELD = 50_000
+_MOST_WARM = 10_000
 _MOST_REFUSED = 10_000
 _REFUSED_SECONDS = 1.0
 _FRESH_SECONDS = 1.0
@@ -70,6 +81,9 @@ class Keyring:
     def __init__(self, watcher: ChangeWatcher) -> None:
         self._held: dict[bytes, _Held] = {}
         self._refused: dict[bytes, _Held] = {}
+        self._warm: dict[bytes, _Held] = {}
+        """Keys of an earlier process that were not presented to this one yet, by the SHA-256 of
+        their stored digest."""
         self._generation = 0
         self._lock = threading.Lock()
         self._watcher = watcher
@@ -79,11 +93,14 @@ class Keyring:
         watcher.subscribe(KEYS, self.outdate)
 
     async def authenticate(
-        self, authorization: bytes | str | None, scopes: frozenset[Scope]
+        self,
+        authorization: bytes | str | None,
+        scopes: frozenset[Scope],
+        asgi_scope: Mapping[str, Any] | None = None,
     ) -> Principal:
         """The caller that this ``Authorization`` value names, if its key has one of ``scopes``.
 
-        Never suspends for a key that is held and current. Raises ``InvalidCredential`` for every
+        ``asgi_scope`` tells where a key comes from that is not held. Never suspends for a key that is held and current. Raises ``InvalidCredential`` for every
         problem of the credential, ``InternalError`` when the database does not answer about a key
         that is not held, ``ServerOverloaded`` when too many unknown keys wait.
         """
@@ -91,17 +108,20 @@ class Keyring:
         digest = sha256(presented).digest()
         held = self._held.get(digest)
         if held is None or not self._is_current(held):
-            held = await self._renewed(presented, held)
+            held = await self._renewed(presented, held, asgi_scope)
         return self._admitted(held, scopes)
 
     def authenticate_sync(
-        self, authorization: bytes | str | None, scopes: frozenset[Scope]
+        self,
+        authorization: bytes | str | None,
+        scopes: frozenset[Scope],
+        asgi_scope: Mapping[str, Any] | None = None,
     ) -> Principal:
         """``authenticate`` for a thread that may wait; looks up on the thread's own connection."""
         presented = _presented(authorization)
         held = self._held.get(sha256(presented).digest())
         if held is None or not self._is_current(held):
-            held = self._renewed_sync(presented, held)
+            held = self._renewed_sync(presented, held, asgi_scope)
         return self._admitted(held, scopes)
 
     def organization_of(self, authorization: bytes) -> str | None:
@@ -116,6 +136,19 @@ class Keyring:
         if held is None or held.record is None or time.time() >= held.record.refused_from:
             return None
         return held.record.principal.organization_id
+
+    def warm(self) -> None:
+        """Hold the keys that were used last, so that they need not wait among unknown ones.
+
+        Called when the process starts. Raises ``django.db.Error``.
+        """
+        generation, verified = self._generation, time.monotonic()
+        found = {
+            sha256(digest.encode()).digest(): _Held(record, generation, verified)
+            for digest, record in read_used_keys(_MOST_WARM).items()
+        }
+        with self._lock:
+            self._warm = found
 
     def outdate(self) -> None:
         """Have every key looked up again before its next use."""
@@ -144,9 +177,14 @@ class Keyring:
             self._last_uses.note(record.principal.api_key_id, now)
         return record.principal
 
-    async def _renewed(self, presented: bytes, held: _Held | None) -> _Held:
+    async def _renewed(
+        self, presented: bytes, held: _Held | None, asgi_scope: Mapping[str, Any] | None
+    ) -> _Held:
         secret = self._worth_asking(presented, known=held is not None)
-        answer = self._lookups.ask(secret, known=held is not None)
+        held = held or self._warmed(secret)
+        if held is not None and self._is_current(held):
+            return held
+        answer = self._lookups.ask(secret, _network(asgi_scope) if held is None else None)
         if held is not None and self._lookups.is_failing() and _outlasts_an_outage(held):
             return held
         patience = _UNKNOWN_KEY_WAIT_SECONDS if held is None else _KNOWN_KEY_WAIT_SECONDS
@@ -156,17 +194,36 @@ class Keyring:
         except (Error, TimeoutError) as error:
             return _spared(held, error)
 
-    def _renewed_sync(self, presented: bytes, held: _Held | None) -> _Held:
+    def _renewed_sync(
+        self, presented: bytes, held: _Held | None, asgi_scope: Mapping[str, Any] | None
+    ) -> _Held:
         secret = self._worth_asking(presented, known=held is not None)
+        held = held or self._warmed(secret)
+        if held is not None and self._is_current(held):
+            return held
+        network = _network(asgi_scope)
         if held is None:
-            self._budget.take_patiently()
+            self._budget.take_patiently(network)
         try:
             found = self._verify([secret])[secret]
         except Error as error:
             return _spared(held, error)
         if held is None and found.record is not None:
-            self._budget.give_back(1)
+            self._budget.give_back(network)
         return found
+
+    def _warmed(self, secret: str) -> _Held | None:
+        """What ``warm`` found of the key, held from now on like any other."""
+        if not self._warm:
+            return None
+        for pepper in settings.SVC_KEY_PEPPERS:
+            digest = sha256(digest_of(secret, pepper).encode()).digest()
+            with self._lock:
+                held = self._warm.pop(digest, None)
+                if held is not None:
+                    self._hold(sha256(secret.encode()).digest(), held)
+                    return held
+        return None
 
     def _worth_asking(self, presented: bytes, *, known: bool) -> str:
         """The secret as text; raises ``InvalidCredential`` where a look-up would be wasted."""
@@ -213,6 +270,10 @@ class Keyring:
         entries[digest] = answer
         if len(entries) > most:
             del entries[next(iter(entries))]
+
+
+def _network(asgi_scope: Mapping[str, Any] | None) -> str:
+    return "" if asgi_scope is None else client_network(asgi_scope)
 
 
 def _presented(authorization: bytes | str | None) -> bytes:

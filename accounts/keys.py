@@ -20,7 +20,9 @@ from datetime import datetime
 from types import MappingProxyType
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.db.models import Q, QuerySet
 
 from accounts import audit
 from accounts.models import ApiKey, Organization, Scope
@@ -75,6 +77,18 @@ class NotRotatable(ValueError):
     """The key has ended, or its end is set already; the message says what to do instead."""
 
 
+class TooManyKeys(ValidationError):
+    """The organization has as many keys that work as ``SVC_KEYS_PER_ORGANIZATION`` allows."""
+
+    def __init__(self, organization: Organization) -> None:
+        super().__init__(
+            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
+            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
+            "key ends now.",
+            code="too_many_keys",
+        )
+
+
 def checksum(text: str) -> str:
     """CRC32 of ``text`` as 6 base62 characters, most significant first."""
     number = zlib.crc32(text.encode())
@@ -119,7 +133,8 @@ def mint(
 ) -> NewKey:
     """Make and store a new key.
 
-    Raises ``django.core.exceptions.ValidationError`` that names the field when one does not fit.
+    Raises ``TooManyKeys``, or ``django.core.exceptions.ValidationError`` that names the field when
+    one does not fit.
     """
     limits = limits or KeyLimits()
     return store_with_secret(
@@ -134,10 +149,32 @@ def mint(
     )
 
 
-def store_with_secret(api_key: ApiKey) -> NewKey:
+def of_organization(organization: Organization, *, live: bool) -> QuerySet[ApiKey]:
+    """The keys of ``organization`` that work now, or those that have ended, newest first."""
+    ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=clock.now())
+    every = ApiKey.objects.filter(organization=organization)
+    return every.exclude(ended) if live else every.filter(ended)
+
+
+def require_room(organization: Organization, leaving: ApiKey | None = None) -> None:
+    """Raises ``TooManyKeys`` when ``organization`` may have no further key.
+
+    ``leaving`` is a key that ends with the new one's making. Belongs into the transaction that
+    stores the key: until its end nobody else makes one for the organization.
+    """
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+    others = of_organization(organization, live=True)
+    if leaving is not None:
+        others = others.exclude(pk=leaving.pk)
+    if others.count() >= settings.SVC_KEYS_PER_ORGANIZATION:
+        raise TooManyKeys(organization)
+
+
+def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:
     """Give the unsaved ``api_key`` a secret and store it.
 
-    Raises ``django.core.exceptions.ValidationError`` that names the field when one does not fit.
+    ``leaving``: as ``require_room`` has it. Raises ``TooManyKeys``, or
+    ``django.core.exceptions.ValidationError`` that names the field when one does not fit.
     """
     body = PREFIXES[Scope(api_key.scope)] + "".join(
         secrets.choice(ALPHABET) for _ in range(RANDOM_CHARACTERS)
@@ -149,6 +186,7 @@ def store_with_secret(api_key: ApiKey) -> NewKey:
     api_key.pepper = pepper_fingerprint(pepper)
     with transaction.atomic():
         api_key.full_clean()
+        require_room(api_key.organization, leaving)
         api_key.save(force_insert=True)
     return NewKey(api_key, secret)
 
@@ -158,7 +196,8 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
 
     ``old_valid_until``: until when the old key still works; ``None`` ends it at once. Raises
     ``NotRotatable`` for a key that is revoked or whose end is set: a successor would either
-    outlive the end that somebody chose, or die of a rotation that it was not part of.
+    outlive the end that somebody chose, or die of a rotation that it was not part of. Raises
+    ``TooManyKeys`` where the old key stays and there is no room for both.
     """
     with transaction.atomic():
         old = ApiKey.objects.select_for_update().get(pk=api_key.pk)
@@ -166,13 +205,19 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
             raise NotRotatable("This key is revoked. Create a new key.")
         if old.expires_at is not None:
             raise NotRotatable("The end of this key is set already. Create a new key.")
-        new = mint(
-            old.organization,
-            Scope(old.scope),
-            old.label,
-            limits=KeyLimits(old.requests_per_minute, old.tokens_per_minute),
+        now = clock.now()
+        stays = old_valid_until is not None and old_valid_until > now
+        new = store_with_secret(
+            ApiKey(
+                organization=old.organization,
+                scope=old.scope,
+                label=old.label,
+                requests_per_minute=old.requests_per_minute,
+                tokens_per_minute=old.tokens_per_minute,
+            ),
+            leaving=None if stays else old,
         )
-        old.expires_at = old_valid_until or clock.now()
+        old.expires_at = old_valid_until or now
         with audit.named("rotated", successor=new.api_key.prefix):
             old.save(update_fields=["expires_at"])
     api_key.expires_at = old.expires_at

@@ -21,6 +21,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from django.conf import settings
 from django.core import signing
 from django.db import transaction
+from django.db.models import F
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
@@ -79,13 +80,14 @@ class Attempt:
     """Subjects that start anew."""
     refunded: tuple[str, ...]
     """Subjects that get this one try back: other accounts count there too."""
+    charged_at: datetime
 
     def succeeded(self) -> None:
+        """Give the try back. What others are charged meanwhile stays, and so does their wait."""
         FailedLogins.objects.filter(subject__in=self.forgiven).delete()
-        for row in FailedLogins.objects.filter(subject__in=self.refunded, count__gt=0):
-            row.count -= 1
-            row.blocked_until = None
-            row.save(update_fields=["count", "blocked_until"])
+        refunded = FailedLogins.objects.filter(subject__in=self.refunded)
+        refunded.filter(failed_at=self.charged_at).update(blocked_until=None)
+        refunded.filter(count__gt=0).update(count=F("count") - 1)
 
 
 def admit(request: HttpRequest, email: str) -> Attempt:
@@ -94,17 +96,17 @@ def admit(request: HttpRequest, email: str) -> Attempt:
     An address without an account is treated like one with an account.
     """
     account = email.strip().lower()
+    now = clock.now()
     device = _device(request, account)
     place = _network(client_address(request))
     if device is not None:
         ladders = {_subject("device", device): DEVICE}
-        attempt = Attempt(tuple(ladders), ())
+        attempt = Attempt(tuple(ladders), (), now)
     else:
         here = _subject("here", account, place)
         everywhere, address = _subject("account", account), _subject("address", place)
         ladders = {here: ACCOUNT_HERE, everywhere: ACCOUNT, address: ADDRESS}
-        attempt = Attempt((here, everywhere), (address,))
-    now = clock.now()
+        attempt = Attempt((here, everywhere), (address,), now)
     _charge(ladders, now)
     _prune(now)
     return attempt

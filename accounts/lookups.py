@@ -2,6 +2,8 @@
 
 While one query runs the next questions gather, callers with the same key sharing one. So a change
 of one key, after which every key is looked up again, costs a few queries and not one per key.
+Unknown keys wait in a queue for each client network, and the networks take turns: a flood of
+invented keys delays those of the networks that it comes from.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from typing import Generic, TypeVar
 
 from django.db import Error
 
+from accounts.lookup_budget import UnknownKeyBudget, too_many_waiting
 from accounts.threads import DatabaseThread
 from svc_project.lib.connections import keep_usable
-from svc_project.lib.errors import ServerOverloaded
 
-UNKNOWN_PER_SECOND = 100
-"""Look-ups a second that find nothing; the checksum is public, so anyone can cause them."""
-LONGEST_WAIT_SECONDS = 5.0
-"""How long a key nobody has seen may wait for its look-up before the answer is 503."""
+MOST_WAITING = 500
+"""Unknown keys that wait, of all networks."""
+MOST_WAITING_OF_ONE = 150
 
 _LARGEST_BATCH = 200
+_LOOK_SECONDS = 0.01
 _RETRY_SECONDS = 0.25
 _FAILING_SECONDS = 2.0
 _SLOW_SECONDS = 0.5
@@ -34,48 +36,11 @@ _SLOW_SECONDS = 0.5
 Answer = TypeVar("Answer")
 
 
-class UnknownKeyBudget:
-    """A token bucket of one second's look-ups. A look-up that finds a key gives its token back.
-
-    So a start with thousands of real keys is not slowed down, and a stream of invented ones is.
-    """
-
-    def __init__(self, per_second: int = UNKNOWN_PER_SECOND) -> None:
-        self._per_second = per_second
-        self._tokens = float(per_second)
-        self._filled = time.monotonic()
-        self._lock = threading.Lock()
-
-    def take(self, wanted: int) -> int:
-        """Take up to ``wanted`` tokens; returns how many there were."""
-        with self._lock:
-            now = time.monotonic()
-            self._tokens = min(
-                self._per_second, self._tokens + (now - self._filled) * self._per_second
-            )
-            self._filled = now
-            taken = min(wanted, int(self._tokens))
-            self._tokens -= taken
-            return taken
-
-    def give_back(self, tokens: int) -> None:
-        """Return tokens whose look-ups found a key."""
-        with self._lock:
-            self._tokens = min(self._per_second, self._tokens + tokens)
-
-    def take_patiently(self) -> None:
-        """Take one token, waiting for it in this thread; raises ``ServerOverloaded``."""
-        deadline = time.monotonic() + LONGEST_WAIT_SECONDS
-        while not self.take(1):
-            if time.monotonic() > deadline:
-                raise ServerOverloaded
-            time.sleep(1 / self._per_second)
-
-
 @dataclass(slots=True)
 class _Question(Generic[Answer]):
     secret: str
-    known: bool
+    network: str | None
+    """Where an unknown key came from; ``None`` of a known one."""
     answer: Future[Answer] = field(default_factory=Future)
 
 
@@ -95,31 +60,53 @@ class Lookups(Generic[Answer]):
         self._is_known = is_known
         self._budget = budget
         self._known: dict[str, _Question[Answer]] = {}
-        self._unknown: dict[str, _Question[Answer]] = {}
+        self._unknown: dict[str, dict[str, _Question[Answer]]] = {}
+        """By network, in the order of their turns; no queue in it is empty."""
+        self._waiting = 0
+        """Questions in ``_unknown``."""
         self._condition = threading.Condition()
         self._closing = False
         self._began: float | None = None
         self._failed = float("-inf")
         self._thread = DatabaseThread("key-look-ups", self._work)
 
-    def ask(self, secret: str, known: bool) -> Future[Answer]:
+    def ask(self, secret: str, network: str | None) -> Future[Answer]:
         """The coming answer, of a query that begins after this call.
 
-        ``known``: the key was valid before, so it spends no budget. Raises ``ServerOverloaded``
+        ``network``: where an unknown key came from, "" when nobody can say; ``None`` for a key that
+        was valid before, which spends no budget. Raises ``ServerOverloaded``, now or by the answer,
         when more unknown keys wait than the budget can serve in time.
         """
-        waiting = self._known if known else self._unknown
         with self._condition:
+            waiting = self._known if network is None else self._unknown.get(network, {})
             question = waiting.get(secret)
             if question is None:
-                if not known and len(waiting) >= UNKNOWN_PER_SECOND * LONGEST_WAIT_SECONDS:
-                    raise ServerOverloaded
-                question = waiting[secret] = _Question(secret, known)
+                if network is not None:
+                    if network and len(waiting) >= MOST_WAITING_OF_ONE:
+                        raise too_many_waiting()
+                    self._make_room(len(waiting))
+                    self._unknown[network] = waiting
+                    self._waiting += 1
+                question = waiting[secret] = _Question(secret, network)
                 # One caller that gives up must not cancel it for the others.
                 question.answer.set_running_or_notify_cancel()
                 self._condition.notify()
         self._thread.ensure()
         return question.answer
+
+    def _make_room(self, own: int) -> None:
+        """Let one more wait of a network that has ``own`` waiting. Raises ``ServerOverloaded``.
+
+        Where all places are taken, the longest queue loses its last to a shorter one.
+        """
+        if self._waiting < MOST_WAITING:
+            return
+        longest = max(self._unknown.values(), key=len)
+        if len(longest) <= own + 1:
+            raise too_many_waiting()
+        _, last = longest.popitem()
+        self._waiting -= 1
+        last.answer.set_exception(too_many_waiting())
 
     def is_failing(self) -> bool:
         """Whether the database refused the last look-up just now, or is slow to answer this one."""
@@ -160,21 +147,33 @@ class Lookups(Generic[Answer]):
             while not (batch := self._take()):
                 if self._closing and not self._unknown:
                     return []
-                self._condition.wait(1 / UNKNOWN_PER_SECOND if self._unknown else None)
+                self._condition.wait(_LOOK_SECONDS if self._unknown else None)
             return batch
 
     def _take(self) -> list[_Question[Answer]]:
         batch = list(islice(self._known.values(), _LARGEST_BATCH))
-        granted = self._budget.take(min(len(self._unknown), _LARGEST_BATCH - len(batch)))
-        batch += islice(self._unknown.values(), granted)
         for question in batch:
-            del (self._known if question.known else self._unknown)[question.secret]
+            del self._known[question.secret]
+        turns = list(self._unknown)
+        while turns and len(batch) < _LARGEST_BATCH:
+            turns = [network for network in turns if self._take_one(network, batch)]
         return batch
+
+    def _take_one(self, network: str, batch: list[_Question[Answer]]) -> bool:
+        """Move a question of ``network`` into ``batch``; whether there may be another one."""
+        if len(batch) >= _LARGEST_BATCH or not self._budget.take(network):
+            return False
+        waiting = self._unknown.pop(network)
+        batch.append(waiting.pop(next(iter(waiting))))
+        self._waiting -= 1
+        if waiting:
+            # Behind the others: the next batch begins with another network.
+            self._unknown[network] = waiting
+        return bool(waiting)
 
     def _answer(self, batch: Sequence[_Question[Answer]]) -> None:
         answers = self._look_up([question.secret for question in batch])
-        self._budget.give_back(
-            sum(not q.known and self._is_known(answers[q.secret]) for q in batch)
-        )
         for question in batch:
+            if question.network is not None and self._is_known(answers[question.secret]):
+                self._budget.give_back(question.network)
             question.answer.set_result(answers[question.secret])

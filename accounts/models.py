@@ -80,6 +80,11 @@ class Organization(models.Model):
         default=_default_speech_characters_per_day,
         help_text="Empty: unlimited.",
     )
+    captures_allowed = models.BooleanField(
+        "diagnostic captures",
+        default=True,
+        help_text="Whether x-svc-diagnostic-capture keeps a request's content for operators.",
+    )
     disabled_at = models.DateTimeField(
         null=True,
         blank=True,

@@ -40,6 +40,8 @@ class Principal:
     organization_limits: RateLimits
     key_limits: RateLimits
     speech_limits: SpeechLimits
+    captures_allowed: bool = True
+    """Whether requests may have their content kept (``inference.captures``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,19 @@ def read_keys(secrets: Collection[str]) -> dict[str, KeyRecord]:
     return {secret_of[row.digest]: _record(row, row.organization) for row in rows}
 
 
+def read_used_keys(most: int) -> dict[str, KeyRecord]:
+    """The ``most`` keys that were used last and are not revoked, by their stored digest.
+
+    Raises ``django.db.Error``.
+    """
+    rows = (
+        ApiKey.objects.filter(last_used_at__isnull=False, revoked_at=None)
+        .select_related("organization")
+        .order_by("-last_used_at")[:most]
+    )
+    return {row.digest: _record(row, row.organization) for row in rows}
+
+
 def _record(key: ApiKey, organization: Organization) -> KeyRecord:
     return KeyRecord(
         Principal(
@@ -80,6 +95,7 @@ def _record(key: ApiKey, organization: Organization) -> KeyRecord:
             speech_limits=SpeechLimits(
                 organization.speech_requests_per_minute, organization.speech_characters_per_day
             ),
+            captures_allowed=organization.captures_allowed,
         ),
         refused_from=min(_epoch(key.expires_at), _epoch(organization.disabled_at)),
     )

@@ -87,7 +87,16 @@ class CaptureReadingAdmin(ReadOnlyAdmin):
 
 def _shown(capture: DiagnosticCapture, part: str) -> SafeString:
     try:
-        text = getattr(reveal(capture), part)
+        content = reveal(capture)
     except UnreadableCapture:
-        text = "Made with a key that is no longer in SVC_CAPTURE_KEYS."
+        return format_html(
+            "<pre>{}</pre>", "Made with a key that is no longer in SVC_CAPTURE_KEYS."
+        )
+    text: str = getattr(content, part)
+    there_was: int = getattr(content, f"{part}_bytes")
+    kept = len(text.encode())
+    if content.is_cut and kept < there_was:
+        return format_html(
+            "<p>Cut: the first {} of {} bytes were kept.</p><pre>{}</pre>", kept, there_was, text
+        )
     return format_html("<pre>{}</pre>", text)

@@ -20,6 +20,9 @@ class DiagnosticCapture(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["-created_at"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organization_id", "created_at"], name="capture_by_organization"),
+        ]
 
     def __str__(self) -> str:
         return self.request_id

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
+from django.conf import settings
 
 from accounts.principal import Principal
 from inference import admission, captures, figures, schema_subset
@@ -197,7 +198,8 @@ class ChatService:
         except ApiError:
             lease.release()
             raise
-        return Exchange(call.request, call.model, lease, meter, self.egress, captured=call.captured)
+        kept_bytes = settings.SVC_CAPTURE_BYTES if call.captured else 0
+        return Exchange(call.request, call.model, lease, meter, self.egress, kept_bytes=kept_bytes)
 
     async def _settle(
         self,
@@ -225,6 +227,7 @@ class ChatService:
                 call.principal.organization_id,
                 exchange.sent_body,
                 b"".join(exchange.received),
+                exchange.received_bytes,
             )
         if failure is None:
             self.reconciler.offer(meter, call.model.tokenizer, call.request)

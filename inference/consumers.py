@@ -8,6 +8,7 @@ from django.conf import settings
 
 from accounts.keyring import authorization, keyring
 from accounts.models import Scope
+from inference import captures
 from inference.exchange import Exchange
 from inference.service import service
 from svc_project.lib.drain import drain
@@ -40,17 +41,20 @@ class ChatCompletionsConsumer(HttpConsumer):
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
             raise MethodNotAllowed("POST")
-        principal = await keyring.authenticate(authorization(self.scope["headers"]), SCOPES)
+        principal = await keyring.authenticate(
+            authorization(self.scope["headers"]), SCOPES, self.scope
+        )
         if drain.draining:
             raise ServerShuttingDown
         chat = service()
         body = await self.read_body(chat.catalog.snapshot.largest_request_bytes)
         if self.gone:
             return
-        capture = (self.header(CAPTURE_HEADER) or b"").strip().lower()
-        call = chat.prepare(
-            body, principal, self.request_id, self.arrived, capture in CAPTURE_WORDS
-        )
+        captured = (self.header(CAPTURE_HEADER) or b"").strip().lower() in CAPTURE_WORDS
+        if captured and not principal.captures_allowed:
+            captured = False
+            captures.forbidden()
+        call = chat.prepare(body, principal, self.request_id, self.arrived, captured)
         watch = self.watch_client()
         try:
             await chat.complete(call, StreamSink(self) if call.request.stream else BodySink(self))

@@ -37,7 +37,7 @@ from usage.ledger import ledger
 log = logging.getLogger(__name__)
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-"""Of a whole answer, and of a streamed one that is captured: it is held in memory."""
+"""Of a whole answer: it is held in memory."""
 
 LARGEST_STREAM = 256 * 1024 * 1024
 """Bytes of a streamed answer: 1 KiB for each token of an answer of 262 144. It is not held, so this
@@ -93,9 +93,9 @@ class Exchange:
         meter: Meter,
         egress: Egress,
         *,
-        captured: bool,
+        kept_bytes: int = 0,
     ) -> None:
-        self._keeps_everything = captured or not request.stream
+        self._kept_bytes = kept_bytes if request.stream else LARGEST_ANSWER
         self._request = request
         self._model = model
         self._lease = lease
@@ -113,7 +113,8 @@ class Exchange:
         self.relay: StreamRelay | None = None
         self.completion: CompletionObject | None = None
         self.received: list[bytes] = []
-        """The answer's bytes; of a streamed one only when it is captured."""
+        """The answer's bytes; of a streamed one the first ``kept_bytes``, and the read they end in."""
+        self.received_bytes = 0
         self.sent_body = b""
         """The body as it was sent to the backend."""
 
@@ -253,13 +254,12 @@ class Exchange:
         backend = self._lease.deployment.backend
         relay = self.relay = StreamRelay(self._meter, created, backend.running_usage)
         idle = backend.timeouts.idle
-        largest = LARGEST_ANSWER if self._keeps_everything else LARGEST_STREAM
         size = 0
         while not relay.done:
             self._wait_at_most(idle)
             read = await self._read(response)
             size += len(read)
-            if size > largest or (size > LARGEST_TEXT and self._meter.held() > LARGEST_TEXT):
+            if size > LARGEST_STREAM or (size > LARGEST_TEXT and self._meter.held() > LARGEST_TEXT):
                 raise BackendProtocolError("The model server's answer is too large.")
             try:
                 events = reader.feed(read) if read else [last for last in [reader.rest()] if last]
@@ -307,6 +307,7 @@ class Exchange:
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         read = await self._egress.client.read_some(response)
-        if self._keeps_everything:
+        if self.received_bytes < self._kept_bytes:
             self.received.append(read)
+        self.received_bytes += len(read)
         return read

@@ -23,6 +23,9 @@ unreported_tokens = Counter(
     "Output tokens that the gateway counted and no backend reported: their rows cost nothing.",
     ("backend", "model"),
 )
+captures = Counter(
+    "svc_captures", "Diagnostic captures that were asked for, kept or not.", ("outcome",)
+)
 stale_connections = Counter(
     "svc_backend_stale_connections",
     "Kept connections that the backend had closed when a request took them.",
@@ -51,5 +54,6 @@ def families() -> Iterator[Family]:
         refusals,
         unreported_tokens,
         stale_connections,
+        captures,
     ):
         yield counted.family()

@@ -39,7 +39,9 @@ class SpeechConsumer(HttpConsumer):
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
             raise MethodNotAllowed("POST")
-        principal = await keyring.authenticate(authorization(self.scope["headers"]), SCOPES)
+        principal = await keyring.authenticate(
+            authorization(self.scope["headers"]), SCOPES, self.scope
+        )
         if drain.draining:
             raise ServerShuttingDown
         speech = service()

@@ -80,7 +80,7 @@ class SpeechStreamConsumer(SocketConsumer):
         credential = authorization(self.scope["headers"])
 
         async def check_key() -> Principal:
-            return await keyring.authenticate(credential, SCOPES)
+            return await keyring.authenticate(credential, SCOPES, self.scope)
 
         await check_key()
         if drain.draining:

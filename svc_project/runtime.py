@@ -88,6 +88,11 @@ class Runtime:
         except Error as error:
             # Serving begins all the same: the watcher loads it when the database answers.
             log.error("the catalog cannot be read: %s", type(error).__name__)
+        try:
+            await sync_to_async(_warm_keys, thread_sensitive=False)()
+        except Error as error:
+            # Nothing is lost: keys are looked up when they are used.
+            log.warning("the keys in use cannot be read: %s", type(error).__name__)
         watcher.start()
         speech = speech_service()
         outbox.start(speech.engines.forget)
@@ -149,6 +154,13 @@ def _load_catalog() -> None:
     try:
         catalog.load()
         voices.load()
+    finally:
+        connections.close_all()
+
+
+def _warm_keys() -> None:
+    try:
+        keyring.warm()
     finally:
         connections.close_all()
 

@@ -248,6 +248,8 @@ SVC_BRAND = "svc"
 # Keys: how long an answer about a key may be reused (see docs/explain/keys.md).
 SVC_KEY_CACHE_SECONDS = env.float("SVC_KEY_CACHE_SECONDS", default=5.0)
 SVC_KEY_OUTAGE_SECONDS = env.float("SVC_KEY_OUTAGE_SECONDS", default=900.0)
+# Keys that work at once, for each organization.
+SVC_KEYS_PER_ORGANIZATION = env.int("SVC_KEYS_PER_ORGANIZATION", default=100)
 # How often every worker looks whether an operator changed the catalog or a key.
 SVC_CHANGE_POLL_SECONDS = env.float("SVC_CHANGE_POLL_SECONDS", default=0.25)
 
@@ -364,7 +366,10 @@ SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 # synchronous_commit = off.
 SVC_LEDGER_SYNCHRONOUS_COMMIT = env.bool("SVC_LEDGER_SYNCHRONOUS_COMMIT", default=True)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
-# CSV downloads: how long one may take in all, and the slowest pace of a reader.
+# CSV downloads: how many at once, in all workers together and of one organization; how long one
+# may take in all, and the slowest pace of a reader.
+SVC_EXPORT_DOWNLOADS = env.int("SVC_EXPORT_DOWNLOADS", default=8)
+SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = env.int("SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION", default=4)
 SVC_EXPORT_SECONDS = env.float("SVC_EXPORT_SECONDS", default=3600.0)
 SVC_EXPORT_BYTES_PER_SECOND = env.float("SVC_EXPORT_BYTES_PER_SECOND", default=65_536.0)
 SVC_THROTTLE_COUNTERS = env.bool("SVC_THROTTLE_COUNTERS", default=True)
@@ -376,6 +381,13 @@ if SVC_CAPTURE_HOURS < 24:
     raise ImproperlyConfigured(
         "SVC_CAPTURE_HOURS must be at least 24 (inference contract, Limits)."
     )
+
+# What is kept of an organization: of either side of a request, requests an hour, and in all.
+SVC_CAPTURE_BYTES = env.int("SVC_CAPTURE_BYTES", default=1_000_000)
+SVC_CAPTURES_PER_HOUR = env.int("SVC_CAPTURES_PER_HOUR", default=20)
+SVC_CAPTURE_BYTES_PER_ORGANIZATION = env.int(
+    "SVC_CAPTURE_BYTES_PER_ORGANIZATION", default=67_108_864
+)
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = {

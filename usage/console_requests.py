@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from usage.periods import UsageQuery
 from usage.recent import newest
 
 PAGE_ROWS = 50
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,36}")
+"""What an id can be; the database must not be asked for others: PostgreSQL refuses NUL in a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class RequestsPage(PeriodPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         if request_id := request.GET.get("request_id", "").strip():
-            if "/" in request_id:
+            if "/" in request_id or not _REQUEST_ID.fullmatch(request_id):
                 raise Http404
             return redirect("console-request", request_id)
         return super().get(request)
@@ -97,9 +100,7 @@ class RequestPage(ConsoleView):
     section = "requests"
 
     def get(self, request: HttpRequest, request_id: str) -> HttpResponse:
-        row = UsageRow.objects.filter(
-            organization_id=self.organization.pk, request_id=request_id
-        ).first()
+        row = self._row(request_id)
         if row is None:
             raise Http404
         key_id = str(row.api_key_id)
@@ -111,3 +112,10 @@ class RequestPage(ConsoleView):
             figures=figures(row, "_tokens"),
             outcome_meaning=OUTCOMES[row.outcome],
         )
+
+    def _row(self, request_id: str) -> UsageRow | None:
+        if not _REQUEST_ID.fullmatch(request_id):
+            return None
+        return UsageRow.objects.filter(
+            organization_id=self.organization.pk, request_id=request_id
+        ).first()

@@ -17,26 +17,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from django.conf import settings
 from django.db import connections
 
-from svc_project.lib.errors import ServerOverloaded
-
-MOST_DOWNLOADS = 16
-"""In one process: each holds a thread and a database connection."""
+from usage.download_places import Place
 
 STALL_SECONDS = 60.0
 """How long a reader may take no block before its database connection is given up; also how far it
 may fall behind ``SVC_EXPORT_BYTES_PER_SECOND``."""
 
-_running: set[CsvDownload] = set()
-
 
 class DownloadEnded(Exception):
     """The download was closed before its end: its reader was too slow, or it took too long."""
-
-
-def require_room() -> None:
-    """Raises ``ServerOverloaded`` when this process serves as many downloads as it may."""
-    if len(_running) >= MOST_DOWNLOADS:
-        raise ServerOverloaded("Too many CSV downloads run at once. Try again shortly.")
 
 
 class CsvDownload:
@@ -44,6 +33,7 @@ class CsvDownload:
 
     ``blocks`` runs in a thread of its own, from the first block that is asked for on, and is
     closed there with the thread's database connections, when it ends, fails or ``close`` is called.
+    ``place`` is given back after that.
 
     It is closed, too, when its reader takes nothing for ``STALL_SECONDS``, is slower than
     ``SVC_EXPORT_BYTES_PER_SECOND``, or has not finished after ``SVC_EXPORT_SECONDS``: an open
@@ -51,8 +41,9 @@ class CsvDownload:
     partitions. What the database takes to read is not the reader's time.
     """
 
-    def __init__(self, blocks: Generator[bytes, None, None]) -> None:
+    def __init__(self, blocks: Generator[bytes, None, None], place: Place) -> None:
         self._blocks = blocks
+        self._place = place
         self._thread: ThreadPoolExecutor | None = None
         self._next: Future[bytes | None] | None = None
         self._stall: asyncio.TimerHandle | None = None
@@ -105,10 +96,11 @@ class CsvDownload:
         if self._thread is not None:
             self._thread.submit(self._end)
             self._thread.shutdown(wait=False)
+        else:
+            self._place.give_back()
 
     def _asked(self) -> Future[bytes | None]:
         if self._next is None:
-            _running.add(self)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="usage-csv")
             self._next = self._ask()
         return self._next
@@ -127,4 +119,4 @@ class CsvDownload:
             self._blocks.close()
         finally:
             connections.close_all()
-            _running.discard(self)
+            self._place.give_back()

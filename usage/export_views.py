@@ -9,14 +9,23 @@ from datetime import datetime
 from enum import StrEnum
 
 import msgspec
-from django.http import StreamingHttpResponse
+from django.db import close_old_connections
+from django.http import HttpResponse, StreamingHttpResponse
+from django.template.loader import render_to_string
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.authentication import Caller
 from accounts.models import Organization
-from svc_project.lib.errors import CursorNotSupported, InvalidQuery
+from svc_project.lib.errors import (
+    CursorNotSupported,
+    InvalidQuery,
+    RateLimitExceeded,
+    ServerOverloaded,
+)
 from usage import cursors
-from usage.csv_stream import CsvDownload, require_room
+from usage.csv_stream import CsvDownload
+from usage.download_places import places
 from usage.export import csv_blocks, settled_page
 from usage.export_columns import ExportRow
 from usage.periods import Filters, Period, parse_filters, parse_period
@@ -61,15 +70,31 @@ class UsageExportView(UsageView):
             ExportBody(page.columns, page.rows, cursors.encode(following) if following else None)
         )
 
+    def handle_exception(self, exc: Exception) -> Response:
+        """A person is told on a page to come back later; programs, of whatever cause, in JSON."""
+        caller: Caller | None = getattr(self, "caller", None)
+        if (
+            isinstance(exc, RateLimitExceeded | ServerOverloaded)
+            and caller is not None
+            and caller.user_id
+            and _reads_pages(self.request)
+        ):
+            page = render_to_string("console/export_busy.html", {"problem": exc})
+            return HttpResponse(page, status=exc.status, headers=exc.headers)  # type: ignore[return-value]  # DRF passes on any
+        return super().handle_exception(exc)
+
     def _csv(self, request: Request, period: Period, filters: Filters) -> StreamingHttpResponse:
-        require_room()
-        organization = Organization.objects.get(pk=self.caller.organization_id)
+        organization_id = self.caller.organization_id
+        name = filename(Organization.objects.get(pk=organization_id), period)
         body: AsyncIterator[bytes] = (
             _nothing()
             if request.method == "HEAD"
-            else CsvDownload(csv_blocks(self.caller.organization_id, period, filters))
+            else CsvDownload(
+                csv_blocks(organization_id, period, filters), places.take(organization_id)
+            )
         )
-        name = filename(organization, period)
+        # Else this thread's connection stays open as long as the download runs on its own.
+        close_old_connections()
         return StreamingHttpResponse(
             body,
             content_type=CSV_TYPE,
@@ -82,6 +107,11 @@ def filename(organization: Organization, period: Period) -> str:
     plain = unicodedata.normalize("NFKD", organization.name).encode("ascii", "ignore").decode()
     slug = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:_LONGEST_SLUG].strip("-")
     return f"usage-{slug or organization.pk}-{_day(period.start)}-{_day(period.end)}.csv"
+
+
+def _reads_pages(request: Request) -> bool:
+    """Whether the caller is a browser that goes to the address, rather than a script on a page."""
+    return "text/html" in request.META.get("HTTP_ACCEPT", "")
 
 
 def _day(moment: datetime) -> str:

@@ -18,6 +18,9 @@ class KeyName:
     prefix: str = ""
 
 
+MOST_CHOICES = 100
+"""Of the newest keys, which a filter offers; an older one is chosen by its id."""
+
 UNATTRIBUTED = KeyName(str(NIL_UUID), "unattributed")
 
 
@@ -50,10 +53,12 @@ def names_of(organization: Organization, api_key_ids: Iterable[str]) -> dict[str
 
 
 def choices(organization: Organization, chosen: str | None) -> list[KeyName]:
-    """What the key filter offers: the inference keys, no key, and what is ``chosen`` already."""
+    """What the key filter offers: the newest inference keys, no key, and what is ``chosen`` already."""
     offered = [
         key_name(str(api_key.pk), api_key.label, api_key.prefix)
-        for api_key in ApiKey.objects.filter(organization=organization, scope=Scope.INFERENCE)
+        for api_key in ApiKey.objects.filter(organization=organization, scope=Scope.INFERENCE)[
+            :MOST_CHOICES
+        ]
     ]
     offered.append(UNATTRIBUTED)
     if chosen and chosen not in {each.api_key_id for each in offered}:

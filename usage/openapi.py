@@ -35,6 +35,7 @@ EXPORT_ERRORS: Final[tuple[type[ApiError], ...]] = (
     *_PERIOD_ERRORS,
     errors.InvalidCursor,
     errors.CursorNotSupported,
+    errors.RateLimitExceeded,
     errors.ServerOverloaded,
 )
 
@@ -57,6 +58,9 @@ _PERIOD: Final = (
 _KINDS: Final[dict[Kind, str]] = {Kind.INTEGER: "integer", Kind.BOOLEAN: "boolean"}
 
 
+_WHEN_FREE: Final[Json] = {
+    "retry-after": header("Whole seconds to wait.", always=False),
+}
 SENT: Final = (UsageSummary,)
 
 
@@ -85,7 +89,7 @@ def paths(
                 "parameters": [*_PERIOD, *_export_parameters()],
                 "responses": {
                     "200": _rows(),
-                    **failures(EXPORT_ERRORS, schema_of, headers),
+                    **failures(EXPORT_ERRORS, schema_of, {**headers, 503: _WHEN_FREE}),
                 },
             }
         },

@@ -34,7 +34,9 @@ class CloneCreationConsumer(HttpConsumer):
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
             raise MethodNotAllowed("POST")
-        principal = await keyring.authenticate(authorization(self.scope["headers"]), SCOPES)
+        principal = await keyring.authenticate(
+            authorization(self.scope["headers"]), SCOPES, self.scope
+        )
         if drain.draining:
             raise ServerShuttingDown
         creation = self._creation()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -10,11 +11,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.db import connection
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, RequestFactory
 from pytest_django.fixtures import Settings
 
-from accounts.login_throttle import ACCOUNT, ACCOUNT_HERE, ADDRESS
+from accounts.login_throttle import ACCOUNT, ACCOUNT_HERE, ADDRESS, admit
 from accounts.models import FailedLogins, User
 from svc_project.lib import clock
 from tests.live import NO_TLS, Gateway
@@ -128,6 +130,36 @@ def test_an_account_without_a_user_is_treated_alike(user: User) -> None:
         return [(each.status_code, text) for each, text in zip(found, texts, strict=True)]
 
     assert answers(EMAIL, "203.0.113.1") == answers("nobody@northwind.example", "203.0.113.2")
+
+
+def test_a_failure_while_a_success_is_given_back_still_counts(user: User, time: Time) -> None:
+    request = RequestFactory().post("/console/login", REMOTE_ADDR="203.0.113.7")
+    for number in range(ADDRESS.free - 4):
+        admit(request, f"a{number}@x.example")
+    right = admit(request, EMAIL)
+    others = ["b@x.example", "c@x.example"]
+    meanwhile: list[str] = []
+    charging = threading.Event()
+
+    def between(execute: Any, sql: str, *arguments: Any) -> Any:
+        """After each statement of the right login, another login of the address is charged."""
+        found = execute(sql, *arguments)
+        if not charging.is_set() and len(others) > len(meanwhile):
+            email = others[len(meanwhile)]
+            meanwhile.append(email)
+            time.passes(1)
+            charging.set()
+            admit(request, email)
+            charging.clear()
+        return found
+
+    with connection.execute_wrapper(between):
+        right.succeeded()
+
+    assert meanwhile == others
+    # Two of the last four tries are used up: two more, and then one waits.
+    statuses = [attempt(email=f"d{number}@x.example").status_code for number in range(3)]
+    assert statuses == [200, 200, 429]
 
 
 def test_many_addresses_do_not_help_against_one_account(user: User) -> None:

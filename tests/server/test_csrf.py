@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from django.test import Client
@@ -22,16 +22,18 @@ VALUES = {
 }
 
 
-def addresses(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[str]:
+def addresses(
+    patterns: list[URLPattern | URLResolver], before: str, values: Mapping[str, str] = VALUES
+) -> Iterator[str]:
     """An address for each pattern, with some value in each of its places."""
     for each in patterns:
         route = str(each.pattern)
         route = re.sub(r"\(\?P<app_label>([^)|]*)[^)]*\)", r"\1", route)
         route = re.sub(r"\(\?P<url>[^)]*\)", "anything", route)
-        route = re.sub(r"<(?:(\w+):)?\w+>", lambda found: VALUES[found[1] or "str"], route)
+        route = re.sub(r"<(?:(\w+):)?\w+>", lambda found: values[found[1] or "str"], route)
         address = before + route.replace("^", "").replace("$", "")
         if isinstance(each, URLResolver):
-            yield from addresses(each.url_patterns, address)
+            yield from addresses(each.url_patterns, address, values)
         else:
             yield address
 

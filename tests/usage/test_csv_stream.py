@@ -9,9 +9,10 @@ from collections.abc import Generator
 import pytest
 from pytest_django.fixtures import Settings
 
-from svc_project.lib.errors import ServerOverloaded
+from svc_project.lib.errors import RateLimitExceeded, ServerOverloaded
 from usage import csv_stream
-from usage.csv_stream import CsvDownload, DownloadEnded, require_room
+from usage.csv_stream import CsvDownload, DownloadEnded
+from usage.download_places import DownloadPlaces
 
 
 class Source:
@@ -44,7 +45,7 @@ async def closes(source: Source) -> bool:
 async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> None:
     source = Source(100)
 
-    blocks = [block async for block in CsvDownload(source.blocks())]
+    blocks = [block async for block in CsvDownload(source.blocks(), DownloadPlaces().take("acme"))]
 
     assert blocks == [str(number).encode() for number in range(100)]
     assert await closes(source)
@@ -54,7 +55,7 @@ async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> N
 
 async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None:
     source = Source(3, fails=True)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
     blocks = [await anext(download) for _ in range(3)]
 
     with pytest.raises(ConnectionError):
@@ -66,7 +67,7 @@ async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None
 
 async def test_a_reader_who_takes_nothing_makes_the_source_wait() -> None:
     source = Source(100)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
 
     await anext(download)
     await anext(download)
@@ -78,7 +79,7 @@ async def test_a_reader_who_takes_nothing_makes_the_source_wait() -> None:
 
 async def test_a_reader_who_leaves_closes_the_source_in_its_own_thread() -> None:
     source = Source(100)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
     await anext(download)
 
     await asyncio.to_thread(download.close)
@@ -96,7 +97,7 @@ async def test_a_reader_who_is_cancelled_closes_the_source() -> None:
         waits.wait(10)
         yield from source.blocks()
 
-    download = CsvDownload(slow())
+    download = CsvDownload(slow(), DownloadPlaces().take("acme"))
     reading = asyncio.ensure_future(anext(download))
     await asyncio.sleep(0)
     reading.cancel()
@@ -113,7 +114,7 @@ async def test_a_reader_who_stalls_is_cut_and_not_told_that_it_was_all(
 ) -> None:
     monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.01)
     source = Source(100)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
     await anext(download)
 
     assert await closes(source)
@@ -128,7 +129,7 @@ async def test_a_reader_who_takes_a_little_now_and_then_is_cut(
     monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.3)
     settings.SVC_EXPORT_BYTES_PER_SECOND = 1000.0
     source = Source(1000)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
 
     async def read() -> None:
         async for _ in download:
@@ -148,7 +149,7 @@ async def test_a_download_that_takes_too_long_is_cut_however_fast_its_reader_is(
     settings.SVC_EXPORT_SECONDS = 0.1
     settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
     source = Source(10**9)
-    download = CsvDownload(source.blocks())
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
 
     with pytest.raises(DownloadEnded):
         async for _ in download:
@@ -169,31 +170,67 @@ async def test_what_the_database_takes_is_not_the_readers_time(
             threading.Event().wait(0.1)
             yield block
 
-    assert len([block async for block in CsvDownload(slow())]) == 4
+    assert len([block async for block in CsvDownload(slow(), DownloadPlaces().take("acme"))]) == 4
 
 
-async def test_a_download_that_nobody_begins_holds_nothing() -> None:
+@pytest.fixture
+def places(settings: Settings) -> DownloadPlaces:
+    settings.SVC_WORKERS = 1
+    settings.SVC_EXPORT_DOWNLOADS = 3
+    settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = 2
+    return DownloadPlaces()
+
+
+async def test_a_download_that_nobody_begins_holds_nothing(places: DownloadPlaces) -> None:
     source = Source(1)
-
-    CsvDownload(source.blocks()).close()
+    for _ in range(5):
+        CsvDownload(source.blocks(), places.take("acme")).close()
 
     assert source.threads == set()
-    require_room()
 
 
-async def test_there_is_room_again_when_a_download_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_stream, "MOST_DOWNLOADS", 1)
+async def test_an_answer_that_was_thrown_away_holds_nothing(places: DownloadPlaces) -> None:
+    for _ in range(5):
+        CsvDownload(Source(1).blocks(), places.take("acme"))
+
+
+async def test_a_place_is_held_until_the_database_connection_is_closed(
+    places: DownloadPlaces,
+) -> None:
     source = Source(100)
-    download = CsvDownload(source.blocks())
-    await anext(download)
+    downloads = [CsvDownload(source.blocks(), places.take("acme")) for _ in range(2)]
+    await anext(downloads[0])
 
-    with pytest.raises(ServerOverloaded):
-        require_room()
+    with pytest.raises(RateLimitExceeded) as refusal:
+        places.take("acme")
+    assert refusal.value.headers["retry-after"] == "5"
+    kept = places.take("umbra")
+    with pytest.raises(ServerOverloaded) as overload:
+        places.take("northwind")
+    assert overload.value.headers["retry-after"] == "5"
 
-    download.close()
+    kept.give_back()
+    kept.give_back()
+    downloads[0].close()
     assert await closes(source)
     deadline = asyncio.get_running_loop().time() + 10
-    while csv_stream._running:
+    while places.taken > 1:
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.005)
-    require_room()
+    places.take("acme")
+
+
+@pytest.mark.parametrize(
+    ("workers", "in_all", "own"), [(1, 8, 4), (2, 4, 2), (4, 2, 1), (16, 1, 1)]
+)
+def test_workers_share_the_places(settings: Settings, workers: int, in_all: int, own: int) -> None:
+    settings.SVC_WORKERS = workers
+    places = DownloadPlaces()
+    held = [places.take("acme") for _ in range(own)]
+
+    with pytest.raises((RateLimitExceeded, ServerOverloaded)):
+        places.take("acme")
+    held += [places.take(f"organization {number}") for number in range(in_all - own)]
+    with pytest.raises(ServerOverloaded):
+        places.take("another")
+    assert places.taken == len(held)

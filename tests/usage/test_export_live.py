@@ -16,12 +16,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.conf import settings
 from django.db import connection
+from django.test import Client
 
-from accounts.models import Organization, Scope
+from accounts.keys import mint
+from accounts.models import Membership, Organization, Scope, User
 from tests.live import Gateway, eventually
 from tests.usage.export_rows import COLUMNS, expected, expected_csv, make, save
-from usage.csv_stream import MOST_DOWNLOADS
 from usage.models import UsageRow
 
 PERIOD = {"start": "2026-06-01", "end": "2026-09-01"}
@@ -32,13 +34,17 @@ _TABLE = UsageRow._meta.db_table
 
 
 class Reader:
-    """Somebody with a read key of the gateway's organization."""
+    """Somebody with a read key of the gateway's organization, or of another one."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, organization: Organization | None = None) -> None:
         self.url = f"{gateway.base_url}/usage/export"
         self.path = "/v1/usage/export"
         self.port = gateway.port
-        self.headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+        self.organization = organization or gateway.organization
+        self.headers = {"authorization": f"Bearer {mint(self.organization, Scope.READ).secret}"}
+
+    def ask(self, **parameters: Any) -> httpx2.Response:
+        return httpx2.get(self.url, params=parameters, headers=self.headers, timeout=60)
 
     def get(self, **parameters: Any) -> httpx2.Response:
         answer = httpx2.get(self.url, params=parameters, headers=self.headers, timeout=60)
@@ -92,16 +98,23 @@ def multiply(row: UsageRow, count: int) -> None:
         cursor.execute("ANALYZE")
 
 
-def give(gateway: Gateway, count: int) -> int:
-    (row,) = save([make(gateway.organization.pk, FIRST)])
+def give(organization: Organization, count: int) -> int:
+    (row,) = save([make(organization.pk, FIRST)])
     multiply(row, count - 1)
     return count
+
+
+def another(gateway: Gateway, count: int) -> Reader:
+    """A reader of another organization, which has ``count`` rows."""
+    organization = Organization.objects.create(name=f"other {uuid.uuid4()}")
+    give(organization, count)
+    return Reader(gateway, organization)
 
 
 @pytest.fixture
 def many(gateway: Gateway) -> int:
     """The number of the organization's rows: enough that no buffer on the way takes them all."""
-    return give(gateway, MANY)
+    return give(gateway.organization, MANY)
 
 
 def resident_bytes(gateway: Gateway) -> int:
@@ -120,6 +133,16 @@ def copying() -> list[int]:
             [],
         )
         return [pid for (pid,) in cursor.fetchall()]
+
+
+def connections_of_the_gateway() -> list[tuple[str, str]]:
+    """State and last statement of every connection to this database but the test's."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT state, query FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return cursor.fetchall()  # type: ignore[no-any-return]  # rows of two texts
 
 
 def test_mixed_traffic_is_the_same_in_json_in_csv_and_in_the_ledger(
@@ -171,7 +194,7 @@ def test_head_gives_the_headers_of_both_formats_without_a_body(reader: Reader) -
 def test_the_whole_period_comes_in_one_csv_in_constant_memory(
     gateway: Gateway, reader: Reader
 ) -> None:
-    count = give(gateway, VERY_MANY)
+    count = give(gateway.organization, VERY_MANY)
     reader.csv(start="2020-01-01", end="2020-01-02")
     before = most = resident_bytes(gateway)
     lines = size = 0
@@ -229,21 +252,98 @@ def test_a_reader_who_leaves_frees_the_database_connection(reader: Reader, many:
     eventually(lambda: not copying())
 
 
-def test_downloads_beyond_the_places_are_refused_and_places_come_back(
-    reader: Reader, many: int
+def test_one_organization_that_holds_all_it_can_leaves_others_their_downloads(
+    gateway: Gateway, reader: Reader, many: int
 ) -> None:
-    def another() -> httpx2.Response:
-        return httpx2.get(reader.url, params={"format": "csv"}, headers=reader.headers)
+    other = another(gateway, 5)
+    with ExitStack() as downloads:
+        for _ in range(settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION):
+            downloads.enter_context(reader.download())
+        refused = reader.ask(format="csv", **PERIOD)
+
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+        assert "Try again when one of them has ended" in refused.json()["error"]["message"]
+        assert reader.ask(**PERIOD).status_code == 200
+        for _ in range(3):
+            assert len(other.csv(**PERIOD)) == 5
+            assert len(other.ask(**PERIOD).json()["rows"]) == 5
+
+    eventually(lambda: reader.ask(format="csv").status_code == 200)
+
+
+def test_all_downloads_together_are_bounded_also_when_they_come_at_once(
+    gateway: Gateway, reader: Reader, many: int
+) -> None:
+    readers = [reader, another(gateway, MANY), another(gateway, MANY)]
+    places = settings.SVC_EXPORT_DOWNLOADS
+    own = settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION
+    assert own < places < 3 * own
 
     with ExitStack() as downloads:
-        for _ in range(MOST_DOWNLOADS):
-            downloads.enter_context(reader.download())
-        refused = another()
-        assert refused.status_code == 503
-        assert refused.json()["error"]["code"] == "server_overloaded"
-        assert reader.get(limit=1).status_code == 200
 
-    eventually(lambda: another().status_code == 200)
+        def begin(reader: Reader) -> tuple[int, str | None]:
+            client = http.client.HTTPConnection("127.0.0.1", reader.port, timeout=60)
+            downloads.callback(client.close)
+            query = "&".join(f"{name}={value}" for name, value in PERIOD.items())
+            client.request("GET", f"{reader.path}?format=csv&{query}", headers=reader.headers)
+            answer = client.getresponse()
+            downloads.callback(answer.close)
+            return answer.status, answer.headers["retry-after"]
+
+        with ThreadPoolExecutor(24) as at_once:
+            answers = list(at_once.map(begin, readers * 8))
+        began = [status for status, _ in answers if status == 200]
+        assert len(began) == places
+        assert 503 in {status for status, _ in answers} <= {200, 429, 503}
+        assert all(int(after or 0) > 0 for status, after in answers if status != 200)
+
+    eventually(lambda: reader.ask(format="csv").status_code == 200)
+
+
+@pytest.mark.postgresql
+def test_a_download_holds_one_database_connection(
+    gateway: Gateway, reader: Reader, many: int
+) -> None:
+    reader.ask(limit=1)
+    before = len(connections_of_the_gateway())
+
+    with ExitStack() as downloads:
+        for _ in range(settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION):
+            downloads.enter_context(reader.download()).read(1000)
+        eventually(lambda: len(copying()) == settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION)
+        held = eventually(lambda: len(connections_of_the_gateway()) <= before + len(copying()))
+        assert held, connections_of_the_gateway()
+
+
+def test_a_person_is_told_on_a_page(gateway: Gateway, reader: Reader, many: int) -> None:
+    user = User.objects.create_user(f"{uuid.uuid4()}@x.example", "correct horse battery")
+    Membership.objects.create(user=user, organization=gateway.organization)
+    browser = Client()
+    browser.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    cookies = {"cookie": f"{name}={browser.cookies[name].value}"}
+    with ExitStack() as downloads:
+        for _ in range(settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION):
+            downloads.enter_context(reader.download())
+        page, script = (
+            httpx2.get(
+                reader.url,
+                params={"format": "csv", **PERIOD},
+                headers={**cookies, "accept": accept},
+                timeout=60,
+            )
+            for accept in ("text/html,*/*;q=0.8", "*/*")
+        )
+
+    assert page.status_code == script.status_code == 429
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert int(page.headers["retry-after"]) > 0
+    assert "<h1>This download has to wait</h1>" in page.text
+    assert "Try again when one of them has ended" in page.text
+    assert script.json()["error"]["code"] == "rate_limit_exceeded"
 
 
 def test_a_reader_who_keeps_the_cursor_misses_nothing_while_traffic_runs(

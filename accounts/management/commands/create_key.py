@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.keys import mint
+from accounts.keys import TooManyKeys, mint
 from accounts.management.arguments import add_json_flag, find_organization, refusal, report
 from accounts.models import Scope
 
@@ -25,6 +25,8 @@ class Command(BaseCommand):
         organization = find_organization(options["organization"], "ORGANIZATION")
         try:
             new = mint(organization, Scope(options["scope"]), options["label"])
+        except TooManyKeys as error:
+            raise CommandError(error.message) from None
         except ValidationError as error:
             raise refusal(error, {}) from None
         report(
