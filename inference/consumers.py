@@ -48,7 +48,7 @@ class ChatCompletionsConsumer(HttpConsumer):
         if self.gone:
             return
         capture = (self.header(CAPTURE_HEADER) or b"").strip().lower()
-        call = chat.prepare(
+        call = await chat.prepare(
             body, principal, self.request_id, self.arrived, capture in CAPTURE_WORDS
         )
         watch = self.watch_client()

@@ -58,7 +58,9 @@ def outline(root: Any, defs: dict[str, Any], refs: RefReader) -> Outline | None:
     sizes: dict[str, int] = {}
     for name in defs:
         _measure(name, bodies, sizes)
-    return Outline(_size(whole, sizes), _endless({name: body.leads_to for name, body in bodies.items()}))
+    return Outline(
+        _size(whole, sizes), _endless({name: body.leads_to for name, body in bodies.items()})
+    )
 
 
 def _body(schema: Any, defs: dict[str, Any], refs: RefReader, most: int) -> _Body | None:
