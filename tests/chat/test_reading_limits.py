@@ -141,7 +141,7 @@ def test_a_large_body_is_not_read_while_its_limit_is_used_up(gateway: Gateway) -
         answer = caller.post(wrong)
         return answer if answer.status_code == 429 else None
 
-    answer = eventually(refused_unread, 60)
+    answer = eventually(refused_unread, 40)
     assert "acme/demo-8b on requests per min (RPM): Limit 1" in answer.json()["error"]["message"]
     assert answer.headers["x-ratelimit-remaining-requests"] == "0"
     assert int(answer.headers["retry-after-ms"]) <= 60_000
