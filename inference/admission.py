@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Protocol
 
+import msgspec
+
+from inference.spent_limits import SpentLimits
 from svc_project.lib.errors import RateLimitExceeded
 from svc_project.lib.ratelimits import Charge, Granted, Level, Limiter, LimitScope, Refusal
+from svc_project.lib.refused_requests import TooManyRefused
 
 BYTES_PER_TOKEN: Final = 4
 
@@ -120,13 +124,31 @@ def charges_for(
     return tuple(charges)
 
 
-async def reserve(limiter: Limiter, model_id: str, charges: Sequence[Charge]) -> Reservation:
+def least_charges(
+    principal: Caller, model: LimitedModel, prompt_estimate: int
+) -> tuple[Charge, ...]:
+    """What a request takes at least, of which only the size and the model are known."""
+    return tuple(
+        msgspec.structs.replace(charge, amount=min(charge.amount, charge.limit))
+        for charge in charges_for(principal, model, prompt_estimate, 1)
+    )
+
+
+async def reserve(
+    limiter: Limiter,
+    model_id: str,
+    charges: Sequence[Charge],
+    spent: SpentLimits | None = None,
+) -> Reservation:
     """Take ``charges`` for a request to ``model_id``.
 
-    Raises ``RateLimitExceeded`` (429), which says when to come back; then nothing was taken.
+    Raises ``RateLimitExceeded`` (429), which says when to come back, and is noted in ``spent``; then
+    nothing was taken.
     """
     outcome = await limiter.reserve(charges) if charges else Granted(charges)
     if isinstance(outcome, Refusal):
+        if spent is not None:
+            spent.note(outcome)
         raise rate_limit_exceeded(model_id, outcome)
     return Reservation(limiter, outcome)
 
@@ -161,6 +183,17 @@ def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
     error = RateLimitExceeded(message, headers=_headers(refusal))
     error.limit_scope = charge.scope
     return error
+
+
+def refused_too_often(refused: TooManyRefused) -> RateLimitExceeded:
+    """The 429 for a caller whose requests were refused too often."""
+    return RateLimitExceeded(
+        "Rate limit reached on refused requests per min: "
+        f"Limit {refused.limit}, Used {refused.used}. "
+        f"Please try again in {duration(refused.wait_milliseconds)}, and correct what the "
+        "answers with status 400, 404 and 413 name. The limit is set on the organization.",
+        headers=refused.headers,
+    )
 
 
 def duration(milliseconds: int) -> str:

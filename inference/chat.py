@@ -1,6 +1,6 @@
 """The story of one chat request: checked, admitted, asked, relayed, written down.
 
-``prepare`` is everything that can be refused without waiting, in the order of
+``prepare`` is everything that can be refused without taking anything, in the order of
 docs/api/inference.md ("Order of checks"); ``complete`` is the rest. Streamed and whole answers
 differ only in the sink.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -24,8 +25,9 @@ from inference.exchange import Client, Egress, Exchange
 from inference.metering import Identity, Meter
 from inference.reconciliation import Reconciler
 from inference.snapshot import PublishedModel, StampedPrice
+from inference.spent_limits import SpentLimits
 from inference.verdict import RequestBreaksServers, fingerprint
-from inference.wire import ChatRequest, model_of, parse_body
+from inference.wire import ChatRequest, glimpse_model, model_of, parse_body
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import (
     ApiError,
@@ -38,9 +40,11 @@ from svc_project.lib.errors import (
     ServerOverloaded,
     ServerShuttingDown,
 )
+from svc_project.lib.fair_thread import LARGE_BODY, FairThread
 from svc_project.lib.ids import NIL_UUID
 from svc_project.lib.logs import log_unexpected
 from svc_project.lib.ratelimits import Limiter
+from svc_project.lib.refused_requests import RefusedRequests
 from usage import throttles
 from usage.ledger import Ledger
 from usage.receipts import Receipt
@@ -49,6 +53,9 @@ log = logging.getLogger(__name__)
 
 _COUNT_SECONDS = 10.0
 """What counting an answer may take before its row goes without; the answer waits for it."""
+
+SMALL_BODY = 16 * 1024
+"""Bytes of a body that is read whatever is left of the limits: it costs less than a millisecond."""
 
 _CONTEXTS = 16
 """How many published contexts a report of tokens may be."""
@@ -99,24 +106,38 @@ class ChatService:
     reconciler: Reconciler
     max_inflight: int
     """Requests that this process holds at once."""
+    refused: RefusedRequests
+    thread: FairThread
+    """Reads large bodies."""
+    spent: SpentLimits = field(default_factory=SpentLimits)
 
-    def prepare(
+    async def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float, captured: bool
     ) -> Call:
         """Check ``body`` against the wire format, the catalog and the model's capabilities.
 
-        Raises the ``ApiError`` of the first check that fails.
+        Raises the ``ApiError`` of the first check that fails; ``RateLimitExceeded`` before anything
+        is read where too many requests were refused, or where a limit is known to be used up and
+        the body is not small.
         """
         now = time.time()
-        fields = parse_body(body)
-        model = self.catalog.resolve(model_of(fields), now)
-        if len(body) > model.max_request_bytes:
-            raise RequestTooLarge(
-                f"The request body has {len(body)} bytes; '{model.id}' takes at most "
-                f"{model.max_request_bytes}. Send a smaller one."
-            )
-        request = ChatRequest.from_fields(fields)
-        _check_capabilities(request, model)
+        organization_id = principal.organization_id
+        per_minute = principal.organization_limits.requests_per_minute
+        if (too_many := self.refused.too_many(organization_id, per_minute)) is not None:
+            figures.refusals.add("refused_requests")
+            raise admission.refused_too_often(too_many)
+        if self.spent and len(body) > SMALL_BODY:
+            self._check_spent(body, principal, now)
+        try:
+            if len(body) <= LARGE_BODY:
+                request, model = self._read(body, now)
+            else:
+                request, model = await self.thread.run(
+                    organization_id, partial(self._read, body, now)
+                )
+        except ApiError as error:
+            self.refused.count(organization_id, per_minute, error, len(body))
+            raise
         self._check_poison(request, model, principal)
         return Call(
             request_id=request_id,
@@ -129,6 +150,32 @@ class ChatService:
             body_bytes=len(body),
             captured=captured,
         )
+
+    def _read(self, body: bytes, now: float) -> tuple[ChatRequest, PublishedModel]:
+        """The request and its model. Runs in a thread too: it only reads what it shares."""
+        fields = parse_body(body)
+        model = self.catalog.resolve(model_of(fields), now)
+        if len(body) > model.max_request_bytes:
+            raise RequestTooLarge(
+                f"The request body has {len(body)} bytes; '{model.id}' takes at most "
+                f"{model.max_request_bytes}. Send a smaller one."
+            )
+        request = ChatRequest.from_fields(fields)
+        _check_capabilities(request, model)
+        return request, model
+
+    def _check_spent(self, body: bytes, principal: Principal, now: float) -> None:
+        """Raise ``RateLimitExceeded`` when a limit is known not to have room for ``body``."""
+        try:
+            model = self.catalog.resolve(glimpse_model(body), now)
+        except ApiError:
+            return  # reading it says what is wrong
+        estimate = admission.estimate_prompt(len(body))
+        refused = self.spent.refusal(admission.least_charges(principal, model, estimate))
+        if refused is not None:
+            refusal = admission.rate_limit_exceeded(model.id, refused)
+            _count_refusal(refusal, principal, model)
+            raise refusal
 
     def _check_poison(
         self, request: ChatRequest, model: PublishedModel, principal: Principal
@@ -178,15 +225,15 @@ class ChatService:
             call.request.output_cap,
         )
         try:
-            return await admission.reserve(self.limiter, call.model.id, charges)
+            return await admission.reserve(self.limiter, call.model.id, charges, self.spent)
         except RateLimitExceeded as refusal:
-            figures.refusals.add(refusal.limit_scope)
-            throttles.counters.count(
-                call.principal.organization_id,
-                call.principal.api_key_id or str(NIL_UUID),
-                call.model.id,
-                refusal.limit_scope,
-            )
+            _count_refusal(refusal, call.principal, call.model)
+            if "x-should-retry" in refusal.headers:
+                # It never fits: to be asked again and again it costs as much as one that is wrong.
+                limits = call.principal.organization_limits
+                self.refused.charge(
+                    call.principal.organization_id, limits.requests_per_minute, call.body_bytes
+                )
             raise
 
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
@@ -261,6 +308,16 @@ class ChatService:
         backend, tokens = exchange.backend, receipt.generated_output_tokens
         figures.unreported_tokens.add(backend.name, receipt.model_identifier, by=tokens)
         self.egress.pool.note_unreported(backend, tokens)
+
+
+def _count_refusal(refusal: RateLimitExceeded, principal: Principal, model: PublishedModel) -> None:
+    figures.refusals.add(refusal.limit_scope)
+    throttles.counters.count(
+        principal.organization_id,
+        principal.api_key_id or str(NIL_UUID),
+        model.id,
+        refusal.limit_scope,
+    )
 
 
 def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:

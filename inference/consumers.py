@@ -54,7 +54,7 @@ class ChatCompletionsConsumer(HttpConsumer):
         if captured and not principal.captures_allowed:
             captured = False
             captures.forbidden()
-        call = chat.prepare(body, principal, self.request_id, self.arrived, captured)
+        call = await chat.prepare(body, principal, self.request_id, self.arrived, captured)
         watch = self.watch_client()
         try:
             await chat.complete(call, StreamSink(self) if call.request.stream else BodySink(self))

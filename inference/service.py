@@ -13,8 +13,10 @@ from inference.exchange import Egress
 from inference.health_checks import Questions
 from inference.pool import BackendPool
 from inference.reconciliation import Reconciler
+from svc_project.lib.fair_thread import FairThread
 from svc_project.lib.poison import Poison
 from svc_project.lib.ratelimits_redis import open_limiter
+from svc_project.lib.refused_requests import RefusedRequests
 from usage.ledger import ledger
 
 
@@ -38,4 +40,6 @@ def service() -> ChatService:
         ledger=ledger,
         reconciler=Reconciler(),
         max_inflight=settings.SVC_MAX_INFLIGHT,
+        refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
+        thread=FairThread("chat-bodies"),
     )

@@ -92,7 +92,14 @@ HEADERS: Final[dict[int, Json]] = {
         **RETRY_AFTER,
         "x-quota-reason": header(
             "Which limit it was.",
-            {"enum": ["requests_per_minute", "characters_per_day", "clones_per_hour"]},
+            {
+                "enum": [
+                    "requests_per_minute",
+                    "refused_requests_per_minute",
+                    "characters_per_day",
+                    "clones_per_hour",
+                ]
+            },
         ),
         "retry-after-ms": header("Milliseconds to wait.", always=False),
         "x-should-retry": _NO_RETRY,

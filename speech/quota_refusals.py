@@ -7,6 +7,7 @@ from typing import Final
 
 from speech.errors import QuotaExceeded
 from svc_project.lib.ratelimits import LimitScope, Refusal
+from svc_project.lib.refused_requests import TooManyRefused
 
 _REASONS: Final[dict[LimitScope, str]] = {
     "requests": "requests_per_minute",
@@ -41,6 +42,16 @@ def quota_exceeded(refusal: Refusal, day: str) -> QuotaExceeded:
     else:
         when = f"Try again in {_seconds(wait)}."
     return QuotaExceeded(f"{limit}, and it is reached: {figures}. {when}", headers=headers)
+
+
+def refused_too_often(refused: TooManyRefused) -> QuotaExceeded:
+    """The error for a caller whose requests were refused too often."""
+    return QuotaExceeded(
+        f"The limit is {refused.limit} refused requests a minute, and it is reached: "
+        f"{refused.used} were refused. Try again in {_seconds(refused.wait_milliseconds)}, and "
+        "correct what the answers with status 400 name.",
+        headers=refused.headers | {"x-quota-reason": "refused_requests_per_minute"},
+    )
 
 
 def _hopeless(scope: LimitScope, limit: int) -> str:

@@ -18,8 +18,10 @@ from speech.engines.registry import Engines
 from speech.quota import SpeechQuota
 from speech.synthesis import SpeechService
 from speech.voices import voices
+from svc_project.lib.fair_thread import FairThread
 from svc_project.lib.ratelimits import Limiter
 from svc_project.lib.ratelimits_redis import open_limiter
+from svc_project.lib.refused_requests import RefusedRequests
 from usage.ledger import ledger
 from usage.speech import characters_of
 
@@ -33,6 +35,8 @@ def service() -> SpeechService:
         engines=_engines(),
         ledger=ledger,
         max_inflight=settings.SVC_MAX_INFLIGHT,
+        refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
+        thread=FairThread("speech-texts"),
     )
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from accounts.principal import Principal
@@ -19,9 +20,9 @@ from speech.encoding import encode_in_thread
 from speech.meter import SWITCHING_PROTOCOLS, SpeechMeter
 from speech.quota import Reserved
 from speech.run_ahead import run_ahead
-from speech.script import ScriptReader, Sentence
+from speech.script import LONG_READING, ScriptReader, Sentence
 from speech.speaking import Speaker, speak_sentence
-from speech.synthesis import SpeechService
+from speech.synthesis import SpeechService, whole_sound
 from speech.text.tags import NothingToSpeak, TagError
 from speech.wire import (
     LONGEST_SESSION,
@@ -50,8 +51,6 @@ KEY_SECONDS: Final = 0.5
 
 _FRAMES_AHEAD: Final = 1
 """Spoken sentences that wait to be sent, besides the one that is being spoken."""
-
-_LONG_TEXT: Final = 500
 
 CheckKey = Callable[[], Awaitable[Principal]]
 """The caller as its key says now. Raises ``InvalidCredential``."""
@@ -180,8 +179,10 @@ class Session:
                     "Open another one for the rest.",
                     param="text",
                 )
-            if len(message.text) > _LONG_TEXT:
-                self._ask_for(await asyncio.to_thread(self._reader.feed, message.text))
+            if len(message.text) > LONG_READING:
+                organization_id = self._principal.organization_id
+                read = partial(self._reader.feed, message.text)
+                self._ask_for(await self._service.thread.run(organization_id, read))
             else:
                 self._ask_for(self._reader.feed(message.text))
             return
@@ -238,8 +239,7 @@ class Session:
                 self._start.speed,
                 self._start.instructions,
             )
-            async with aclosing(speak_sentence(sentence, speaker, self._meter.clock)) as pieces:
-                pcm = b"".join([piece async for piece in pieces])
+            pcm = await whole_sound(speak_sentence(sentence, speaker, self._meter.clock), "text")
             yield _Spoken(sentence, pcm, cloned=voice.clone is not None)
 
     async def _watch_key(self, check_key: CheckKey) -> None:

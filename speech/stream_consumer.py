@@ -23,7 +23,7 @@ from speech.errors import (
 )
 from speech.meter import Identity, SpeechMeter
 from speech.service import service
-from speech.session import Session, SessionIdle, http_status
+from speech.session import CheckKey, Session, SessionIdle, http_status
 from speech.synthesis import SpeechService
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
 from svc_project.lib.drain import drain
@@ -82,13 +82,22 @@ class SpeechStreamConsumer(SocketConsumer):
         async def check_key() -> Principal:
             return await keyring.authenticate(credential, SCOPES, self.scope)
 
-        await check_key()
+        caller = await check_key()
         if drain.draining:
             raise ServerShuttingDown
         speech = service()
+        speech.check_refused(caller)
         if drain.running > speech.max_inflight:
             raise SpeechFull
         await self.accept()
+        try:
+            await self._hold(speech, check_key)
+        except ApiError as error:
+            speech.count_refused(caller, error)
+            raise
+
+    async def _hold(self, speech: SpeechService, check_key: CheckKey) -> None:
+        """One session, from its first message to ``session.done``."""
         start = await self._start()
         principal = await check_key()
         meter = await self._open(speech, start, principal)

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from accounts.principal import Principal
-from speech.audio import SAMPLE_WIDTH
+from speech.audio import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.encoding import AudioFormat, encode_in_thread
 from speech.engines.registry import Engines
 from speech.errors import SpeechFull
 from speech.meter import Identity, SpeechMeter
 from speech.quota import Reserved, SpeechQuota
+from speech.quota_refusals import refused_too_often
 from speech.run_ahead import run_ahead
-from speech.script import Script, read_script
+from speech.script import LONG_READING, Script, metered_characters, read_script
 from speech.snapshot import VoiceRef
 from speech.speaking import Speaker, speak_sentence
 from speech.text.tags import TagError
@@ -35,7 +37,9 @@ from svc_project.lib.errors import (
     InvalidField,
     ServerShuttingDown,
 )
+from svc_project.lib.fair_thread import FairThread
 from svc_project.lib.logs import log_unexpected
+from svc_project.lib.refused_requests import RefusedRequests
 from usage.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,10 @@ PIECES_AHEAD: Final = 8
 
 PROGRESS_SECONDS: Final = 1.0
 """How often a stream's figures are noted in the journal."""
+
+LONGEST_FILE: Final = 30 * 60
+"""Seconds of one complete file, 86 MB as PCM. The longest text takes about 18 minutes at the slowest
+pace; figures and signs, written out, can take six times as long, and streams may."""
 
 CHUNK_BYTES: Final = 64 * 1024
 """Of a complete file, as it is handed to the socket."""
@@ -59,7 +67,8 @@ class Call:
     principal: Principal
     request: SpeechRequest
     voice: VoiceRef
-    script: Script
+    characters: int
+    """What is metered for the text."""
 
     @property
     def audio_format(self) -> AudioFormat:
@@ -101,18 +110,36 @@ class SpeechService:
     ledger: Ledger
     max_inflight: int
     """Requests that this process holds at once, of both surfaces together."""
+    refused: RefusedRequests
+    thread: FairThread
+    """Reads long texts."""
 
     async def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float
     ) -> Call:
-        """Check ``body`` and find the voice. Raises the ``ApiError`` of the first check that fails."""
-        request = SpeechRequest.from_body(body)
-        voice = await self.voices.resolve(request.voice, principal)
+        """Check ``body`` and find the voice. Raises the ``ApiError`` of the first check that fails;
+        ``QuotaExceeded`` before anything is read where too many requests were refused."""
+        self.check_refused(principal)
         try:
-            script = await read_script(request.input)
-        except TagError as error:
-            raise InvalidField(f"'input': {error}", param="input") from None
-        return Call(request_id, arrived, principal, request, voice, script)
+            request = SpeechRequest.from_body(body)
+            voice = await self.voices.resolve(request.voice, principal)
+            with _input_named():
+                characters = metered_characters(request.input)
+        except ApiError as error:
+            self.count_refused(principal, error, len(body))
+            raise
+        return Call(request_id, arrived, principal, request, voice, characters)
+
+    def check_refused(self, principal: Principal) -> None:
+        """Raise ``QuotaExceeded`` when too many of the organization's requests were refused."""
+        limit = principal.speech_limits.requests_per_minute
+        if (too_many := self.refused.too_many(principal.organization_id, limit)) is not None:
+            raise refused_too_often(too_many)
+
+    def count_refused(self, principal: Principal, error: ApiError, body_bytes: int = 0) -> None:
+        """Count a request or a session that ``error`` refuses, if it was itself at fault."""
+        limit = principal.speech_limits.requests_per_minute
+        self.refused.count(principal.organization_id, limit, error, body_bytes)
 
     async def complete(self, call: Call, sink: Sink) -> None:
         """Admit, speak, write the row; the last bytes leave after it.
@@ -120,14 +147,17 @@ class SpeechService:
         Raises ``QuotaExceeded`` or ``SpeechFull`` when it is not admitted (no row is written then),
         or why it failed.
         """
-        reserved = await self.quota.reserve(call.principal, call.script.characters)
+        reserved = await self.quota.reserve(call.principal, call.characters)
         meter = SpeechMeter(_identity(call, reserved))
         try:
+            script = await self._script(call)
             self.admit(meter)
-        except ApiError:
+        except BaseException as error:
             reserved.cancel()
+            if isinstance(error, ApiError):
+                self.count_refused(call.principal, error)
             raise
-        synthesis = Synthesis(call, meter, self, reserved)
+        synthesis = Synthesis(call, script, meter, self, reserved)
         sink.follow(synthesis)
         failure = await synthesis.run(sink)
         if failure is None and sink.gone:
@@ -138,8 +168,17 @@ class SpeechService:
         except InternalError as error:
             failure = failure or error
         if failure is not None:
+            self.count_refused(call.principal, failure)
             raise failure
         await sink.finish(synthesis.last)
+
+    async def _script(self, call: Call) -> Script:
+        """The sentences of the text: the costly part of reading it, so its units are taken before."""
+        text = call.request.input
+        with _input_named():
+            if len(text) <= LONG_READING:
+                return read_script(text)
+            return await self.thread.run(call.principal.organization_id, partial(read_script, text))
 
     def note(self, meter: SpeechMeter, every_seconds: float = 0.0) -> None:
         """Note in the journal how far a request has come, unless it was noted just before."""
@@ -157,9 +196,15 @@ class Synthesis:
     """One admitted request on its way; ``stop`` ends it early from outside."""
 
     def __init__(
-        self, call: Call, meter: SpeechMeter, service: SpeechService, reserved: Reserved
+        self,
+        call: Call,
+        script: Script,
+        meter: SpeechMeter,
+        service: SpeechService,
+        reserved: Reserved,
     ) -> None:
         self._call = call
+        self._script = script
         self._meter = meter
         self._service = service
         self._reserved = reserved
@@ -215,8 +260,8 @@ class Synthesis:
             self._reserved.give_back()
 
     def _charged(self) -> None:
-        self._meter.characters = self._call.script.characters
-        self._meter.sentences = self._meter.sentences or len(self._call.script.sentences)
+        self._meter.characters = self._script.characters
+        self._meter.sentences = self._meter.sentences or len(self._script.sentences)
 
     async def _deliver(self, sink: Sink) -> None:
         if self._call.audio_format is AudioFormat.PCM:
@@ -239,7 +284,7 @@ class Synthesis:
         self._meter.pcm_bytes += len(self.last)
 
     async def _whole(self, sink: Sink) -> None:
-        pcm = b"".join([piece async for piece in self._sound()])
+        pcm = await whole_sound(self._sound(), "input")
         encoded = await encode_in_thread(pcm, self._call.audio_format)
         sink.prepare(self._meter, len(encoded))
         end = (len(encoded) - 1) // CHUNK_BYTES * CHUNK_BYTES
@@ -259,11 +304,40 @@ class Synthesis:
             call.request.speed,
             call.request.instructions,
         )
-        for sentence in call.script.sentences:
+        for sentence in self._script.sentences:
             spoken = speak_sentence(sentence, speaker, self._meter.clock)
             async with aclosing(spoken) as pieces:
                 async for piece in pieces:
                     yield piece
+
+
+async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> bytes:
+    """All of ``pieces`` together, which are held in memory until they are encoded.
+
+    Raises ``InvalidField`` for ``param`` when they last longer than ``LONGEST_FILE`` seconds.
+    """
+    held: list[bytes] = []
+    left = LONGEST_FILE * SAMPLE_RATE * SAMPLE_WIDTH
+    async with aclosing(pieces) as following:
+        async for piece in following:
+            left -= len(piece)
+            if left < 0:
+                raise InvalidField(
+                    f"'{param}': spoken, this takes longer than {LONGEST_FILE // 60} minutes, the "
+                    "most that one file may last. Send it in several pieces, or speak faster.",
+                    param=param,
+                )
+            held.append(piece)
+    return b"".join(held)
+
+
+@contextmanager
+def _input_named() -> Iterator[None]:
+    """Tells of what is wrong with the tags of ``input`` as of a field."""
+    try:
+        yield
+    except TagError as error:
+        raise InvalidField(f"'input': {error}", param="input") from None
 
 
 def _identity(call: Call, reserved: Reserved) -> Identity:

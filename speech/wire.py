@@ -30,6 +30,9 @@ LARGEST_BODY: Final = 128 * 1024
 """Bytes of a request body: the longest ``input`` all in escapes takes 49 152 of them, and fields
 that are ignored may be as long again."""
 
+MOST_VALUES: Final = 1000
+"""Objects and arrays, and numbers with a fraction, of a body or message: those that are ignored."""
+
 SLOWEST: Final = 0.25
 FASTEST: Final = 4.0
 """Bounds of ``speed``, a factor on a voice's own pace (those of the public convention)."""
@@ -73,7 +76,7 @@ class SpeechRequest(msgspec.Struct, frozen=True):
     @classmethod
     def from_body(cls, body: bytes) -> SpeechRequest:
         """Raises ``InvalidField`` for the first field that is wrong."""
-        fields = parse_object(body, _BODY_EXAMPLE)
+        fields = parse_object(body, _BODY_EXAMPLE, most_values=MOST_VALUES)
         return cls(
             voice=_voice(fields),
             input=_input(fields),
@@ -120,7 +123,7 @@ def parse_message(message: str) -> Message:
         encoded = message.encode()
     except UnicodeEncodeError:
         raise InvalidField("The message is not valid UTF-8. Send JSON in UTF-8.") from None
-    fields = parse_object(encoded, _MESSAGE_EXAMPLE, "message")
+    fields = parse_object(encoded, _MESSAGE_EXAMPLE, "message", most_values=MOST_VALUES)
     kind = fields.get("type")
     read = _MESSAGES.get(kind) if type(kind) is str else None
     if read is None:

@@ -289,6 +289,8 @@ SVC_SPEECH_CHARACTERS_PER_DAY = _limit("SVC_SPEECH_CHARACTERS_PER_DAY", "200000"
 
 # The same for every organization, new or not.
 SVC_CLONES_PER_HOUR = _limit("SVC_CLONES_PER_HOUR", "60")
+# The least; an organization with a larger limit of requests may have as many refused.
+SVC_REFUSED_REQUESTS_PER_MINUTE = _limit("SVC_REFUSED_REQUESTS_PER_MINUTE", "60")
 
 # Backends: time-outs in seconds, the queue in front of a full backend, and what may be reached.
 SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2.0)

@@ -105,6 +105,8 @@ def served(
         "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",
         "SVC_BACKEND_IDLE_SECONDS": "2",
         "SVC_DISCONNECT_DRAIN_SECONDS": "5",
+        # Tests send far more requests that are refused than people do.
+        "SVC_REFUSED_REQUESTS_PER_MINUTE": "1000",
     }
     catalog = worker_directory / "catalog.toml"
     catalog.write_text(

@@ -7,11 +7,13 @@ is decided in docs/api/schema-subset.md. Contract: inference, "Structured-output
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from inference.schema_subset.tables import (
     ANNOTATIONS,
     MAX_DEPTH,
+    MAX_SCHEMAS,
     REFUSED,
     STRUCTURAL,
     SUBSET_ID,
@@ -26,6 +28,7 @@ __all__ = [
     "LISTED_CHARACTERS",
     "LISTED_VIOLATIONS",
     "MAX_DEPTH",
+    "MAX_SCHEMAS",
     "REFUSED",
     "STRUCTURAL",
     "SUBSET_ID",
@@ -52,7 +55,10 @@ class Violation:
 
 
 def violations(schema: Any) -> list[Violation]:
-    """Every violation in ``schema``, in document order; none means that it is in the subset."""
+    """Every violation in ``schema``, in document order; none means that it is in the subset.
+
+    Of a document of more than ``MAX_SCHEMAS`` schemas, those in as many, and that it has more.
+    """
     return [_violation(finding) for finding in findings(schema)]
 
 
@@ -61,16 +67,18 @@ def check(schema: Any, name: str | None, strict: bool | None = True) -> None:
 
     ``name`` and ``strict`` are what the caller sent with the schema; neither changes what is
     accepted, and one who did not ask for ``strict`` is told so. The message names the first violation, and
-    ``extra["violations"]`` lists them, as many as the bounds above let.
+    ``extra["violations"]`` lists them, as many as the bounds above let. The document is read no
+    further than that.
     """
-    found = findings(schema)
+    found = list(islice(findings(schema), LISTED_VIOLATIONS + 1))
     if not found:
         return
     listed = _listed(found)
     first = listed[0]
     title = f"response_format '{shown(name)}'" if name else "response_format"
     place = f"at '{shown(first.pointer, 200)}'" if first.pointer else "at the root"
-    count = f" (1 of {len(found)} problems)" if len(found) > 1 else ""
+    many = f"more than {LISTED_VIOLATIONS}" if len(found) > LISTED_VIOLATIONS else len(found)
+    count = f" (1 of {many} problems)" if len(found) > 1 else ""
     reminder = "" if strict else " These rules apply with and without 'strict'."
     raise UnsupportedJsonSchema(
         f"Invalid schema for {title}: {place}, {first.message}{count}{reminder}",

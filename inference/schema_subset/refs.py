@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 _PREFIX = "#/$defs/"
 _BAD_ESCAPE = re.compile(r"~(?![01])|%(?![0-9A-Fa-f]{2})")
 
+_LONGEST = 8192
+"""Characters of a reference that is read, several hundred characters of any script among them."""
+
+
+class RefReader:
+    """Reads the references of one document, each distinct text once."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str | None] = {}
+
+    def name(self, ref: Any) -> str | None:
+        """As ``def_name``."""
+        if not isinstance(ref, str):
+            return None
+        if ref not in self._names:
+            self._names[ref] = def_name(ref)
+        return self._names[ref]
+
 
 def def_name(ref: Any) -> str | None:
-    """The name that ``ref`` points at, its escapes decoded; None for any other reference.
+    """The name that ``ref`` points at, its escapes decoded; None for any other reference, and for
+    one that is absurdly long.
 
     A fragment is percent-encoded UTF-8 around a JSON pointer (RFC 6901, section 6).
     """
-    if not isinstance(ref, str) or _BAD_ESCAPE.search(ref):
+    if not isinstance(ref, str) or len(ref) > _LONGEST or _BAD_ESCAPE.search(ref):
         return None
     try:
         fragment = unquote(ref, errors="strict")
@@ -27,38 +45,3 @@ def def_name(ref: Any) -> str | None:
     if not ref.startswith("#") or name == fragment or "/" in name or re.search("~(?![01])", name):
         return None
     return name.replace("~1", "/").replace("~0", "~")
-
-
-def endless_defs(defs: dict[str, Any]) -> frozenset[str]:
-    """The definitions that lead by ``$ref`` and ``anyOf`` alone into a circle.
-
-    Such a circle never reaches a schema, and a model server that follows it never ends. Recursion
-    through ``properties`` or ``items`` is another matter: each turn consumes a piece of the answer.
-    """
-    leads_to = {name: {*_direct(body)} & defs.keys() for name, body in defs.items()}
-    led_by: dict[str, list[str]] = {}
-    for name, targets in leads_to.items():
-        for target in targets:
-            led_by.setdefault(target, []).append(name)
-    ended = [name for name, targets in leads_to.items() if not targets]
-    for name in ended:
-        for source in led_by.get(name, ()):
-            leads_to[source].discard(name)
-            if not leads_to[source]:
-                ended.append(source)
-    return frozenset(name for name, targets in leads_to.items() if targets)
-
-
-def _direct(body: Any) -> Iterator[str]:
-    """Names that ``body`` refers to without a property or an item in between."""
-    stack = [body]
-    while stack:
-        schema = stack.pop()
-        if not isinstance(schema, dict):
-            continue
-        name = def_name(schema.get("$ref"))
-        if name is not None:
-            yield name
-        branches = schema.get("anyOf")
-        if isinstance(branches, list):
-            stack.extend(branches)

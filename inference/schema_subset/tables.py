@@ -11,6 +11,9 @@ from types import MappingProxyType
 SUBSET_ID = "svc-json-schema-subset-v1"
 MAX_DEPTH = 5
 """Levels of objects and arrays; the root is the first."""
+MAX_SCHEMAS = 10_000
+"""Schemas in a document, as it is written. Twice what OpenAI takes in properties, and a bound on the
+time that a check takes."""
 MAX_EXPANDED = 100_000
 """Schemas in a document whose references are replaced by what they name."""
 

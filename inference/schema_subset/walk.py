@@ -1,7 +1,8 @@
 """The walk over a schema document: every broken rule, in document order.
 
 References are resolved by name and never followed, and pointers are written out only when they
-are reported, so a document of any shape costs time in proportion to its size.
+are reported, so a document of any shape costs time in proportion to its size. The walk gives each
+violation when it comes to it, so that its reader can stop, and ends by itself after ``MAX_SCHEMAS``.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from inference.schema_subset import wording
-from inference.schema_subset.expansion import expanded_size
-from inference.schema_subset.refs import def_name, endless_defs
+from inference.schema_subset.outline import outline
+from inference.schema_subset.refs import RefReader
 from inference.schema_subset.tables import (
     ANNOTATIONS,
     MAX_DEPTH,
     MAX_EXPANDED,
+    MAX_SCHEMAS,
     REFUSED,
     STRUCTURAL,
     TYPES,
@@ -24,6 +26,7 @@ from inference.schema_subset.tables import (
 
 _ANNOTATIONS = frozenset(ANNOTATIONS)
 _STRUCTURAL = frozenset(STRUCTURAL)
+_ACCEPTED = _STRUCTURAL | _ANNOTATIONS
 _TYPES = frozenset(TYPES)
 _KINDS = frozenset({"type", "anyOf", "$ref", "enum", "const"})
 """A schema needs one of these to say what a value is."""
@@ -80,29 +83,41 @@ _Step = Iterator[Finding | _Place]
 class _Definitions(NamedTuple):
     names: frozenset[str]
     endless: frozenset[str]
+    refs: RefReader
 
 
-def findings(schema: Any) -> list[Finding]:
+def findings(schema: Any) -> Iterator[Finding]:
     """Walks the document depth first with a stack of its own: nesting cannot exhaust Python's."""
     defs = schema.get("$defs") if isinstance(schema, dict) else None
     defs = defs if isinstance(defs, dict) else {}
-    known = _Definitions(frozenset(defs), endless_defs(defs))
+    refs = RefReader()
+    lines = outline(schema, defs, refs)
+    endless = lines.endless if lines is not None else frozenset[str]()
+    known = _Definitions(frozenset(defs), endless, refs)
     root = Path(None, "")
-    found: list[Finding] = []
     if not (isinstance(schema, dict) and schema.get("type") == "object" and "$ref" not in schema):
-        found.append(Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT))
-    if expanded_size(schema, defs) > MAX_EXPANDED:
-        found.append(Finding(Code.DEPTH_LIMIT, root, wording.TOO_LARGE))
+        yield Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT)
+    if lines is not None and lines.expanded > MAX_EXPANDED:
+        yield Finding(Code.DEPTH_LIMIT, root, wording.TOO_LARGE)
+    yield from _walked(schema, root, known)
+    if lines is None:
+        yield Finding(Code.DEPTH_LIMIT, root, wording.TOO_MANY)
+
+
+def _walked(schema: Any, root: Path, known: _Definitions) -> Iterator[Finding]:
+    left = MAX_SCHEMAS
     stack = [_schema(_Place(schema, root, 0), known)]
     while stack:
         for step in stack[-1]:
             if isinstance(step, _Place):
+                if not left:
+                    return
+                left -= 1
                 stack.append(_schema(step, known))
                 break
-            found.append(step)
+            yield step
         else:
             stack.pop()
-    return found
 
 
 def _schema(place: _Place, known: _Definitions) -> _Step:
@@ -116,7 +131,7 @@ def _schema(place: _Place, known: _Definitions) -> _Step:
         if depth == MAX_DEPTH + 1:
             yield Finding(Code.DEPTH_LIMIT, path, wording.TOO_DEEP)
     shapeless = _is_shapeless(schema)
-    refused = not schema.keys() <= _STRUCTURAL | _ANNOTATIONS
+    refused = not schema.keys() <= _ACCEPTED
     if shapeless and not refused:
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
     yield from _missing(schema, path, types)
@@ -228,7 +243,7 @@ def _defs(value: Any, path: Path) -> _Step:
 
 
 def _ref(value: Any, path: Path, known: _Definitions) -> _Step:
-    name = def_name(value)
+    name = known.refs.name(value)
     if name is None:
         yield Finding(Code.UNRESOLVABLE_REF, path, wording.FOREIGN_REF)
     elif name not in known.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference.schema_subset.tables import GROUP_OF, MAX_DEPTH, MAX_EXPANDED, TYPES
+from inference.schema_subset.tables import GROUP_OF, MAX_DEPTH, MAX_EXPANDED, MAX_SCHEMAS, TYPES
 
 ROOT_NOT_OBJECT = (
     'the root must be an object schema. Give it "type": "object" itself, without \'$ref\' and '
@@ -14,6 +14,10 @@ NO_ITEMS = "the array has no 'items'. Add the schema of its elements."
 TOO_LARGE = (
     f"written out, with each reference replaced by its definition, the schema has more than "
     f"{MAX_EXPANDED} schemas. Let fewer definitions refer to one another."
+)
+TOO_MANY = (
+    f"the schema has more than {MAX_SCHEMAS} schemas in it, too many to check. "
+    "Ask for a smaller answer, or for several."
 )
 TOO_DEEP = f"objects and arrays nest deeper than {MAX_DEPTH} levels. Flatten the schema."
 OPEN_OBJECT = 'every object must set "additionalProperties": false. Name its properties instead.'

@@ -6,7 +6,7 @@ are apart because the model is looked up before the other fields are validated.
 
 from __future__ import annotations
 
-from inference.wire.body import MAX_NESTING, model_of, parse_body
+from inference.wire.body import MAX_NESTING, glimpse_model, model_of, parse_body
 from inference.wire.request import ChatRequest, Shape
 
-__all__ = ["MAX_NESTING", "ChatRequest", "Shape", "model_of", "parse_body"]
+__all__ = ["MAX_NESTING", "ChatRequest", "Shape", "glimpse_model", "model_of", "parse_body"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from inference.wire import wording
 from svc_project.lib.json_object import MAX_NESTING, parse_object
 
-__all__ = ["MAX_NESTING", "model_of", "parse_body"]
+__all__ = ["MAX_NESTING", "glimpse_model", "model_of", "parse_body"]
 
 _EXAMPLE = '{"model": ..., "messages": ...}'
 
@@ -15,6 +17,24 @@ _EXAMPLE = '{"model": ..., "messages": ...}'
 def parse_body(body: bytes) -> dict[str, Any]:
     """The fields of the body. Raises ``InvalidField`` for what is no JSON object (``json_object``)."""
     return parse_object(body, _EXAMPLE)
+
+
+class _Glimpse(msgspec.Struct):
+    model: str = ""
+
+
+_glimpse = msgspec.json.Decoder(_Glimpse).decode
+
+
+def glimpse_model(body: bytes) -> str:
+    """The model that ``body`` asks for, or an empty text when it cannot be told.
+
+    Everything else is passed over unread, which takes a tenth of the time and less.
+    """
+    try:
+        return _glimpse(body).model
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def model_of(fields: dict[str, Any]) -> str:

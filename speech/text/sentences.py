@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 
 import sentencex
 
@@ -18,21 +19,59 @@ from speech.text.tags import has_words
 _WINDOW = 300
 """Characters before a boundary that are looked at, so that work stays linear in a hostile text."""
 
+_PATIENCE = 48
+"""Words in a row that might end a sentence and do not, after which ``_NARROW`` is the window."""
+
+_NARROW = 80
+
 _SHIELD = "\ue0f0"
 """Stands for a dot that ends no sentence. Private use: sentencex takes U+2024 for a full stop."""
 
-_PROTECTED = re.compile(
-    r"(?:(?<![\u0900-\u097F])(?:डॉ|श्री|श्रीमती|प्रो|पं|रु|रू|सं|कु)"
-    r"|\b(?:Ft|Lt|Col|Capt|Sgt|Maj|Rs|Smt|Shri|Adv|approx|vs)"
-    r"|\b(?:Fig|No|Nos|Vol|pp|Ch)(?=\.\s?\d)"
-    # Words that also end sentences: what follows must go on.
-    r"|\b(?:Mon|Tues?|Wed|Thu|Thurs?|Fri|Sat|Sun|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
-    r"|Inc|Ltd|Corp|Co|Ave|Blvd|Rd|[Dd]ept|[Ee]st|[Mm]in|[Mm]ax|[Tt]el|[Ee]xt|etc)"
-    r"(?=\.(?:,|\s{1,2}(?:[a-z0-9]|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))))"
-    r")\."
+
+def _words(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str:
+    """A pattern for the place after the dot of one of ``abbreviations``.
+
+    It looks back from the dot, so that only dots are looked at. ``before`` is what must stand before
+    the abbreviation, ``after`` what must follow the dot.
+    """
+    lengths = sorted({len(each) for each in abbreviations})
+    looks = "|".join(
+        rf"(?<={before}(?:{'|'.join(each for each in abbreviations if len(each) == length)})\.)"
+        for length in lengths
+    )
+    return f"(?:{looks}){after}"
+
+
+_ALWAYS = _words("Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv approx vs")
+_BEFORE_FIGURES = _words("Fig No Nos Vol pp Ch")
+_BEFORE_MORE = _words(
+    "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
+    "Inc Ltd Corp Co Ave Blvd Rd Dept dept Est est Min min Max max Tel tel Ext ext etc"
 )
-_SIGNS = re.compile(r"[*`]|(?<![^\W_])_+|_+(?![^\W_])|~~")
-"""Markdown that hides the end of a sentence, or the abbreviation that is none."""
+"""Words that also end sentences: what follows must go on."""
+_HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु")
+_LAST_LETTERS = "".join({each[-1] for each in (*_ALWAYS, *_BEFORE_FIGURES, *_BEFORE_MORE, *_HINDI)})
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_PROTECTED = re.compile(
+    rf"\.(?<=[{_LAST_LETTERS}]\.)(?:"
+    + "|".join(
+        (
+            _ends_with(*_ALWAYS),
+            _ends_with(*_BEFORE_FIGURES, after=r"(?=\s?\d)"),
+            _ends_with(*_BEFORE_MORE, after=rf"(?=,|\s{{1,2}}(?:[a-z0-9]|{_MONTH}))"),
+            _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
+        )
+    )
+    + ")"
+)
+"""A dot that ends an abbreviation and no sentence."""
+_SIGNS = re.compile(r"[*`]|_(?<![^\W_]_)_*|_+(?![^\W_])|~~")
+"""Markdown that hides the end of a sentence, or the abbreviation that is none. Each alternative
+begins with a sign, so that the search passes over everything else."""
 _LIST_NUMBER = re.compile(r"\s*\d{1,3}\.(?=\s)")
 _DEVANAGARI = re.compile(r"[\u0900-\u097F]")
 _WORD_END = re.compile(r"\S(?=\s)")
@@ -70,6 +109,7 @@ class SentenceSplitter:
         self._words = (0, 0)
         self._has_words = False
         self._at_line_start = True
+        self._fruitless = 0
 
     def feed(self, text: str) -> list[str]:
         """Sentences that ``text`` completed: a complete further word follows them, or a newline.
@@ -108,7 +148,8 @@ class SentenceSplitter:
         self._words = (last, end)
         if not has_words(self._line[last:end]) or not _MAY_END.search(self._line, before, end):
             return []
-        start = max(0, end - _WINDOW)
+        self._fruitless += 1
+        start = max(0, end - (_WINDOW if self._fruitless <= _PATIENCE else _NARROW))
         whole = start == 0 and self._at_line_start
         return self._take(_boundaries(self._line[start : end + 1], whole), start)
 
@@ -142,6 +183,7 @@ class SentenceSplitter:
         before, last = self._words
         self._words = (max(0, before - length), max(0, last - length))
         self._at_line_start = False
+        self._fruitless = 0
 
 
 def _last_word_character(text: str) -> int:
@@ -157,7 +199,7 @@ def split(text: str) -> list[str]:
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """Where sentences of one line end, the end of the line left out."""
     plain, places = _without_signs(text)
-    shielded = _PROTECTED.sub(lambda match: match[0][:-1] + _SHIELD, plain)
+    shielded = _PROTECTED.sub(_SHIELD, plain)
     if at_line_start and (number := _LIST_NUMBER.match(shielded)):
         shielded = shielded[: number.end() - 1] + _SHIELD + shielded[number.end() :]
     language = "hi" if _DEVANAGARI.search(text) else "en"
@@ -167,22 +209,50 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
         start, end = end, end + len(segment)
         while bracketed := _IN_BRACKETS.match(plain, start, end):
             start = bracketed.end()
-            ends.append(places[start])
-        ends.append(_raw_end(text, segment, places[end]))
+            ends.append(places.raw(start))
+        ends.append(_raw_end(text, segment, places.raw(end)))
     return ends[:-1]
 
 
-def _without_signs(text: str) -> tuple[str, list[int]]:
-    """``text`` without Markdown, and for each length of it how much of ``text`` that takes."""
-    places = [0]
+class _Places:
+    """For each length of a text without Markdown, how much of the text as written that takes."""
+
+    __slots__ = ("_plain", "_raw")
+
+    def __init__(self, plain: list[int], raw: list[int]) -> None:
+        self._plain = plain
+        """Where each piece without signs begins in the plain text, the first at 0."""
+        self._raw = raw
+        """Where it begins in the text as written."""
+
+    def raw(self, length: int) -> int:
+        """How much of the text as written the first ``length`` characters without signs take."""
+        if not length:
+            return 0
+        piece = bisect_left(self._plain, length) - 1
+        return self._raw[piece] + length - self._plain[piece]
+
+
+def _without_signs(text: str) -> tuple[str, _Places]:
+    """``text`` without Markdown, and where its characters stand in it."""
     parts: list[str] = []
-    start = 0
-    for sign in (*_SIGNS.finditer(text), None):
-        end = len(text) if sign is None else sign.start()
-        parts.append(text[start:end])
-        places += range(start + 1, end + 1)
-        start = end if sign is None else sign.end()
-    return "".join(parts), places
+    plain, raw = [0], [0]
+    start = length = 0
+    for sign in _SIGNS.finditer(text):
+        at = sign.start()
+        if at > start:
+            parts.append(text[start:at])
+            length += at - start
+        start = sign.end()
+        if plain[-1] == length:
+            raw[-1] = start
+        else:
+            plain.append(length)
+            raw.append(start)
+    if not parts and not start:
+        return text, _Places(plain, raw)
+    parts.append(text[start:])
+    return "".join(parts), _Places(plain, raw)
 
 
 def _raw_end(text: str, segment: str, end: int) -> int:

@@ -219,7 +219,7 @@ def test_a_good_schema_is_not_refused() -> None:
 
 
 def test_a_document_of_any_depth_is_walked() -> None:
-    assert found(an_object(a=nested_arrays(50_000))) == [
+    assert found(an_object(a=nested_arrays(9_000))) == [
         ("depth_limit", "/properties/a" + "/items" * 4)
     ]
 
@@ -228,7 +228,7 @@ def test_a_refusal_is_bounded_however_many_rules_are_broken() -> None:
     schema = OBJECT | {f"x{number}": 1 for number in range(100_000)}
     error = refusal(schema)
     assert len(error.extra["violations"]) == LISTED_VIOLATIONS
-    assert "(1 of 100000 problems)" in error.message
+    assert "(1 of more than 100 problems)" in error.message
     assert len(error_body(error)) < 100_000
 
 
@@ -237,7 +237,7 @@ def test_long_names_are_cut_in_messages_and_do_not_multiply() -> None:
     inner = an_object(**{f"p{number}": {"type": "x"} for number in range(20_000)})
     error = refusal(an_object(**{name: inner}), name)
     assert len(error.message) < 1000
-    assert "(1 of 20000 problems)" in error.message
+    assert "(1 of more than 100 problems)" in error.message
     pointers = [violation["pointer"] for violation in error.extra["violations"]]
     assert pointers == [f"/properties/{name}/properties/p0/type"]
     assert len(pointers[0]) > LISTED_CHARACTERS
@@ -248,11 +248,11 @@ def test_the_values_of_an_enum_are_not_walked() -> None:
 
 
 def test_a_long_chain_of_references_is_resolved() -> None:
-    defs: dict[str, Any] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(20_000)}
+    defs: dict[str, Any] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(9_000)}
     schema = an_object(a={"$ref": "#/$defs/d0"})
-    assert found(schema | {"$defs": defs | {"d20000": STRING}}) == []
-    looped = found(schema | {"$defs": defs | {"d20000": {"$ref": "#/$defs/d0"}}})
-    assert len(looped) == 20_002
+    assert found(schema | {"$defs": defs | {"d9000": STRING}}) == []
+    looped = found(schema | {"$defs": defs | {"d9000": {"$ref": "#/$defs/d0"}}})
+    assert len(looped) == 9_002
 
 
 @pytest.mark.parametrize("schema", [True, None, [], "object", 5])

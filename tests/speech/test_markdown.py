@@ -81,7 +81,7 @@ def test_an_answer_of_a_language_model_is_read_as_its_text(size: int) -> None:
 
 
 async def test_every_code_point_of_the_text_as_received_is_metered() -> None:
-    script = await read_script(ANSWER)
+    script = read_script(ANSWER)
 
     assert script.characters == len(ANSWER)
     met = sum(sentence.characters for sentence in script.sentences)
@@ -93,7 +93,7 @@ async def test_every_code_point_of_the_text_as_received_is_metered() -> None:
 )
 async def test_a_text_of_marks_alone_is_refused(text: str) -> None:
     with pytest.raises(NothingToSpeak):
-        await read_script(text)
+        read_script(text)
 
 
 MARKS = st.lists(

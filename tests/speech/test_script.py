@@ -11,7 +11,7 @@ from speech.text.tags import NothingToSpeak, Pause, Sound, SoundName, TooManyPau
 
 
 async def test_a_script_has_its_sentences_and_its_metered_characters() -> None:
-    script = await read_script("Hello. [pause] World [laughs] now! [long pause]")
+    script = read_script("Hello. [pause] World [laughs] now! [long pause]")
 
     assert [sentence.text for sentence in script.sentences] == ["Hello.  ", "World  now! "]
     assert script.sentences[0].marks == ((7, Pause(0.5)),)
@@ -20,7 +20,7 @@ async def test_a_script_has_its_sentences_and_its_metered_characters() -> None:
 
 
 async def test_marks_before_and_after_all_words_are_kept() -> None:
-    script = await read_script("[pause]Hi.\n[pause:2s]")
+    script = read_script("[pause]Hi.\n[pause:2s]")
 
     assert script.sentences == (Sentence("Hi.\n", ((0, Pause(0.5)), (4, Pause(2.0)))),)
 
@@ -28,12 +28,12 @@ async def test_marks_before_and_after_all_words_are_kept() -> None:
 @pytest.mark.parametrize("text", ["[pause]", "... !", "[laughs] [pause:1s]\n"])
 async def test_a_text_without_words_is_refused(text: str) -> None:
     with pytest.raises(NothingToSpeak):
-        await read_script(text)
+        read_script(text)
 
 
 async def test_too_many_pauses_are_refused() -> None:
     with pytest.raises(TooManyPauses):
-        await read_script("Hi " + "[pause]" * 21)
+        read_script("Hi " + "[pause]" * 21)
 
 
 async def test_a_sentence_beyond_all_measure_becomes_several() -> None:

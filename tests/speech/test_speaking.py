@@ -58,7 +58,7 @@ def voice(**changes: Any) -> VoiceRef:
 
 
 async def spoken(text: str, engine: Engine, **changes: Any) -> bytes:
-    script = await read_script(text)
+    script = read_script(text)
     speaker = Speaker(voice(**changes), engine, "organization")
     return b"".join(
         [
@@ -115,8 +115,8 @@ async def test_a_sentence_that_was_wrapped_to_fit_a_page_is_not_torn() -> None:
     wrapped = "We walked along the old river until the sun went down\nbehind the far hills."
     verse = "The sun went down\nbehind the hills"
 
-    assert [sentence.lead for sentence in (await read_script(wrapped)).sentences] == [0.0, 0.0]
-    assert [sentence.lead for sentence in (await read_script(verse)).sentences] == [0.0, 0.3]
+    assert [sentence.lead for sentence in (read_script(wrapped)).sentences] == [0.0, 0.0]
+    assert [sentence.lead for sentence in (read_script(verse)).sentences] == [0.0, 0.3]
 
 
 async def test_markdown_is_taken_out_before_an_engine_sees_it() -> None:
@@ -230,7 +230,7 @@ async def test_closing_closes_what_runs_ahead() -> None:
 
 
 async def test_a_mark_beyond_the_words_is_spoken_last() -> None:
-    sentence = Sentence("Hi", ((9, (await read_script("a[pause:1s]")).sentences[0].marks[0][1]),))
+    sentence = Sentence("Hi", ((9, (read_script("a[pause:1s]")).sentences[0].marks[0][1]),))
     speaker = Speaker(voice(), Echo(), "organization")
 
     pieces = [piece async for piece in speak_sentence(sentence, speaker, EngineClock())]

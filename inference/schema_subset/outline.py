@@ -1,0 +1,130 @@
+"""What a document's definitions refer to, found in one pass over it before its rules are checked.
+
+Two questions are answered from it. How large does the document become when each reference is
+replaced by the definition that it names? A few definitions that refer to one another twice double
+at each step, so a small document can mean a huge one to a model server that writes references out.
+And which definitions lead in a circle that never reaches a schema?
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, NamedTuple
+
+from inference.schema_subset.refs import RefReader
+from inference.schema_subset.tables import MAX_EXPANDED, MAX_SCHEMAS
+
+
+class _Body(NamedTuple):
+    """One definition, or the root: its own schemas, the definitions that it refers to, each as
+    often as it does, and those that it refers to without a property or an item in between."""
+
+    schemas: int
+    refers_to: list[str]
+    leads_to: set[str]
+
+
+class Outline(NamedTuple):
+    """``expanded`` is the number of schemas written out, at most ``MAX_EXPANDED`` and one.
+
+    ``endless`` are the definitions that lead by ``$ref`` and ``anyOf`` alone into a circle: a model
+    server that follows it never ends. Recursion through ``properties`` or ``items`` is another
+    matter: each turn consumes a piece of the answer.
+    """
+
+    expanded: int
+    endless: frozenset[str]
+
+
+def outline(root: Any, defs: dict[str, Any], refs: RefReader) -> Outline | None:
+    """None for a document of more than ``MAX_SCHEMAS`` schemas.
+
+    A reference back into a definition that is being written out counts as one schema, so a
+    recursive schema has a size.
+    """
+    left = MAX_SCHEMAS
+    bodies: dict[str, _Body] = {}
+    if len(defs) > left:
+        return None
+    for name, definition in defs.items():
+        body = _body(definition, defs, refs, left)
+        if body is None:
+            return None
+        bodies[name] = body
+        left -= body.schemas
+    whole = _body(root, defs, refs, left)
+    if whole is None:
+        return None
+    sizes: dict[str, int] = {}
+    for name in defs:
+        _measure(name, bodies, sizes)
+    return Outline(
+        _size(whole, sizes), _endless({name: body.leads_to for name, body in bodies.items()})
+    )
+
+
+def _body(schema: Any, defs: dict[str, Any], refs: RefReader, most: int) -> _Body | None:
+    """None when more than ``most`` schemas, or what stands in the place of one, are in it."""
+    count = seen = 0
+    refers_to: list[str] = []
+    leads_to: set[str] = set()
+    waiting: list[tuple[Any, bool]] = [(schema, True)]
+    while waiting:
+        node, is_direct = waiting.pop()
+        if node is None:
+            continue
+        seen += 1
+        if seen + len(waiting) > 2 * most:
+            return None
+        if not isinstance(node, dict):
+            continue
+        count += 1
+        name = refs.name(node.get("$ref"))
+        if name is not None and name in defs:
+            refers_to.append(name)
+            if is_direct:
+                leads_to.add(name)
+        properties, branches = node.get("properties"), node.get("anyOf")
+        if isinstance(properties, dict):
+            waiting += [(child, False) for child in islice(properties.values(), 2 * most)]
+        if isinstance(branches, list):
+            waiting += [(branch, is_direct) for branch in islice(branches, 2 * most)]
+        waiting.append((node.get("items"), False))
+    return _Body(count, refers_to, leads_to) if count <= most else None
+
+
+def _measure(first: str, bodies: dict[str, _Body], sizes: dict[str, int]) -> None:
+    """Put the size of ``first``, and of what it leads to, into ``sizes``: depth first, with a stack
+    of its own, since a chain of definitions can be long."""
+    stack = [(first, iter(bodies[first].refers_to))]
+    begun = {first}
+    while stack:
+        name, targets = stack[-1]
+        for target in targets:
+            if target not in sizes and target not in begun:
+                begun.add(target)
+                stack.append((target, iter(bodies[target].refers_to)))
+                break
+        else:
+            sizes[name] = _size(bodies[name], sizes)
+            stack.pop()
+
+
+def _size(body: _Body, sizes: dict[str, int]) -> int:
+    """A definition without a size yet is one that is being written out."""
+    inside = sum(sizes.get(name, 1) for name in body.refers_to)
+    return min(body.schemas + inside, MAX_EXPANDED + 1)
+
+
+def _endless(leads_to: dict[str, set[str]]) -> frozenset[str]:
+    led_by: dict[str, list[str]] = {}
+    for name, targets in leads_to.items():
+        for target in targets:
+            led_by.setdefault(target, []).append(name)
+    ended = [name for name, targets in leads_to.items() if not targets]
+    for name in ended:
+        for source in led_by.get(name, ()):
+            leads_to[source].discard(name)
+            if not leads_to[source]:
+                ended.append(source)
+    return frozenset(name for name, targets in leads_to.items() if targets)
