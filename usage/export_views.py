@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 import msgspec
-from django.db import close_old_connections
+from django.db import connection
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 from rest_framework.request import Request
@@ -93,8 +93,10 @@ class UsageExportView(UsageView):
                 csv_blocks(organization_id, period, filters), places.take(organization_id)
             )
         )
-        # Else this thread's connection stays open as long as the download runs on its own.
-        close_old_connections()
+        # Else this thread's connection stays open as long as the download runs on its own. A
+        # transaction that somebody has begun around the view is not ours to end.
+        if not connection.in_atomic_block:
+            connection.close()
         return StreamingHttpResponse(
             body,
             content_type=CSV_TYPE,

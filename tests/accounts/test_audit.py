@@ -59,6 +59,7 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
         "tokens_per_minute": "",
         "speech_requests_per_minute": "120",
         "speech_characters_per_day": "200000",
+        "captures_allowed": "on",
         "memberships-TOTAL_FORMS": "0",
         "memberships-INITIAL_FORMS": "0",
     }
