@@ -36,7 +36,7 @@ CLOSES: Final[dict[str, str]] = {
     "4400": "A message that is wrong, out of order or binary.",
     "4401": "The key ended.",
     "4404": "An unknown voice.",
-    "4408": "Nothing was sent, or read, for too long.",
+    "4408": "Nothing was sent, or read, for too long, or the session lasted too long.",
     "4429": "A limit.",
     "4502": "The engine failed, was full or took too long.",
 }

@@ -23,7 +23,8 @@ from speech.errors import (
 )
 from speech.meter import Identity, SpeechMeter
 from speech.service import service
-from speech.session import Session, SessionIdle, http_status
+from speech.session import Session, http_status
+from speech.session_bounds import SessionBounds, SessionIdle, SessionTooLong
 from speech.synthesis import SpeechService
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
 from svc_project.lib.drain import drain
@@ -49,6 +50,7 @@ CLOSE_CODES: dict[type[ApiError], int] = {
     ReaderStalled: 4408,
     QuotaExceeded: 4429,
     SpeechFailed: 4502,
+    SessionTooLong: 4408,
     SpeechTimedOut: 4502,
     SpeechFull: 4502,
     RequestTooLarge: 1009,
@@ -72,6 +74,11 @@ _SESSION_DONE = '{"type":"session.done"}'
 
 
 class SpeechStreamConsumer(SocketConsumer):
+_BOUNDS = SessionBounds(
+    idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS,
+    longest_seconds=settings.SVC_SPEECH_SESSION_SECONDS,
+    messages_per_second=settings.SVC_SPEECH_MESSAGES_PER_SECOND,
+)
     """Authenticates before the handshake, then holds one session."""
 
     largest_message: ClassVar[int] = LARGEST_MESSAGE
@@ -92,7 +99,7 @@ class SpeechStreamConsumer(SocketConsumer):
         start = await self._start()
         principal = await check_key()
         meter = await self._open(speech, start, principal)
-        session = Session(speech, self, start, meter, idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS)
+        session = Session(speech, self, start, meter, _BOUNDS)
         failure = await session.run(principal, check_key, _READY)
         try:
             await speech.ledger.record(
