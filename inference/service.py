@@ -37,5 +37,4 @@ def service() -> ChatService:
         ),
         ledger=ledger,
         reconciler=Reconciler(),
-        max_inflight=settings.SVC_MAX_INFLIGHT,
     )

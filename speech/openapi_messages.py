@@ -38,7 +38,7 @@ CLOSES: Final[dict[str, str]] = {
     "4404": "An unknown voice.",
     "4408": "Nothing was sent, or read, for too long, or the session lasted too long.",
     "4429": "A limit.",
-    "4502": "The engine failed, was full or took too long.",
+    "4502": "The engine failed, was full or took too long, or the server is at capacity.",
 }
 """Close codes of the WebSocket and when they come."""
 

@@ -13,6 +13,7 @@ from accounts.models import Scope
 from accounts.principal import Principal
 from speech.audio import CHANNELS, SAMPLE_RATE
 from speech.errors import (
+    RETRY_SOON,
     QuotaExceeded,
     SpeechFailed,
     SpeechFull,
@@ -36,8 +37,10 @@ from svc_project.lib.errors import (
     InvalidCredential,
     InvalidField,
     RequestTooLarge,
+    ServerOverloaded,
     ServerShuttingDown,
 )
+from svc_project.lib.places import sessions, unstarted
 from svc_project.lib.websocket import ReaderStalled, SocketConsumer
 
 SCOPES = frozenset({Scope.SPEECH})
@@ -47,12 +50,13 @@ CLOSE_CODES: dict[type[ApiError], int] = {
     InvalidCredential: 4401,
     UnknownVoice: 4404,
     SessionIdle: 4408,
+    SessionTooLong: 4408,
     ReaderStalled: 4408,
     QuotaExceeded: 4429,
     SpeechFailed: 4502,
-    SessionTooLong: 4408,
     SpeechTimedOut: 4502,
     SpeechFull: 4502,
+    ServerOverloaded: 4502,
     RequestTooLarge: 1009,
     ServerShuttingDown: 1012,
 }
@@ -70,18 +74,19 @@ _READY = msgspec.json.encode(
         },
     }
 ).decode()
-_SESSION_DONE = '{"type":"session.done"}'
-
-
-class SpeechStreamConsumer(SocketConsumer):
 _BOUNDS = SessionBounds(
     idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS,
     longest_seconds=settings.SVC_SPEECH_SESSION_SECONDS,
     messages_per_second=settings.SVC_SPEECH_MESSAGES_PER_SECOND,
 )
+_SESSION_DONE = '{"type":"session.done"}'
+
+
+class SpeechStreamConsumer(SocketConsumer):
     """Authenticates before the handshake, then holds one session."""
 
     largest_message: ClassVar[int] = LARGEST_MESSAGE
+    overload_headers = RETRY_SOON
 
     async def converse(self) -> None:
         credential = authorization(self.scope["headers"])
@@ -89,12 +94,13 @@ _BOUNDS = SessionBounds(
         async def check_key() -> Principal:
             return await keyring.authenticate(credential, SCOPES)
 
-        await check_key()
+        self.owner = (await check_key()).organization_id
         if drain.draining:
             raise ServerShuttingDown
         speech = service()
-        if drain.running > speech.max_inflight:
-            raise SpeechFull
+        # Asked already here, where the answer is a status that clients know to try again.
+        sessions.check(1, self.owner)
+        self.hold(unstarted)
         await self.accept()
         start = await self._start()
         principal = await check_key()
@@ -149,7 +155,8 @@ _BOUNDS = SessionBounds(
             )
         )
         try:
-            speech.admit(meter)
+            self.hold(sessions)
+            speech.ledger.admit(meter.admitted())
         except ApiError:
             reserved.cancel()
             raise
