@@ -53,6 +53,8 @@ class Places:
             raise ServerOverloaded
         if self._by_owner.get(owner, 0) + size > self.share:
             self.refused_share += 1
+            if owner == NOBODY:
+                raise ServerOverloaded
             raise ServerOverloaded(
                 f"Your organization holds its share of this server's {self.what} ({self.share}). "
                 "Try again when some of them have ended."

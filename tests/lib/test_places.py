@@ -55,8 +55,9 @@ def test_a_refusal_takes_nothing(places: Places) -> None:
 
 def test_callers_without_a_key_have_one_share_together(places: Places) -> None:
     places.take(2)
-    with pytest.raises(ServerOverloaded):
+    with pytest.raises(ServerOverloaded) as refused:
         places.check(1, NOBODY)
+    assert "organization" not in refused.value.message
     places.check(2, "a")
 
 

@@ -284,6 +284,23 @@ def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(
     eventually(lambda: nothing_held(victim))
 
 
+def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    eventually(lambda: nothing_held(victim))
+    with slow_clone_bodies(attacker):
+        seen = eventually(
+            lambda: (
+                found
+                if (found := figures(victim)).sum("svc_capacity_used", kind="arriving") == SHARE
+                else None
+            )
+        )
+
+    assert seen.sum("svc_capacity_used", kind="clones") == 0
+    assert seen.sum("svc_requests_in_flight") == 0
+
+
 def test_refusals_above_their_bound_do_not_linger(victim: Gateway, attacker: SpeechAccount) -> None:
     """They are answered all the same."""
     eventually(lambda: nothing_held(victim))
