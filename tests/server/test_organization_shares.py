@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 
 import httpx2
@@ -101,7 +101,7 @@ def first_line(raw: socket.socket) -> bytes:
     return raw.recv(4096).partition(b"\r\n")[0]
 
 
-Holder = Callable[[SpeechAccount], "contextmanager[object]"]
+Holder = Callable[[SpeechAccount], AbstractContextManager[object]]
 
 
 @contextmanager

@@ -175,7 +175,7 @@ class Written:
 
     def __init__(self) -> None:
         self.frames = 0
-        self.is_reading = True
+        self.reads = [True]
 
     def get_extra_info(self, name: str) -> Any:
         return None
@@ -193,10 +193,10 @@ class Written:
         self.frames += 1
 
     def pause_reading(self) -> None:
-        self.is_reading = False
+        self.reads.append(False)
 
     def resume_reading(self) -> None:
-        self.is_reading = True
+        self.reads.append(True)
 
 
 async def test_a_large_read_is_parsed_in_turns_with_everybody_else() -> None:
@@ -225,7 +225,7 @@ async def test_a_large_read_is_parsed_in_turns_with_everybody_else() -> None:
     socket.data_received(frame(FIN | PING) * pings)
 
     assert transport.frames < pings / 2
-    assert not transport.is_reading
+    assert transport.reads.pop() is False
     turns = 0
     while transport.frames < pings:
         before = transport.frames
@@ -233,5 +233,5 @@ async def test_a_large_read_is_parsed_in_turns_with_everybody_else() -> None:
         assert 0 < transport.frames - before < pings / 2
         turns += 1
     assert turns > 1
-    assert transport.is_reading
+    assert transport.reads.pop() is True
     socket.connection_lost(None)
