@@ -37,7 +37,6 @@ from svc_project.lib.errors import (
     ModelDoesNotSupportTools,
     RateLimitExceeded,
     RequestTooLarge,
-    ServerOverloaded,
     ServerShuttingDown,
 )
 from svc_project.lib.fair_thread import LARGE_BODY, FairThread
@@ -85,6 +84,9 @@ class Sink(Client, Protocol):
     def status(self) -> int | None:
         """The status that was sent, or None while nothing was."""
 
+    def admit(self) -> None:
+        """Count the request as in flight. Raises ``ServerOverloaded``."""
+
     def follow(self, exchange: Exchange) -> None:
         """Stop ``exchange`` when the client leaves, or has left, and when the server stops."""
 
@@ -104,8 +106,6 @@ class ChatService:
     egress: Egress
     ledger: Ledger
     reconciler: Reconciler
-    max_inflight: int
-    """Requests that this process holds at once."""
     refused: RefusedRequests
     thread: FairThread
     """Reads large bodies."""
@@ -195,6 +195,7 @@ class ChatService:
         reservation = await self._reserve(call)
         meter = Meter(_identity(call), call.arrived, _largest_count(call))
         try:
+            sink.admit()
             exchange = await self._admit(call, meter)
         except ApiError:
             reservation.cancel()
@@ -237,8 +238,6 @@ class ChatService:
             raise
 
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
-        if drain.running > self.max_inflight:
-            raise ServerOverloaded
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
             self.ledger.admit(meter.admitted())

@@ -19,6 +19,7 @@ from svc_project.lib.errors import (
     error_body,
 )
 from svc_project.lib.http import Header, HttpConsumer
+from svc_project.lib.places import in_flight
 from svc_project.lib.sse import frame
 
 SCOPES = frozenset({Scope.INFERENCE})
@@ -46,6 +47,7 @@ class ChatCompletionsConsumer(HttpConsumer):
         )
         if drain.draining:
             raise ServerShuttingDown
+        self.owner = principal.organization_id
         chat = service()
         body = await self.read_body(chat.catalog.snapshot.largest_request_bytes)
         if self.gone:
@@ -76,6 +78,9 @@ class _ConsumerSink:
     @property
     def backed_up(self) -> bool:
         return self._consumer.backed_up
+
+    def admit(self) -> None:
+        self._consumer.hold(in_flight)
 
     def follow(self, exchange: Exchange) -> None:
         self._consumer.follow(exchange)

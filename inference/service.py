@@ -39,7 +39,6 @@ def service() -> ChatService:
         ),
         ledger=ledger,
         reconciler=Reconciler(),
-        max_inflight=settings.SVC_MAX_INFLIGHT,
         refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
         thread=FairThread("chat-bodies"),
     )

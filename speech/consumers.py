@@ -11,7 +11,7 @@ from django.conf import settings
 from accounts.keyring import authorization, keyring
 from accounts.models import Scope
 from speech.encoding import AudioFormat
-from speech.errors import error_type, speech_error_body
+from speech.errors import RETRY_SOON, error_type, speech_error_body
 from speech.meter import SpeechMeter
 from speech.service import service
 from speech.synthesis import Synthesis
@@ -23,6 +23,7 @@ from svc_project.lib.errors import (
     ServerShuttingDown,
 )
 from svc_project.lib.http import Header, HttpConsumer
+from svc_project.lib.places import in_flight
 
 SCOPES = frozenset({Scope.SPEECH})
 
@@ -35,6 +36,7 @@ class SpeechConsumer(HttpConsumer):
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
     surface: ClassVar[str] = "speech"
     route: ClassVar[str] = "speech"
+    overload_headers = RETRY_SOON
 
     async def answer(self) -> None:
         if self.scope["method"] != "POST":
@@ -44,6 +46,7 @@ class SpeechConsumer(HttpConsumer):
         )
         if drain.draining:
             raise ServerShuttingDown
+        self.owner = principal.organization_id
         speech = service()
         body = await self.read_body(LARGEST_BODY)
         if self.gone:
@@ -87,6 +90,9 @@ class SpeechSink:
     def content_length(self) -> int | None:
         """Of the answer, or None for a stream."""
         return self._length
+
+    def admit(self) -> None:
+        self._consumer.hold(in_flight)
 
     def follow(self, synthesis: Synthesis) -> None:
         self._consumer.follow(synthesis)

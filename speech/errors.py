@@ -17,6 +17,7 @@ and ``ServerShuttingDown`` 503. Statuses and types: docs/api/speech.md, Errors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +26,9 @@ from svc_project.lib.errors import ApiError, BadRequest, NotFound
 
 MOST_CLONES: Final = 10
 """Clones of an organization (speech contract, Limits)."""
+
+RETRY_SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
+"""Goes with every 503 for want of capacity on this surface."""
 
 _TYPES: Final = {
     "authentication_error": "auth_error",
@@ -84,7 +88,7 @@ class SpeechFull(ApiError):
     default_message = "The voice is at capacity. Try again shortly."
 
     def __init__(self) -> None:
-        super().__init__(headers={"retry-after": "1"})
+        super().__init__(headers=RETRY_SOON)
 
 
 class CloneNotFound(NotFound):

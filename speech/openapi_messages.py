@@ -29,15 +29,16 @@ CLOSES: Final[dict[str, str]] = {
     "1000": "After `session.done`.",
     "1002": "A frame that the protocol does not have.",
     "1007": "Text that is not UTF-8.",
-    "1009": "A message that is too large.",
+    "1008": "Too many pings or other control frames.",
+    "1009": "A message that is too large or in too many fragments.",
     "1011": "The gateway failed.",
     "1012": "The server restarts.",
     "4400": "A message that is wrong, out of order or binary.",
     "4401": "The key ended.",
     "4404": "An unknown voice.",
-    "4408": "Nothing was sent, or read, for too long.",
+    "4408": "Nothing was sent, or read, for too long, or the session lasted too long.",
     "4429": "A limit.",
-    "4502": "The engine failed, was full or took too long.",
+    "4502": "The engine failed, was full or took too long, or the server is at capacity.",
 }
 """Close codes of the WebSocket and when they come."""
 

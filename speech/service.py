@@ -34,7 +34,6 @@ def service() -> SpeechService:
         quota=SpeechQuota(limiter(), _used_before, clones_per_hour=settings.SVC_CLONES_PER_HOUR),
         engines=_engines(),
         ledger=ledger,
-        max_inflight=settings.SVC_MAX_INFLIGHT,
         refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
         thread=FairThread("speech-texts"),
     )

@@ -21,6 +21,7 @@ from speech.meter import SWITCHING_PROTOCOLS, SpeechMeter
 from speech.quota import Reserved
 from speech.run_ahead import run_ahead
 from speech.script import LONG_READING, ScriptReader, Sentence
+from speech.session_bounds import Pace, SessionBounds, SessionIdle, SessionTooLong
 from speech.speaking import Speaker, speak_sentence
 from speech.synthesis import SpeechService, whole_sound
 from speech.text.tags import NothingToSpeak, TagError
@@ -56,14 +57,6 @@ CheckKey = Callable[[], Awaitable[Principal]]
 """The caller as its key says now. Raises ``InvalidCredential``."""
 
 
-class SessionIdle(ApiError):
-    """The client said nothing for too long."""
-
-    status = 408
-    type = "invalid_request_error"
-    default_message = "Nothing was sent for too long. Send text or 'done'."
-
-
 @dataclass(eq=False, slots=True)
 class _Spoken:
     sentence: Sentence
@@ -80,14 +73,13 @@ class Session:
         socket: SocketConsumer,
         start: Start,
         meter: SpeechMeter,
-        *,
-        idle_seconds: float,
+        bounds: SessionBounds,
     ) -> None:
         self._service = service
         self._socket = socket
         self._start = start
         self._meter = meter
-        self._idle_seconds = idle_seconds
+        self._bounds = bounds
         self._loop = asyncio.get_running_loop()
         self._reader = ScriptReader()
         self._sentences: asyncio.Queue[Sentence | ApiError | None] = asyncio.Queue()
@@ -97,6 +89,7 @@ class Session:
         self._is_done = False
         self._is_ending = False
         self._active_at = self._loop.time()
+        self._pace = Pace(bounds.messages_per_second)
         self._charged: list[Reserved] = []
         """Of sentences that were not handed over yet, in their order."""
 
@@ -115,9 +108,13 @@ class Session:
         self._socket.draining.add_done_callback(self._server_drains)
         try:
             ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            longest = self._bounds.longest_seconds or None
+            await asyncio.wait(ends, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
             ended = next((part for part in running if part.done()), None)
-            return self._socket.stopping.result() if ended is None else self._failure(ended)
+            if ended is not None:
+                return self._failure(ended)
+            stopping = self._socket.stopping
+            return stopping.result() if stopping.done() else SessionTooLong()
         except asyncio.CancelledError:
             (own := asyncio.current_task()) and own.uncancel()
             return ServerShuttingDown() if drain.draining else ClientDisconnected()
@@ -142,9 +139,11 @@ class Session:
         """Take messages until ``cancel``; raises what ends the session otherwise."""
         while True:
             message = parse_message(await self._next_message())
-            self._active_at = self._loop.time()
             if isinstance(message, Cancel):
                 return
+            if (early := self._pace.early(self._loop.time())) > 0:
+                # Reading stops meanwhile, so the client has to wait as well.
+                await asyncio.sleep(early)
             if self._is_ending:
                 continue
             if isinstance(message, Start):
@@ -155,23 +154,31 @@ class Session:
                 await self._take(message)
             except TagError as error:
                 raise InvalidField(f"'text': {error}", param="text") from None
+            self._end_if_idle()
 
     async def _next_message(self) -> str:
         while True:
-            due = None if self._is_done else self._active_at + self._idle_seconds
+            due = None if self._is_done else self._active_at + self._bounds.idle_seconds
             try:
                 async with asyncio.timeout_at(due):
                     return await self._socket.receive_text()
             except TimeoutError:
-                now = self._loop.time()
-                if self._asked > self._meter.sentences:
-                    # The client may well wait for what it has asked for.
-                    self._active_at = now
-                elif now >= self._active_at + self._idle_seconds:
-                    raise SessionIdle from None
+                self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        """Raise ``SessionIdle`` when it is time; messages that say nothing do not put it off."""
+        now = self._loop.time()
+        if self._is_done or now < self._active_at + self._bounds.idle_seconds:
+            return
+        if self._asked == self._meter.sentences:
+            raise SessionIdle
+        # The client may well wait for what it has asked for.
+        self._active_at = now
 
     async def _take(self, message: Text | Flush | Done) -> None:
         if isinstance(message, Text):
+            if message.text:
+                self._active_at = self._loop.time()
             self._received += len(message.text)
             if self._received > LONGEST_SESSION:
                 raise InvalidField(
@@ -199,6 +206,8 @@ class Session:
             self._sentences.put_nowait(draining.result())
 
     def _ask_for(self, sentences: list[Sentence]) -> None:
+        if sentences:
+            self._active_at = self._loop.time()
         self._asked += len(sentences)
         for sentence in sentences:
             self._sentences.put_nowait(sentence)

@@ -13,6 +13,7 @@ from accounts.models import Scope
 from accounts.principal import Principal
 from speech.audio import CHANNELS, SAMPLE_RATE
 from speech.errors import (
+    RETRY_SOON,
     QuotaExceeded,
     SpeechFailed,
     SpeechFull,
@@ -23,7 +24,8 @@ from speech.errors import (
 )
 from speech.meter import Identity, SpeechMeter
 from speech.service import service
-from speech.session import CheckKey, Session, SessionIdle, http_status
+from speech.session import CheckKey, Session, http_status
+from speech.session_bounds import SessionBounds, SessionIdle, SessionTooLong
 from speech.synthesis import SpeechService
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
 from svc_project.lib.drain import drain
@@ -35,8 +37,10 @@ from svc_project.lib.errors import (
     InvalidCredential,
     InvalidField,
     RequestTooLarge,
+    ServerOverloaded,
     ServerShuttingDown,
 )
+from svc_project.lib.places import sessions, unstarted
 from svc_project.lib.websocket import ReaderStalled, SocketConsumer
 
 SCOPES = frozenset({Scope.SPEECH})
@@ -46,11 +50,13 @@ CLOSE_CODES: dict[type[ApiError], int] = {
     InvalidCredential: 4401,
     UnknownVoice: 4404,
     SessionIdle: 4408,
+    SessionTooLong: 4408,
     ReaderStalled: 4408,
     QuotaExceeded: 4429,
     SpeechFailed: 4502,
     SpeechTimedOut: 4502,
     SpeechFull: 4502,
+    ServerOverloaded: 4502,
     RequestTooLarge: 1009,
     ServerShuttingDown: 1012,
 }
@@ -68,6 +74,11 @@ _READY = msgspec.json.encode(
         },
     }
 ).decode()
+_BOUNDS = SessionBounds(
+    idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS,
+    longest_seconds=settings.SVC_SPEECH_SESSION_SECONDS,
+    messages_per_second=settings.SVC_SPEECH_MESSAGES_PER_SECOND,
+)
 _SESSION_DONE = '{"type":"session.done"}'
 
 
@@ -75,6 +86,7 @@ class SpeechStreamConsumer(SocketConsumer):
     """Authenticates before the handshake, then holds one session."""
 
     largest_message: ClassVar[int] = LARGEST_MESSAGE
+    overload_headers = RETRY_SOON
 
     async def converse(self) -> None:
         credential = authorization(self.scope["headers"])
@@ -83,25 +95,27 @@ class SpeechStreamConsumer(SocketConsumer):
             return await keyring.authenticate(credential, SCOPES, self.scope)
 
         caller = await check_key()
+        self.owner = caller.organization_id
         if drain.draining:
             raise ServerShuttingDown
         speech = service()
         speech.check_refused(caller)
-        if drain.running > speech.max_inflight:
-            raise SpeechFull
+        # Asked already here, where the answer is a status that clients know to try again.
+        sessions.check(1, self.owner)
+        self.hold(unstarted)
         await self.accept()
         try:
-            await self._hold(speech, check_key)
+            await self._run_session(speech, check_key)
         except ApiError as error:
             speech.count_refused(caller, error)
             raise
 
-    async def _hold(self, speech: SpeechService, check_key: CheckKey) -> None:
+    async def _run_session(self, speech: SpeechService, check_key: CheckKey) -> None:
         """One session, from its first message to ``session.done``."""
         start = await self._start()
         principal = await check_key()
         meter = await self._open(speech, start, principal)
-        session = Session(speech, self, start, meter, idle_seconds=settings.SVC_SPEECH_IDLE_SECONDS)
+        session = Session(speech, self, start, meter, _BOUNDS)
         failure = await session.run(principal, check_key, _READY)
         try:
             await speech.ledger.record(
@@ -151,7 +165,8 @@ class SpeechStreamConsumer(SocketConsumer):
             )
         )
         try:
-            speech.admit(meter)
+            self.hold(sessions)
+            speech.ledger.admit(meter.admitted())
         except ApiError:
             reserved.cancel()
             raise

@@ -87,6 +87,9 @@ class Sink(Protocol):
     def status(self) -> int | None:
         """The status that was sent, or None while nothing was."""
 
+    def admit(self) -> None:
+        """Count the request as in flight. Raises ``ServerOverloaded``."""
+
     def follow(self, synthesis: Synthesis) -> None:
         """``synthesis`` makes the answer from now on: stop it when the client leaves."""
 
@@ -108,8 +111,6 @@ class SpeechService:
     quota: SpeechQuota
     engines: Engines
     ledger: Ledger
-    max_inflight: int
-    """Requests that this process holds at once, of both surfaces together."""
     refused: RefusedRequests
     thread: FairThread
     """Reads long texts."""
@@ -144,14 +145,15 @@ class SpeechService:
     async def complete(self, call: Call, sink: Sink) -> None:
         """Admit, speak, write the row; the last bytes leave after it.
 
-        Raises ``QuotaExceeded`` or ``SpeechFull`` when it is not admitted (no row is written then),
+        Raises ``QuotaExceeded`` or ``ServerOverloaded`` when it is not admitted (no row is written then),
         or why it failed.
         """
         reserved = await self.quota.reserve(call.principal, call.characters)
         meter = SpeechMeter(_identity(call, reserved))
         try:
             script = await self._script(call)
-            self.admit(meter)
+            sink.admit()
+            self.ledger.admit(meter.admitted())
         except BaseException as error:
             reserved.cancel()
             if isinstance(error, ApiError):
@@ -184,12 +186,6 @@ class SpeechService:
         """Note in the journal how far a request has come, unless it was noted just before."""
         if (progress := meter.progress(every_seconds)) is not None:
             self.ledger.progress(progress)
-
-    def admit(self, meter: SpeechMeter) -> None:
-        """Note the admitted request. Raises ``SpeechFull`` or ``ServerOverloaded``."""
-        if drain.running > self.max_inflight:
-            raise SpeechFull
-        self.ledger.admit(meter.admitted())
 
 
 class Synthesis:

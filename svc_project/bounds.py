@@ -18,9 +18,10 @@ from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
 from svc_project.lib.websocket import READER_STALLED
 from svc_project.surfaces import Surface, error_body_of, surface_of
+from svc_project.websocket_frames import BoundedFrames
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
+    from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 
 _PROBES: Final = (b"GET /livez ", b"GET /readyz ", b"GET /metrics ", b"GET /health ")
 _KEPT_FOR_PROBES: Final = 16
@@ -28,6 +29,8 @@ _KEPT_FOR_PROBES: Final = 16
 _PROBE_SECONDS: Final = 5.0
 """How long any connection above the bound may last."""
 _LINGER_SECONDS: Final = 1.0
+_PARSED_AT_ONCE: Final = 2048
+"""Bytes of WebSocket frames between two turns of others: at most 341 frames."""
 _LOOKS: Final = 3
 """How often, during the time that a client may stall, one looks whether it took anything."""
 
@@ -122,13 +125,23 @@ class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
     When the client broke the protocol, it is told so and heard out for a moment: closing with
     unread bytes would be a reset, which could take the close frame along. To the application that
     client has gone.
+
+    A read from the socket may hold tens of thousands of tiny frames. They are parsed a little at a
+    time, so that everybody else has turns, and no further than the application takes messages.
     """
 
     _is_broken = False
     _has_stalled = False
+    _is_parsing_soon = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = BoundedFrames(
+            extensions=self.conn.available_extensions,
+            max_size=self.config.ws_max_size,
+            logger=self.conn.logger,
+        )
+        self._unparsed = bytearray()
         self._room = asyncio.Event()
         self._room.set()
 
@@ -145,7 +158,13 @@ class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._unparsed.clear()
         self._room.set()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        message = await super().receive()
+        self._parse_soon()
+        return message
 
     def reader_stalled(self) -> None:
         if self._has_stalled or self.close_sent:
@@ -167,6 +186,7 @@ class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
         await super().send(message)
         if message["type"] == "websocket.close":
             self._watch_to_the_end()
+            self._parse_soon()
         elif message["type"] == "websocket.http.response.body" and self.close_sent:
             # A refusal completes the handshake too; the base takes it for a fault of ours.
             self.handshake_complete = True
@@ -178,8 +198,34 @@ class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):
             self._watch()
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_broken:
+        if self._is_broken:
+            return
+        if self._unparsed or (self.handshake_initiated and len(data) > _PARSED_AT_ONCE):
+            self._unparsed += data
+            self._parse_soon()
+        else:
             super().data_received(data)
+
+    def _parse_soon(self) -> None:
+        """Go on with what was read, unless messages wait for the application."""
+        if self._unparsed and not (self.read_paused or self._is_parsing_soon):
+            self._is_parsing_soon = True
+            if not self.transport.is_closing():
+                self.transport.pause_reading()
+            self.loop.call_soon(self._parse_some)
+
+    def _parse_some(self) -> None:
+        self._is_parsing_soon = False
+        part = bytes(self._unparsed[:_PARSED_AT_ONCE])
+        del self._unparsed[:_PARSED_AT_ONCE]
+        if part and not self._is_broken:
+            super().data_received(part)
+        if self._is_broken:
+            self._unparsed.clear()
+        elif self._unparsed:
+            self._parse_soon()
+        elif not (self.read_paused or self.transport.is_closing()):
+            self.transport.resume_reading()
 
     def handle_parser_exception(self) -> None:
         said = self.conn.close_sent

@@ -79,6 +79,8 @@ class _Page(HttpConsumer):
         self.scope, self._receive, self._send = scope, receive, send
         self._caller = caller_of(scope)
         self._crowd = crowd_of(self._caller)
+        if self._caller.is_known:
+            self.owner = self._caller.name
         try:
             await self.answer()
         except ServerOverloaded:
@@ -86,6 +88,7 @@ class _Page(HttpConsumer):
         except ApiError as error:
             await self._fail(error)
         finally:
+            self.let_go()
             self._let_go_of_form()
             self._crowd.answers.give_back(self._caller.name, self._answer_bytes)
             self._count()
@@ -94,6 +97,7 @@ class _Page(HttpConsumer):
         largest = _largest_form(self.scope)
         if largest:
             self._body = await self.read_body(largest)
+            self.let_go()
         if self.gone:
             return
         async with self._crowd.thread(self._caller.name) as self._place:
@@ -126,7 +130,7 @@ class _Page(HttpConsumer):
 
     def _let_go_of_form(self) -> None:
         self._crowd.forms.give_back(self._caller.name, self._held)
-        held_bodies.give_back(self._held)
+        held_bodies.give_back(self._held, self.owner)
         self._held = 0
 
     def _has_left(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ from inference.catalog import catalog
 from speech import present as speech_present
 from svc_project.bounds import BoundedProtocol
 from svc_project.crowds import known, strangers
-from svc_project.lib import metrics
+from svc_project.lib import metrics, places
 from svc_project.lib.addresses import is_this_machine
 from svc_project.lib.bodies import held_bodies
 from svc_project.lib.drain import drain
@@ -35,7 +35,8 @@ from svc_project.lib.errors import (
     error_body,
 )
 from svc_project.lib.ids import request_id
-from svc_project.lib.metrics import Family, gauge, total
+from svc_project.lib.metrics import Family, Sample, gauge, total
+from svc_project.lib.places import Places
 from svc_project.lib.worker_views import views
 from svc_project.surfaces import Application, Receive, Send, host_of
 from usage.ledger import ledger
@@ -111,7 +112,11 @@ def own_families() -> list[Family]:
 
 def _server_families() -> Iterator[Family]:
     yield metrics.requests.family()
-    yield gauge("svc_requests_in_flight", "Requests that are being answered.", drain.running)
+    yield gauge(
+        "svc_requests_in_flight",
+        "Admitted requests that are being answered.",
+        places.in_flight.held,
+    )
     yield gauge("svc_connections", "Open connections.", len(BoundedProtocol.open_connections))
     yield gauge("svc_body_bytes", "Bytes of request bodies held in memory.", held_bodies.held)
     yield gauge(
@@ -124,7 +129,33 @@ def _server_families() -> Iterator[Family]:
         "Requests that wait for a thread of Django's.",
         known.places.waiting + strangers.places.waiting,
     )
+    yield from _capacity_families()
     yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
+
+
+def _capacity_families() -> Iterator[Family]:
+    bounded = (*places.ALL, held_bodies)
+
+    def samples(of: Callable[[Places], float]) -> list[Sample]:
+        return [Sample("", {"kind": each.kind}, of(each)) for each in bounded]
+
+    yield Family(
+        "svc_capacity_used", "gauge", "Held now, by kind.", samples(lambda each: each.held)
+    )
+    yield Family(
+        "svc_capacity", "gauge", "The most that is held at once.", samples(lambda each: each.most)
+    )
+    refusals = [
+        Sample("_total", {"kind": each.kind, "reason": reason}, count)
+        for each in bounded
+        for reason, count in (("full", each.refused_full), ("share", each.refused_share))
+    ]
+    yield Family(
+        "svc_capacity_refusals",
+        "counter",
+        "Refusals because everything was taken (full), or one organization's part (share).",
+        refusals,
+    )
 
 
 def _ledger_families() -> Iterator[Family]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,23 @@ def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
             key=minted.secret,
             simulator=served.simulator,
         )
+
+
+@contextmanager
+def another_gateway(served: Served, directory: Path, **environment: str) -> Iterator[Served]:
+    """A gateway besides ``served`` for a whole module, on the same database."""
+    port, speech_port = free_port(), free_port()
+    settings_of_it = {**served.environment, "SVC_DATA_DIR": str(directory), **environment}
+    command = Command(
+        ["serve", "--port", str(port), "--speech-port", str(speech_port)],
+        settings_of_it,
+        directory / "gateway.log",
+    )
+    command.wait_for(f"127.0.0.1:{port}")
+    yield replace(
+        served, command=command, port=port, speech_port=speech_port, environment=settings_of_it
+    )
+    command.kill()
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from accounts.keyring import authorization, keyring
 from accounts.models import Scope
 from speech.clones.creation import CloneCreation
 from speech.clones.wire import LARGEST_BODY
-from speech.errors import speech_error_body
+from speech.errors import RETRY_SOON, speech_error_body
 from svc_project.lib.drain import drain
 from svc_project.lib.errors import ApiError, MethodNotAllowed, ServerShuttingDown
 from svc_project.lib.http import HttpConsumer
+from svc_project.lib.places import clones
 
 SCOPES = frozenset({Scope.SPEECH})
 
@@ -26,6 +27,7 @@ class CloneCreationConsumer(HttpConsumer):
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
     surface: ClassVar[str] = "speech"
     route: ClassVar[str] = "voices"
+    overload_headers = RETRY_SOON
 
     def __init__(self, creation: Callable[[], CloneCreation]) -> None:
         super().__init__()
@@ -39,11 +41,16 @@ class CloneCreationConsumer(HttpConsumer):
         )
         if drain.draining:
             raise ServerShuttingDown
-        creation = self._creation()
-        with creation:
-            # Handed over without a name, so that it can be freed while the voice is measured.
-            clone = await creation.create(await self.read_body(LARGEST_BODY), principal)
+        self.owner = principal.organization_id
+        # Handed over without a name, so that it can be freed while the voice is measured.
+        clone = await self._creation().create(await self._arrived_body(), principal)
         await self.respond(201, msgspec.json.encode(clone))
+
+    async def _arrived_body(self) -> bytes:
+        """The whole body, which then has a place among the creations under way."""
+        body = await self.read_body(LARGEST_BODY)
+        self.hold(clones)
+        return body
 
     def render_error(self, error: ApiError) -> bytes:
         return speech_error_body(error)

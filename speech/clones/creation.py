@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from django.conf import settings
 
 from accounts.principal import Principal
 from speech.clones import registry
@@ -23,16 +24,15 @@ from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
 from speech.models import Language, VoiceClone
 from speech.voices import CLONE_BASE_VOICE, Voices
 from speech.wav import Clip, canonical_wav
+from svc_project.lib.capacity import Slots
 
 log = logging.getLogger(__name__)
 
 Attempt = Callable[[Principal], Awaitable[None]]
 """Counts one creation against the account's hourly limit. Raises ``QuotaExceeded``."""
 
-MOST_AT_ONCE: Final = 48
-"""Creations that one process has under way, each holding a body of up to 16 MB; above it 503."""
-
 _ANALYSES: Final = 2
+_ANALYSIS_WAIT_SECONDS: Final = 120.0
 _SPEAK_SECONDS: Final = 20.0
 
 
@@ -43,23 +43,14 @@ class CloneCreation:
         self._voices = voices
         self._engine = engine
         self._attempt = attempt
-        self._analyses = asyncio.Semaphore(_ANALYSES)
-        self._under_way = 0
-
-    def __enter__(self) -> None:
-        """Take one of the places. Raises ``SpeechFull``."""
-        if self._under_way >= MOST_AT_ONCE:
-            raise SpeechFull
-        self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
+        self._analyses = Slots(_ANALYSES, settings.SVC_MAX_CLONE_CREATIONS, _ANALYSIS_WAIT_SECONDS)
 
     async def create(self, body: bytes, principal: Principal) -> CloneObject:
         """The new clone. Everything is stored when this returns.
 
         Raises ``InvalidField``, ``NameTaken``, ``TooManyClones``, ``QuotaExceeded``, and
-        ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine could not help.
+        ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine could not help, and
+        ``ServerOverloaded`` when too many creations waited for too long.
         """
         request = await asyncio.to_thread(read_request, body)
         del body
@@ -68,10 +59,13 @@ class CloneCreation:
         # Looked at before the wait and again before the work, which is the costly part. Neither
         # look decides: the database does, when the clone is made.
         await threads.run(look)
-        async with self._analyses:
+        await self._analyses.acquire(principal.organization_id)
+        try:
             await threads.run(look)
             await self._attempt(principal)
             profile = await self._measured(request.clip)
+        finally:
+            self._analyses.release()
         new = await asyncio.to_thread(_new_clone, request, profile, principal)
         return _served(await threads.run(partial(registry.add, new, reserved), WRITE_SECONDS))
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Protocol
 
@@ -26,11 +26,13 @@ from svc_project.lib.errors import (
     InternalError,
     InvalidField,
     RequestTooLarge,
+    ServerOverloaded,
     ServerShuttingDown,
     error_body,
 )
 from svc_project.lib.ids import request_id
 from svc_project.lib.logs import log_unexpected
+from svc_project.lib.places import Holder, arriving, lingering
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +50,15 @@ class Stoppable(Protocol):
     def stop(self, reason: ApiError) -> None: ...
 
 
-class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carries no types
+class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channels carries no types
     """One HTTP exchange. Subclasses implement ``answer``.
 
     ``answer`` runs to its end even when the client leaves: ``gone`` is true then, what it has given
     to ``follow`` is stopped, and sending goes on to do nothing. An ``ApiError`` raised before ``start`` becomes
     a status; the surface's shape of it is ``render_error``.
+
+    Whoever calls ``read_body`` has checked the key and set ``owner``. From then on the request holds
+    a place among those that arrive, until it holds another or ends.
     """
 
     channel_layer_alias = None
@@ -62,6 +67,8 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
     surface: ClassVar[str] = "inference"
     route: ClassVar[str] = "chat"
     """What this counts under in the metrics, as ``surface``."""
+    overload_headers: ClassVar[Mapping[str, str]] = {}
+    """Headers of a refusal for want of capacity on this surface."""
 
     scope: dict[str, Any]
 
@@ -98,7 +105,9 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
             await self._fail(InternalError())
         finally:
             drain.leave(self)
-            held_bodies.give_back(self._held)
+            self.let_go()
+            if self._held:
+                held_bodies.give_back(self._held, self.owner)
             self._count()
 
     @abstractmethod
@@ -133,9 +142,11 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         """The request's body, read no further than ``largest`` bytes.
 
         Raises ``RequestTooLarge`` as soon as more has come or is announced, ``ServerOverloaded``
-        when this process holds too many bytes of bodies already, ``InvalidField`` when it is
-        compressed or does not arrive within ``body_seconds``, ``asyncio.CancelledError`` never.
+        when too many requests arrive at once, or too many bytes of bodies are held already, in all
+        or by the owner; ``InvalidField`` when it is compressed or does not arrive within
+        ``body_seconds``, ``asyncio.CancelledError`` never.
         """
+        self.hold(arriving)
         if (self.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
             raise InvalidField(
                 "The request body is compressed. Send it as it is, without Content-Encoding."
@@ -144,7 +155,7 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         if announced is not None and announced.isdigit():
             if int(announced) > largest:
                 raise _too_large(largest)
-            held_bodies.check(int(announced))
+            held_bodies.check(int(announced), self.owner)
         try:
             async with asyncio.timeout(self.body_seconds):
                 message = await self._receive()
@@ -221,7 +232,7 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         await self.send_body(body, more=False)
 
     def _hold(self, size: int) -> None:
-        held_bodies.take(size)
+        held_bodies.take(size, self.owner)
         self._held += size
 
     def _count(self) -> None:
@@ -240,13 +251,22 @@ class HttpConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carrie
         if self.started:
             # Nothing sensible can follow; ending without the last chunk tells the client.
             return
+        if isinstance(error, ServerOverloaded):
+            error.headers |= self.overload_headers
         headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
         body = self.render_error(error)
         if self._leaves_little_unread():
+            self.let_go()
             await self.respond(error.status, body, headers)
             return
         length = (b"content-length", str(len(body)).encode())
         await self.start(error.status, [JSON_TYPE, length, (b"connection", b"close"), *headers])
+        try:
+            self.hold(lingering)
+        except ServerOverloaded:
+            self.let_go()
+            await self.send_body(body, more=False)
+            return
         await self.send_body(body, more=True)
         await self._linger()
         await self.send_body(b"", more=False)

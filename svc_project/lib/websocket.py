@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -25,12 +25,14 @@ from svc_project.lib.errors import (
     InternalError,
     InvalidField,
     RequestTooLarge,
+    ServerOverloaded,
     ServerShuttingDown,
     error_body,
 )
 from svc_project.lib.http import JSON_TYPE, Header
 from svc_project.lib.ids import request_id
 from svc_project.lib.logs import log_unexpected
+from svc_project.lib.places import Holder
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ class ReaderStalled(ApiError):
     default_message = "Nothing was read for too long."
 
 
-class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carries no types
+class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channels carries no types
     """One WebSocket. Subclasses implement ``converse``, ``error_message`` and ``close_code``.
 
     An ``ApiError`` that ``converse`` raises before ``accept`` is the answer to the upgrade; after
@@ -66,6 +68,8 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
     surface: ClassVar[str] = "speech"
     route: ClassVar[str] = "stream"
     """What this counts under in the metrics, as ``surface``."""
+    overload_headers: ClassVar[Mapping[str, str]] = {}
+    """Headers of an upgrade that is refused for want of capacity."""
 
     scope: dict[str, Any]
     draining: asyncio.Future[ApiError]
@@ -100,6 +104,7 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
             await self._fail(InternalError())
         finally:
             drain.leave(self)
+            self.let_go()
             if self.status:
                 metrics.requests.add(self.surface, self.route, str(self.status), "")
 
@@ -175,6 +180,8 @@ class SocketConsumer(AsyncConsumer, ABC):  # type: ignore[misc]  # channels carr
     async def _fail(self, error: ApiError) -> None:
         if not self.accepted:
             self.status = error.status
+            if isinstance(error, ServerOverloaded):
+                error.headers |= self.overload_headers
             await deny(self.scope, self._send, error, self.request_id, self.render_error(error))
             return
         with suppress(ClientDisconnected):

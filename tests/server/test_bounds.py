@@ -51,7 +51,7 @@ def test_a_silent_connection_too_many_is_closed(start_gateway: StartGateway) -> 
 def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(
     start_gateway: StartGateway,
 ) -> None:
-    gateway = start_gateway(SVC_MAX_BODY_BYTES_INFLIGHT="100000")
+    gateway = start_gateway(SVC_MAX_BODY_BYTES_INFLIGHT="100000", SVC_ORGANIZATION_SHARE="1")
     with RawClient(gateway) as slow:
         slow.head("content-length: 90000", key=gateway.key)
         slow.send(b" " * 80_000)

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from accounts.changes import ChangeWatcher
 from accounts.models import Organization
 from accounts.principal import Principal
-from speech.clones.creation import MOST_AT_ONCE, CloneCreation
+from speech.clones.creation import CloneCreation
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
 from speech.errors import (
     NameTaken,
@@ -124,17 +124,3 @@ async def test_what_is_refused_before_does_not_count(owner: Organization) -> Non
             await making_one.create(refused, principal)
 
     assert attempts.counted == 1
-
-
-async def test_only_so_many_bodies_are_held_at_once() -> None:
-    service = creation(Failing(), Attempts())
-    for _ in range(MOST_AT_ONCE):
-        service.__enter__()
-
-    with pytest.raises(SpeechFull) as refused:
-        service.__enter__()
-    assert refused.value.headers["retry-after"] == "1"
-
-    service.__exit__(None, None, None)
-    with service:
-        pass

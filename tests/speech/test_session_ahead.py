@@ -11,6 +11,7 @@ from speech.encoding import AudioFormat
 from speech.errors import UnknownVoice
 from speech.meter import Identity, SpeechMeter
 from speech.session import Session
+from speech.session_bounds import SessionBounds
 from speech.snapshot import CloneRef, VoiceRef
 from speech.synthesis import SpeechService
 from speech.wire import Start
@@ -95,7 +96,7 @@ async def test_a_deleted_clone_is_not_heard_from_what_was_spoken_ahead() -> None
         cast("SocketConsumer", socket),
         Start(voice="voice_1", response_format=AudioFormat.WAV),
         meter := SpeechMeter(identity),
-        idle_seconds=30,
+        SessionBounds(idle_seconds=30, longest_seconds=60, messages_per_second=100),
     )
 
     async def check_key() -> Any:
