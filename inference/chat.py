@@ -148,7 +148,7 @@ class ChatService:
         meter = Meter(_identity(call), call.arrived, _largest_count(call))
         try:
             exchange = await self._admit(call, meter)
-        except ApiError:
+        except BaseException:
             reservation.cancel()
             raise
         failure = await self._run(call, exchange, sink)
@@ -193,8 +193,8 @@ class ChatService:
             raise ServerOverloaded
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
-            self.ledger.admit(meter.admitted())
-        except ApiError:
+            await self.ledger.admit_durably(meter.admitted())
+        except BaseException:
             lease.release()
             raise
         return Exchange(call.request, call.model, lease, meter, self.egress, captured=call.captured)

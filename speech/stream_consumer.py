@@ -142,8 +142,8 @@ class SpeechStreamConsumer(SocketConsumer):
             )
         )
         try:
-            speech.admit(meter)
-        except ApiError:
+            await speech.admit(meter)
+        except BaseException:
             reserved.cancel()
             raise
         return meter

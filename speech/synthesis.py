@@ -123,8 +123,8 @@ class SpeechService:
         reserved = await self.quota.reserve(call.principal, call.script.characters)
         meter = SpeechMeter(_identity(call, reserved))
         try:
-            self.admit(meter)
-        except ApiError:
+            await self.admit(meter)
+        except BaseException:
             reserved.cancel()
             raise
         synthesis = Synthesis(call, meter, self, reserved)
@@ -146,11 +146,11 @@ class SpeechService:
         if (progress := meter.progress(every_seconds)) is not None:
             self.ledger.progress(progress)
 
-    def admit(self, meter: SpeechMeter) -> None:
+    async def admit(self, meter: SpeechMeter) -> None:
         """Note the admitted request. Raises ``SpeechFull`` or ``ServerOverloaded``."""
         if drain.running > self.max_inflight:
             raise SpeechFull
-        self.ledger.admit(meter.admitted())
+        await self.ledger.admit_durably(meter.admitted())
 
 
 class Synthesis:
