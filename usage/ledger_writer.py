@@ -92,10 +92,14 @@ class LedgerWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the jobs that were given; a statement that stays silent is cut off."""
+        """End after the jobs that were given; a statement that stays silent is cut off.
+
+        A connection that is being made cannot be, so its thread is left to end by itself: nobody
+        waits for what it writes, and what it writes twice is written once.
+        """
         self._jobs.put(None)
         self._thread.join(_FINISH_SECONDS)
-        if self._thread.is_alive():
+        if self._thread.is_alive() and not self._is_connecting():
             self._cut()
             self._thread.join(_STOP_SECONDS)
 
@@ -142,6 +146,12 @@ class LedgerWriter:
             self._tell(lambda: done(result))
 
         self._jobs.put(job)
+
+    def _is_connecting(self) -> bool:
+        connection = self._connection
+        return (
+            self._asked_at is not None and connection is not None and connection.connection is None
+        )
 
     def _cut(self) -> None:
         if self._connection is not None:
