@@ -215,7 +215,7 @@ class ChatService:
             self._note_unreported(exchange, receipt)
         figures.observe(receipt)
         try:
-            await self.ledger.record(receipt)
+            await self.ledger.record(receipt, begun=sink.status is not None)
         except InternalError as error:
             failure = failure or error
         exchange.close(complete=failure is None)

@@ -106,6 +106,13 @@ class Session:
 
         Never raises: there is a row to write. Characters of what was not handed over are returned.
         """
+        try:
+            return await self._run(principal, check_key, ready)
+        except Exception as error:
+            log_unexpected(log, self._meter.identity.request_id, error)
+            return InternalError()
+
+    async def _run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
         self._principal = principal
         delivering = asyncio.create_task(self._deliver(ready))
         others = [
@@ -113,8 +120,8 @@ class Session:
             asyncio.create_task(self._watch_key(check_key)),
         ]
         running = [delivering, *others]
-        self._socket.draining.add_done_callback(self._server_drains)
         try:
+            self._socket.draining.add_done_callback(self._server_drains)
             ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             ended = next((part for part in running if part.done()), None)

@@ -58,6 +58,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
     receipt: AnyReceipt
     durable: asyncio.Future[None]
+    begun: bool | None = None
     noted: Segment | None = None
     failed_syncs: int = 0
 
@@ -225,8 +226,11 @@ class Ledger:
         """Note how far a running request has come."""
         self._journal.progress(figures)
 
-    async def record(self, receipt: AnyReceipt) -> None:
+    async def record(self, receipt: AnyReceipt, *, begun: bool | None = None) -> None:
         """Return when the row of ``receipt`` is durable.
+
+        ``begun``: whether the client has got the beginning of its answer; by default one that is
+        streamed has.
 
         It is written also when the caller is cancelled while it waits, and when the ledger has
         stopped. Raises ``InternalError`` when no place would take it; the answer must then not be
@@ -235,10 +239,10 @@ class Ledger:
         if self._loop is None:
             await self.start()
         elif self._writer is None:
-            await self._record_late(receipt)
+            await self._record_late(receipt, begun)
             return
         assert self._loop is not None  # noqa: S101  # start() sets it
-        entry = _Waiting(receipt, self._loop.create_future())
+        entry = _Waiting(receipt, self._loop.create_future(), begun)
         self._waiting.append(entry)
         self._pump_soon()
         await asyncio.shield(entry.durable)
@@ -498,7 +502,7 @@ class Ledger:
                 self._writing.append(entry)
             entry.noted = None
             return
-        receipt = withheld(entry.receipt)
+        receipt = withheld(entry.receipt, entry.begun)
         self._kept[receipt.request_id] = receipt
         # If this process dies now, what was noted before must not be found.
         try:
@@ -581,7 +585,7 @@ class Ledger:
 
     # -- the end -----------------------------------------------------------------------------
 
-    async def _record_late(self, receipt: AnyReceipt) -> None:
+    async def _record_late(self, receipt: AnyReceipt, begun: bool | None) -> None:
         """Write the row of a request that ended after the ledger did."""
         assert self._loop is not None  # noqa: S101  # the ledger had started
         async with self._late:
@@ -594,7 +598,7 @@ class Ledger:
             if written.done() and written.result().placed:
                 self._place(written.result().placed)
                 return
-            entry = _Waiting(receipt, self._loop.create_future())
+            entry = _Waiting(receipt, self._loop.create_future(), begun)
             self._note(entry)
             await self._end_journal()
             await entry.durable
