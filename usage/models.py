@@ -183,6 +183,17 @@ class ThrottleCount(models.Model):
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.limit_scope}: {self.count}"
 
 
+class ThrottleWriter(models.Model):
+    """The last batch of counts that a process has added, so that none is added twice."""
+
+    process = models.UUIDField(primary_key=True)
+    batch = models.PositiveBigIntegerField()
+    written_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.batch}"
+
+
 class ResponseFormat(models.TextChoices):
     """What speech is answered in (speech contract, POST /v1/audio/speech)."""
 
