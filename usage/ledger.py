@@ -89,6 +89,7 @@ class Ledger:
         self._syncing: asyncio.Task[None] | None = None
         self._late = asyncio.Lock()
         self._pumping = False
+        self._comes_alone = False
         self._busy = False
         self._backlog_next = False
         self._backlog_after = 0.0
@@ -250,9 +251,17 @@ class Ledger:
     # -- what goes to the database -----------------------------------------------------------
 
     def _pump_soon(self) -> None:
-        """Look for work when all that can run now has run, so that rows come together."""
+        """Look for work when all that can run now has run, so that rows come together.
+
+        While the writer works nothing needs to look: its answer does. A worker whose last batch was
+        of one row has nothing to wait for, and looks at once.
+        """
         assert self._loop is not None  # noqa: S101  # only called after start()
-        if not self._pumping:
+        if self._pumping or (self._busy and self._database_answers):
+            return
+        if self._comes_alone and not self._busy:
+            self._pump()
+        else:
             self._pumping = True
             self._loop.call_soon(self._pump)
 
@@ -285,6 +294,7 @@ class Ledger:
 
     def _write_waiting(self) -> None:
         self._writing = self._waiting[:LARGEST_BATCH]
+        self._comes_alone = len(self._writing) == 1
         del self._waiting[:LARGEST_BATCH]
         admitted = self._noting.take(LARGEST_BATCH) if self._noting is not None else []
         self._give([entry.receipt for entry in self._writing], [], admitted)
