@@ -465,6 +465,7 @@ class Ledger:
             self._ask_again()
 
     def _ask_again(self) -> None:
+        assert self._writer is not None  # noqa: S101  # only called before the end
         if self.rows_owed and not self._beat_next:
             self._write_owed()
         elif not self._database_answers:
