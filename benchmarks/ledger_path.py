@@ -1,11 +1,12 @@
 """What a row costs on its way through the ledger: admission, record, journal, database.
 
-    DATABASE_URL=... python -m benchmarks.ledger_path [--rows N] [--rounds N]
+    DATABASE_URL=... python -m benchmarks.ledger_path [--rows N] [--rounds N] [--durable]
 
 So many requests at once are admitted and recorded, over and over, in one event loop; batches gather
 what is there, so this is about the size of a batch. Prints the processor time of the whole process and
-that of the event loop's thread for a row, in microseconds, medians of the rounds. The database must
-be migrated; its rows stay, so give it one of its own.
+that of the event loop's thread for a row, and what an admission and a row waited, medians of the rounds.
+With ``--durable`` each round is done without and with ``SVC_DURABLE_ADMISSIONS`` (PostgreSQL). The
+database must be migrated; its rows stay, so give it one of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import os
 import time
+from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
 from typing import TYPE_CHECKING
@@ -47,54 +49,91 @@ def _admitted(organization_id: str) -> Receipt:
     )
 
 
-async def _one(ledger: Ledger, organization_id: str) -> None:
+@dataclass
+class _Taken:
+    """Of a round, a row: processor time and waiting, all in microseconds."""
+
+    process: float
+    loop: float
+    admission: float
+    row: float
+
+
+async def _one(ledger: Ledger, organization_id: str) -> tuple[float, float]:
+    """Seconds that the admission and the row were waited for."""
     import msgspec
 
     note = _admitted(organization_id)
-    ledger.admit(note)
+    began = time.perf_counter()
+    await ledger.admit_durably(note)
+    admitted = time.perf_counter()
     await asyncio.sleep(0)
-    await ledger.record(
-        msgspec.structs.replace(note, outcome="success", http_status=200, error_code=None)
-    )
+    ended = msgspec.structs.replace(note, outcome="success", http_status=200, error_code=None)
+    asked = time.perf_counter()
+    await ledger.record(ended)
+    return admitted - began, time.perf_counter() - asked
 
 
-async def _round(ledger: Ledger, rows: int, at_once: int) -> tuple[float, float]:
+async def _round(ledger: Ledger, rows: int, at_once: int) -> _Taken:
     from svc_project.lib.ids import NIL_UUID
 
     whole, loop = time.process_time(), time.thread_time()
+    waits: list[tuple[float, float]] = []
     for _ in range(rows // at_once):
-        await asyncio.gather(*(_one(ledger, str(NIL_UUID)) for _ in range(at_once)))
-    return (
+        waits += await asyncio.gather(*(_one(ledger, str(NIL_UUID)) for _ in range(at_once)))
+    return _Taken(
         (time.process_time() - whole) / rows * 1e6,
         (time.thread_time() - loop) / rows * 1e6,
+        median(wait for wait, _ in waits) * 1e6,
+        median(wait for _, wait in waits) * 1e6,
     )
 
 
-async def _measure(rows: int, rounds: int) -> None:
+async def _measure(rows: int, rounds: int, *, durable: bool) -> None:
+    from django.conf import settings
+
     from usage.ledger import Ledger
 
-    ledger = Ledger()
-    await ledger.start()
-    await _round(ledger, 200, 10)
-    print("| At once | CPU of a row, us | of it the event loop, us |\n|---:|---:|---:|")
+    ledgers = {}
+    for on in (False, True) if durable else (False,):
+        settings.SVC_DURABLE_ADMISSIONS = on
+        ledgers[on] = Ledger()
+        await ledgers[on].start()
+        await _round(ledgers[on], 200, 10)
+    print(
+        "| At once | Durable admissions | CPU of a row, us | of it the event loop, us "
+        "| admission waits, us | row waits, us |\n|---:|---|---:|---:|---:|---:|"
+    )
     for at_once in AT_ONCE:
-        taken = [await _round(ledger, rows, at_once) for _ in range(rounds)]
-        whole, loop = (median(each) for each in zip(*taken, strict=True))
-        print(f"| {at_once} | {whole:.0f} | {loop:.0f} |", flush=True)
-    await ledger.stop()
+        taken: dict[bool, list[_Taken]] = {on: [] for on in ledgers}
+        for _ in range(rounds):
+            for on, ledger in ledgers.items():
+                settings.SVC_DURABLE_ADMISSIONS = on
+                taken[on].append(await _round(ledger, rows, at_once))
+        for on, each in taken.items():
+            figures = (
+                median(getattr(one, name) for one in each)
+                for name in ("process", "loop", "admission", "row")
+            )
+            said = " | ".join(f"{figure:.0f}" for figure in figures)
+            print(f"| {at_once} | {'yes' if on else 'no'} | {said} |", flush=True)
+    for on, ledger in ledgers.items():
+        settings.SVC_DURABLE_ADMISSIONS = on
+        await ledger.stop()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--durable", action="store_true")
     options = parser.parse_args()
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
     import django
 
     django.setup()
-    asyncio.run(_measure(options.rows, options.rounds))
+    asyncio.run(_measure(options.rows, options.rounds, durable=options.durable))
 
 
 if __name__ == "__main__":

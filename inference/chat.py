@@ -197,7 +197,7 @@ class ChatService:
         try:
             sink.admit()
             exchange = await self._admit(call, meter)
-        except ApiError:
+        except BaseException:
             reservation.cancel()
             raise
         failure = await self._run(call, exchange, sink)
@@ -240,8 +240,8 @@ class ChatService:
     async def _admit(self, call: Call, meter: Meter) -> Exchange:
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
         try:
-            self.ledger.admit(meter.admitted())
-        except ApiError:
+            await self.ledger.admit_durably(meter.admitted())
+        except BaseException:
             lease.release()
             raise
         kept_bytes = settings.SVC_CAPTURE_BYTES if call.captured else 0
@@ -263,7 +263,7 @@ class ChatService:
             self._note_unreported(exchange, receipt)
         figures.observe(receipt)
         try:
-            await self.ledger.record(receipt)
+            await self.ledger.record(receipt, begun=sink.status is not None)
         except InternalError as error:
             failure = failure or error
         exchange.close(complete=failure is None)

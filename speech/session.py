@@ -98,6 +98,13 @@ class Session:
 
         Never raises: there is a row to write. Characters of what was not handed over are returned.
         """
+        try:
+            return await self._run(principal, check_key, ready)
+        except Exception as error:
+            log_unexpected(log, self._meter.identity.request_id, error)
+            return InternalError()
+
+    async def _run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
         self._principal = principal
         delivering = asyncio.create_task(self._deliver(ready))
         others = [
@@ -105,8 +112,8 @@ class Session:
             asyncio.create_task(self._watch_key(check_key)),
         ]
         running = [delivering, *others]
-        self._socket.draining.add_done_callback(self._server_drains)
         try:
+            self._socket.draining.add_done_callback(self._server_drains)
             ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
             longest = self._bounds.longest_seconds or None
             await asyncio.wait(ends, timeout=longest, return_when=asyncio.FIRST_COMPLETED)

@@ -166,8 +166,8 @@ class SpeechStreamConsumer(SocketConsumer):
         )
         try:
             self.hold(sessions)
-            speech.ledger.admit(meter.admitted())
-        except ApiError:
+            await speech.ledger.admit_durably(meter.admitted())
+        except BaseException:
             reserved.cancel()
             raise
         return meter

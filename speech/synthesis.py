@@ -153,20 +153,18 @@ class SpeechService:
         try:
             script = await self._script(call)
             sink.admit()
-            self.ledger.admit(meter.admitted())
+            await self.ledger.admit_durably(meter.admitted())
         except BaseException as error:
             reserved.cancel()
             if isinstance(error, ApiError):
                 self.count_refused(call.principal, error)
             raise
         synthesis = Synthesis(call, script, meter, self, reserved)
-        sink.follow(synthesis)
-        failure = await synthesis.run(sink)
-        if failure is None and sink.gone:
-            failure = ClientDisconnected()
-        synthesis.settle_characters(failure)
+        failure = await self._run(call, synthesis, sink)
         try:
-            await self.ledger.record(meter.receipt(failure, _http_status(failure, sink)))
+            await self.ledger.record(
+                meter.receipt(failure, _http_status(failure, sink)), begun=sink.status is not None
+            )
         except InternalError as error:
             failure = failure or error
         if failure is not None:
@@ -181,6 +179,23 @@ class SpeechService:
             if len(text) <= LONG_READING:
                 return read_script(text)
             return await self.thread.run(call.principal.organization_id, partial(read_script, text))
+
+    async def _run(self, call: Call, synthesis: Synthesis, sink: Sink) -> ApiError | None:
+        """Speak, and charge for it; whatever happens, there is a row to write."""
+        try:
+            sink.follow(synthesis)
+            failure = await synthesis.run(sink)
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            failure = InternalError()
+        if failure is None and sink.gone:
+            failure = ClientDisconnected()
+        try:
+            synthesis.settle_characters(failure)
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            failure = failure or InternalError()
+        return failure
 
     def note(self, meter: SpeechMeter, every_seconds: float = 0.0) -> None:
         """Note in the journal how far a request has come, unless it was noted just before."""
@@ -221,12 +236,12 @@ class Synthesis:
         if self._stopped is not None:
             return self._stopped
         self._task = asyncio.create_task(self._deliver(sink))
-        try:
-            await asyncio.wait({self._task})
-        except asyncio.CancelledError:
-            (own := asyncio.current_task()) and own.uncancel()
-            self.stop(ServerShuttingDown() if drain.draining else ClientDisconnected())
-            await asyncio.wait({self._task})
+        while not self._task.done():
+            try:
+                await asyncio.wait({self._task})
+            except asyncio.CancelledError:
+                (own := asyncio.current_task()) and own.uncancel()
+                self.stop(ServerShuttingDown() if drain.draining else ClientDisconnected())
         return self._failure(self._task)
 
     def _failure(self, task: asyncio.Task[None]) -> ApiError | None:

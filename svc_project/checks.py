@@ -41,6 +41,21 @@ def debug_in_the_open(**_: Any) -> list[CheckMessage]:
     ]
 
 
+@register()
+def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
+    """Refuses to start: the setting is for hosts whose disk vanishes, and this one has it all."""
+    if not settings.SVC_DURABLE_ADMISSIONS or connection.vendor == "postgresql":
+        return []
+    return [
+        Error(
+            "SVC_DURABLE_ADMISSIONS is on, and the database is a file of this host: it would be "
+            "lost together with the journal.",
+            hint="Use PostgreSQL on another host (DATABASE_URL), or switch the setting off.",
+            id="svc.E002",
+        )
+    ]
+
+
 @register(Tags.security, deploy=True)
 def any_host(**_: Any) -> list[CheckMessage]:
     """With ``*`` a forged Host header reaches the pages and the links that they write."""

@@ -376,6 +376,10 @@ SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 # Whether the ledger's transactions are on disk when they are answered, also where the database says
 # synchronous_commit = off.
 SVC_LEDGER_SYNCHRONOUS_COMMIT = env.bool("SVC_LEDGER_SYNCHRONOUS_COMMIT", default=True)
+# Whether a request is dispatched only when the note of its admission is committed in the database,
+# and after which silence of a process others close its requests.
+SVC_DURABLE_ADMISSIONS = env.bool("SVC_DURABLE_ADMISSIONS", default=False)
+SVC_ADMISSION_LEASE_SECONDS = env.float("SVC_ADMISSION_LEASE_SECONDS", default=600.0)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
 # CSV downloads: how many at once, in all workers together and of one organization; how long one
 # may take in all, and the slowest pace of a reader.

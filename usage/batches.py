@@ -17,6 +17,7 @@ from django.db import DatabaseError, DataError, Error, IntegrityError, connectio
 
 from svc_project.lib.ids import NIL_UUID, request_id
 from usage import rows
+from usage.admissions import Notes, closed_by_others
 from usage.receipts import AnyReceipt, Receipt, SpeechReceipt
 from usage.tables import KINDS
 
@@ -37,17 +38,25 @@ class Inserted(msgspec.Struct):
     refused: list[AnyReceipt] = []
 
 
-def insert(receipts: Sequence[AnyReceipt], asking: Asking) -> Inserted:
+def insert(receipts: Sequence[AnyReceipt], asking: Asking, notes: Notes | None = None) -> Inserted:
     """Write ``receipts`` in one batch, or in the fewest that leave out those that are refused.
 
-    Raises ``django.db.Error`` when the database does not do its part.
+    ``notes`` are noted in the same transaction, or, when rows are refused, before them. Raises
+    ``django.db.Error`` when the database does not do its part.
     """
     asking()
     try:
-        return Inserted(rows.insert(receipts))
+        if notes is None:
+            return Inserted(rows.insert(receipts))
+        new, noted = rows.insert_and_note(receipts, notes)
+        if not noted:
+            _note(notes, asking)
+        return Inserted(new)
     except Exception as error:
-        if not _is_refusal(error):
+        if not receipts or not is_refusal(error):
             raise
+    if notes is not None:
+        _note(notes, asking)
     asking()
     if not _takes_plain_rows({type(receipt) for receipt in receipts}):
         raise TakesNoRows
@@ -65,7 +74,7 @@ def _insert_parts(receipts: Sequence[AnyReceipt], asking: Asking) -> Inserted:
         try:
             inserted.new += rows.insert(half)
         except Exception as error:
-            if not _is_refusal(error):
+            if not is_refusal(error):
                 raise
             part = _insert_parts(half, asking)
             inserted.new += part.new
@@ -73,7 +82,16 @@ def _insert_parts(receipts: Sequence[AnyReceipt], asking: Asking) -> Inserted:
     return inserted
 
 
-def _is_refusal(error: Exception) -> bool:
+def _note(notes: Notes, asking: Asking) -> None:
+    """Note admissions after the lease of their owner was extended. Raises ``django.db.Error``."""
+    asking()
+    notes.lease.extend()
+    asking()
+    if not rows.insert_and_note((), notes)[1]:
+        raise DatabaseError("the lease could not be extended")
+
+
+def is_refusal(error: Exception) -> bool:
     """Whether the fault is in a row. What is no error of a database comes from a value, too."""
     return isinstance(error, IntegrityError | DataError) or not isinstance(error, Error)
 
@@ -86,7 +104,7 @@ def _takes_plain_rows(kinds: set[type[AnyReceipt]]) -> bool:
             rows.insert(plain)
             transaction.set_rollback(True)
     except Exception as error:
-        if _is_refusal(error):
+        if is_refusal(error):
             return False
         raise
     return True
@@ -110,13 +128,15 @@ def beat() -> None:
 
 
 def missing(receipts: Sequence[AnyReceipt]) -> list[AnyReceipt]:
-    """Those of ``receipts`` that have no row. Raises ``django.db.Error``."""
+    """Those of ``receipts`` that have no row, or one that was written because their process was
+    taken for dead. Raises ``django.db.Error``."""
     there: set[str] = set()
     for tables in KINDS:
         ids = [receipt.request_id for receipt in receipts if type(receipt) is tables.receipt]
         if ids:
             found = tables.rows._default_manager.filter(request_id__in=ids)
             there.update(found.values_list("request_id", flat=True))
+    there -= closed_by_others(receipts)
     return [receipt for receipt in receipts if receipt.request_id not in there]
 
 

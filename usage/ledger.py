@@ -5,6 +5,9 @@ durable, and only then may the answer's last bytes leave. Rows are written by gr
 one transaction runs in the writer's thread the next rows gather, so a row waits for no timer and
 a busy worker pays for few commits.
 
+With ``SVC_DURABLE_ADMISSIONS`` that note is in the database too before the request runs
+(``usage.noting``).
+
 When the database does not answer within ``SVC_LEDGER_ANSWER_SECONDS`` the rows are synced to the
 journal instead and the answers are released; they are written, a slice at a time between the rows of
 living requests, when the database is back. What neither place takes stays in memory until one does,
@@ -17,19 +20,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from django.conf import settings
+from django.db import connection
 
 from svc_project.lib.errors import InternalError, ServerOverloaded
+from usage.admissions import RENEWALS, Lease
 from usage.adoption import SLICE
 from usage.journal import Journal, Owed
 from usage.ledger_writer import LARGEST_BATCH, Adopted, LedgerWriter, Written
+from usage.noting import Noting
 from usage.receipts import AnyProgress, AnyReceipt, withheld
 from usage.segments import Segment
 
@@ -51,6 +58,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
     receipt: AnyReceipt
     durable: asyncio.Future[None]
+    begun: bool | None = None
     noted: Segment | None = None
     failed_syncs: int = 0
 
@@ -75,10 +83,13 @@ class Ledger:
         self._writing: list[_Waiting] = []
         self._unsynced: list[_Waiting] = []
         self._kept: dict[str, AnyReceipt] = {}
+        self._noting: Noting | None = None
+        self._renewal: asyncio.TimerHandle | None = None
         self._at_database: frozenset[str] = frozenset()
         self._syncing: asyncio.Task[None] | None = None
         self._late = asyncio.Lock()
         self._pumping = False
+        self._comes_alone = False
         self._busy = False
         self._backlog_next = False
         self._backlog_after = 0.0
@@ -133,6 +144,8 @@ class Ledger:
         """Whether a row could be made durable now; asks the disk when the database is away."""
         if len(self._kept) >= MOST_KEPT:
             return False
+        if self._noting is not None:
+            return self._database_answers
         return self._database_answers or self._journal.takes_more()
 
     async def start(self) -> None:
@@ -144,7 +157,12 @@ class Ledger:
         directory = settings.SVC_DATA_DIR / "journal"
         self._journal = Journal(directory, settings.SVC_JOURNAL_MAX_BYTES)
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="journal-sync")
-        self._writer = LedgerWriter(self._tell, directory)
+        lease = None
+        if settings.SVC_DURABLE_ADMISSIONS and connection.vendor == "postgresql":
+            lease = Lease(settings.SVC_ADMISSION_LEASE_SECONDS)
+            self._noting = Noting(self._pump_soon)
+            self._renew()
+        self._writer = LedgerWriter(self._tell, directory, lease)
         self._writer.start()
         self._begin_adoption()
 
@@ -153,7 +171,10 @@ class Ledger:
         if self._writer is None:
             return
         self._cancel(self._adopt)
+        self._cancel(self._renewal)
         self._adopting = False
+        if self._noting is not None:
+            self._noting.failed()
         deadline = time.monotonic() + _LATE_SECONDS
         while held := [entry.durable for entry in self._held() if not entry.durable.done()]:
             await asyncio.wait(held)
@@ -163,6 +184,8 @@ class Ledger:
         while held := [entry.durable for entry in self._held() if not entry.durable.done()]:
             await asyncio.wait(held)
         writer, self._writer = self._writer, None
+        if self._noting is not None and (withdrawn := self._noting.withdrawn()):
+            writer.extend_lease(withdrawn, lambda _: None)
         self._cancel(self._retry)
         await asyncio.to_thread(writer.stop)
         await asyncio.sleep(0)  # what the writer told last
@@ -184,12 +207,31 @@ class Ledger:
             if not self._database_answers:
                 raise ServerOverloaded from None
 
+    async def admit_durably(self, receipt: AnyReceipt) -> None:
+        """Note an admitted request wherever it has to be before it is dispatched.
+
+        That is ``admit``, and with ``SVC_DURABLE_ADMISSIONS`` the database as well. Raises
+        ``ServerOverloaded``.
+        """
+        if self._noting is None:
+            self.admit(receipt)
+            return
+        is_away = not self._database_answers and not self._busy
+        if is_away or self._writer is None or len(self._kept) >= MOST_KEPT:
+            raise ServerOverloaded
+        await self._noting.note(receipt)
+        with suppress(OSError):  # the database vouches for it; the journal knows more of it later
+            self._journal.admitted(receipt)
+
     def progress(self, figures: AnyProgress) -> None:
         """Note how far a running request has come."""
         self._journal.progress(figures)
 
-    async def record(self, receipt: AnyReceipt) -> None:
+    async def record(self, receipt: AnyReceipt, *, begun: bool | None = None) -> None:
         """Return when the row of ``receipt`` is durable.
+
+        ``begun``: whether the client has got the beginning of its answer; by default one that is
+        streamed has.
 
         It is written also when the caller is cancelled while it waits, and when the ledger has
         stopped. Raises ``InternalError`` when no place would take it; the answer must then not be
@@ -198,10 +240,10 @@ class Ledger:
         if self._loop is None:
             await self.start()
         elif self._writer is None:
-            await self._record_late(receipt)
+            await self._record_late(receipt, begun)
             return
         assert self._loop is not None  # noqa: S101  # start() sets it
-        entry = _Waiting(receipt, self._loop.create_future())
+        entry = _Waiting(receipt, self._loop.create_future(), begun)
         self._waiting.append(entry)
         self._pump_soon()
         await asyncio.shield(entry.durable)
@@ -209,9 +251,17 @@ class Ledger:
     # -- what goes to the database -----------------------------------------------------------
 
     def _pump_soon(self) -> None:
-        """Look for work when all that can run now has run, so that rows come together."""
+        """Look for work when all that can run now has run, so that rows come together.
+
+        While the writer works nothing needs to look: its answer does. A worker whose last batch was
+        of one row has nothing to wait for, and looks at once.
+        """
         assert self._loop is not None  # noqa: S101  # only called after start()
-        if not self._pumping:
+        if self._pumping or (self._busy and self._database_answers):
+            return
+        if self._comes_alone and not self._busy:
+            self._pump()
+        else:
             self._pumping = True
             self._loop.call_soon(self._pump)
 
@@ -225,8 +275,12 @@ class Ledger:
         if not self._database_answers:
             self._retry_later()
             return
+        if self._noting is not None and self._noting.lease_due:
+            self._extend_lease(self._noting)
+            return
         has_backlog = self._adopting or (self.rows_owed and time.monotonic() >= self._backlog_after)
-        if self._waiting and not (has_backlog and self._backlog_next):
+        has_living = self._waiting or (self._noting is not None and self._noting.waits)
+        if has_living and not (has_backlog and self._backlog_next):
             self._backlog_next = True
             self._write_waiting()
         elif has_backlog:
@@ -240,14 +294,18 @@ class Ledger:
 
     def _write_waiting(self) -> None:
         self._writing = self._waiting[:LARGEST_BATCH]
+        self._comes_alone = len(self._writing) == 1
         del self._waiting[:LARGEST_BATCH]
-        self._give([entry.receipt for entry in self._writing], [])
+        admitted = self._noting.take(LARGEST_BATCH) if self._noting is not None else []
+        self._give([entry.receipt for entry in self._writing], [], admitted)
 
     def _write_owed(self) -> None:
         """Write a slice of what memory and the journal have for the database."""
         self._give(list(islice(self._kept.values(), SLICE)), self._journal.owed(SLICE))
 
-    def _give(self, receipts: list[AnyReceipt], owed: list[Owed]) -> None:
+    def _give(
+        self, receipts: list[AnyReceipt], owed: list[Owed], admitted: Sequence[AnyReceipt] = ()
+    ) -> None:
         assert self._writer is not None  # noqa: S101  # only called after start()
         self._at_database = frozenset(
             [*(each.request_id for each in receipts), *(each.request_id for each in owed)]
@@ -255,7 +313,47 @@ class Ledger:
         for each in owed:
             each.segment.hold()
         self._begin_job()
-        self._writer.write(receipts, owed, lambda written: self._written(written, owed))
+        self._writer.write(
+            receipts,
+            owed,
+            lambda written: self._written(written, owed, noted=bool(admitted)),
+            admitted,
+        )
+
+    def _extend_lease(self, noting: Noting) -> None:
+        """Say that this process lives, and that requests which were refused are not admitted."""
+        assert self._writer is not None  # noqa: S101  # only called after start()
+        withdrawn, began = noting.withdrawn(), time.monotonic()
+
+        def extended(written: Written) -> None:
+            self._end_job()
+            if written.failure is not None:
+                noting.lease_due = True
+                self._fail(written.failure)
+            else:
+                noting.withdrew(withdrawn, began)
+                if not self._database_answers and self._writer is not None:
+                    self._ask_again()  # that it takes this does not say that it takes rows
+            self._pump()
+
+        noting.lease_due = False
+        self._begin_job()
+        self._writer.extend_lease(withdrawn, extended)
+
+    def _renew(self) -> None:
+        """Have the lease extended, again and again."""
+        assert self._loop is not None and self._noting is not None  # noqa: S101, PT018
+        self._noting.lease_due = True
+        self._pump_soon()
+        every = settings.SVC_ADMISSION_LEASE_SECONDS / RENEWALS
+        self._renewal = self._loop.call_later(every, self._renew)
+
+    def _fail(self, failure: Exception) -> None:
+        """The database has failed: rows go to the journal, admissions nowhere."""
+        log.warning("ledger: the database failed: %s", type(failure).__name__)
+        self._judge(answers=False)
+        if self._noting is not None:
+            self._noting.failed()
 
     def _begin_job(self) -> None:
         assert self._loop is not None  # noqa: S101  # only called after start()
@@ -278,7 +376,7 @@ class Ledger:
                 self._writer.give_up_if_silent()
             self._look = self._loop.call_later(_LOOK_SECONDS, self._look_after_writer)
 
-    def _written(self, written: Written, owed: list[Owed]) -> None:
+    def _written(self, written: Written, owed: list[Owed], *, noted: bool = False) -> None:
         """The writer's answer to a batch."""
         self._end_job()
         for each in owed:
@@ -293,15 +391,17 @@ class Ledger:
         writing, self._writing = self._writing, []
         left = [entry for entry in writing if not entry.durable.done()]
         if written.failure is not None:
-            log.warning("ledger: the database failed: %s", type(written.failure).__name__)
-            self._judge(answers=False)
+            self._fail(written.failure)
             self._waiting = [entry for entry in left if entry.noted is None] + self._waiting
         else:
-            if written.placed:
+            if noted and self._noting is not None:
+                self._noting.written()
+            came_through = noted or bool(written.placed)
+            if came_through:
                 self._judge(answers=True)
             # Else nothing came through: it cannot be read, or is refused and no file takes it.
-            self._beat_next = not written.placed
-            if not written.placed:
+            self._beat_next = not came_through
+            if not came_through:
                 self._backlog_after = time.monotonic() + _RETRY_SECONDS
             for request_id in written.unplaced:
                 if request_id in self._kept:
@@ -341,7 +441,8 @@ class Ledger:
         """The database keeps rows waiting: let the journal vouch for them meanwhile."""
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._stall = None
-        if self._writing or self._waiting:
+        is_awaited = self._noting is not None and self._noting.is_awaited
+        if self._writing or self._waiting or is_awaited:
             self._judge(answers=False)
             self._fall_back()
         elif self._busy:
@@ -358,6 +459,13 @@ class Ledger:
         if self._busy or self._writer is None:
             return
         self._note_kept()
+        if self._noting is not None and self._noting.lease_due:
+            self._extend_lease(self._noting)
+        else:
+            self._ask_again()
+
+    def _ask_again(self) -> None:
+        assert self._writer is not None  # noqa: S101  # only called before the end
         if self.rows_owed and not self._beat_next:
             self._write_owed()
         elif not self._database_answers:
@@ -370,6 +478,8 @@ class Ledger:
     def _beaten(self, written: Written) -> None:
         self._end_job()
         self._judge(answers=written.failure is None)
+        if written.failure is not None and self._noting is not None:
+            self._noting.failed()
         self._pump()
 
     # -- the journal -------------------------------------------------------------------------
@@ -403,7 +513,7 @@ class Ledger:
                 self._writing.append(entry)
             entry.noted = None
             return
-        receipt = withheld(entry.receipt)
+        receipt = withheld(entry.receipt, entry.begun)
         self._kept[receipt.request_id] = receipt
         # If this process dies now, what was noted before must not be found.
         try:
@@ -458,7 +568,10 @@ class Ledger:
         assert self._loop is not None  # noqa: S101  # only called after start()
         self._adopting = True
         self._journal.say_what_is_written()
-        self._adopt = self._loop.call_later(_ADOPT_SECONDS, self._begin_adoption)
+        every = _ADOPT_SECONDS
+        if self._noting is not None:
+            every = min(every, settings.SVC_ADMISSION_LEASE_SECONDS / 2)
+        self._adopt = self._loop.call_later(every, self._begin_adoption)
         self._pump_soon()
 
     def _adopt_some(self) -> None:
@@ -483,7 +596,7 @@ class Ledger:
 
     # -- the end -----------------------------------------------------------------------------
 
-    async def _record_late(self, receipt: AnyReceipt) -> None:
+    async def _record_late(self, receipt: AnyReceipt, begun: bool | None) -> None:
         """Write the row of a request that ended after the ledger did."""
         assert self._loop is not None  # noqa: S101  # the ledger had started
         async with self._late:
@@ -496,7 +609,7 @@ class Ledger:
             if written.done() and written.result().placed:
                 self._place(written.result().placed)
                 return
-            entry = _Waiting(receipt, self._loop.create_future())
+            entry = _Waiting(receipt, self._loop.create_future(), begun)
             self._note(entry)
             await self._end_journal()
             await entry.durable

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,7 +20,8 @@ from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from svc_project.lib.connections import cut, keep_usable
-from usage import batches
+from usage import batches, orphans
+from usage.admissions import Lease, Notes
 from usage.adoption import Found, RefusedRows, adopt_in_steps
 from usage.journal import Owed
 from usage.receipts import AnyReceipt
@@ -64,12 +66,18 @@ class LedgerWriter:
     """One thread with a database connection of its own.
 
     ``tell`` hands a call over to whoever gave the job; it may be called from this thread.
-    ``directory`` is the journal's.
+    ``directory`` is the journal's; ``lease`` that of the notes of admissions, where there are any.
     """
 
-    def __init__(self, tell: Callable[[Callable[[], None]], None], directory: Path) -> None:
+    def __init__(
+        self,
+        tell: Callable[[Callable[[], None]], None],
+        directory: Path,
+        lease: Lease | None = None,
+    ) -> None:
         self._tell = tell
         self._directory = directory
+        self._lease = lease
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="ledger", daemon=True)
         self._connection: BaseDatabaseWrapper | None = None
@@ -84,18 +92,33 @@ class LedgerWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the jobs that were given; a statement that stays silent is cut off."""
+        """End after the jobs that were given; a statement that stays silent is cut off.
+
+        A connection that is being made cannot be, so its thread is left to end by itself: nobody
+        waits for what it writes, and what it writes twice is written once.
+        """
         self._jobs.put(None)
         self._thread.join(_FINISH_SECONDS)
-        if self._thread.is_alive():
+        if self._thread.is_alive() and not self._is_connecting():
             self._cut()
             self._thread.join(_STOP_SECONDS)
 
     def write(
-        self, batch: Sequence[AnyReceipt], owed: Sequence[Owed], done: Callable[[Written], None]
+        self,
+        batch: Sequence[AnyReceipt],
+        owed: Sequence[Owed],
+        done: Callable[[Written], None],
+        admitted: Sequence[AnyReceipt] = (),
     ) -> None:
-        """Write the rows of ``batch``, and those that the journal has for the database."""
-        self._give(lambda: self._write(batch, owed), done)
+        """Write the rows of ``batch``, and those that the journal has for the database.
+
+        ``admitted`` are noted with them.
+        """
+        self._give(lambda: self._write(batch, owed, admitted), done)
+
+    def extend_lease(self, withdrawn: Sequence[str], done: Callable[[Written], None]) -> None:
+        """Say that this process lives, and delete the notes of requests that were refused."""
+        self._give(lambda: self._extend_lease(withdrawn), done)
 
     def beat(self, done: Callable[[Written], None]) -> None:
         """Find out whether the database takes rows, where there are none to write."""
@@ -124,6 +147,12 @@ class LedgerWriter:
 
         self._jobs.put(job)
 
+    def _is_connecting(self) -> bool:
+        connection = self._connection
+        return (
+            self._asked_at is not None and connection is not None and connection.connection is None
+        )
+
     def _cut(self) -> None:
         if self._connection is not None:
             cut(self._connection)
@@ -142,12 +171,18 @@ class LedgerWriter:
         if self._adoption is not None:
             self._adoption.close()  # lets go of the file that is being adopted
         self._refused.let_go()
+        self._end_lease()
         connections.close_all()
 
     def _asking(self) -> None:
         self._asked_at = time.monotonic()
 
-    def _write(self, batch: Sequence[AnyReceipt], owed: Sequence[Owed]) -> Written:
+    def _write(
+        self,
+        batch: Sequence[AnyReceipt],
+        owed: Sequence[Owed],
+        admitted: Sequence[AnyReceipt],
+    ) -> Written:
         written = Written()
         receipts = list(batch)
         for each in owed:
@@ -156,10 +191,11 @@ class LedgerWriter:
                 written.unreadable.append(each)
             else:
                 receipts.append(receipt)
-        if not receipts:
+        if not receipts and not admitted:
             return written
+        notes = Notes(admitted, self._lease) if admitted and self._lease is not None else None
         try:
-            inserted = self._try_twice(lambda: batches.insert(receipts, self._asking))
+            inserted = self._try_twice(lambda: batches.insert(receipts, self._asking, notes))
         except Exception as error:
             connections.close_all()
             written.failure = error
@@ -204,16 +240,38 @@ class LedgerWriter:
             return Written(failure=error)
         return Written()
 
+    def _extend_lease(self, withdrawn: Sequence[str]) -> Written:
+        assert self._lease is not None  # noqa: S101  # nobody else asks
+        try:
+            keep_usable()
+            self._asking()
+            self._lease.extend()
+            if withdrawn:
+                self._asking()
+                self._lease.withdraw(withdrawn)
+        except Exception as error:
+            connections.close_all()
+            return Written(failure=error)
+        return Written()
+
+    def _end_lease(self) -> None:
+        """Leave nothing that others wait for; of no consequence when it cannot be done."""
+        if self._lease is not None and connections["default"].connection is not None:
+            with suppress(Error):
+                self._asking()
+                self._lease.end()
+
+    def _adopt_all(self, refused_too: bool) -> Generator[None, None, None]:
+        yield from adopt_in_steps(
+            self._directory, self._asking, self._refused, self._found, refused_too=refused_too
+        )
+        if self._lease is not None:
+            self._found.new += yield from orphans.close_in_steps(self._lease, self._asking)
+
     def _adopt(self, refused_too: bool) -> Adopted:
         if self._adoption is None:
             self._found = Found()
-            self._adoption = adopt_in_steps(
-                self._directory,
-                self._asking,
-                self._refused,
-                self._found,
-                refused_too=refused_too,
-            )
+            self._adoption = self._adopt_all(refused_too)
         try:
             keep_usable()
             next(self._adoption)

@@ -183,6 +183,17 @@ class ThrottleCount(models.Model):
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.limit_scope}: {self.count}"
 
 
+class ThrottleWriter(models.Model):
+    """The last batch of counts that a process has added, so that none is added twice."""
+
+    process = models.UUIDField(primary_key=True)
+    batch = models.PositiveBigIntegerField()
+    written_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.batch}"
+
+
 class ResponseFormat(models.TextChoices):
     """What speech is answered in (speech contract, POST /v1/audio/speech)."""
 
@@ -393,3 +404,35 @@ class PrunedSum(_ChatSums):
 
     def __str__(self) -> str:
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.model_identifier}"
+
+
+class Admission(models.Model):
+    """The note of an admitted request, with ``SVC_DURABLE_ADMISSIONS`` (``usage.admissions``).
+
+    It is there from before the request is dispatched until its row is. ``record`` is an ``admitted``
+    record of the journal (``usage.records``). ``closed_at``: when another process wrote the row as
+    ``interrupted``, because it took the owner for dead.
+    """
+
+    request_id = models.CharField(max_length=36, primary_key=True)
+    owner_id = models.UUIDField()
+    record = models.JSONField()
+    closed_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.request_id
+
+
+class AdmissionOwner(models.Model):
+    """A process that notes admissions, and until when it is surely alive, by the database's clock.
+
+    ``since``: from when on it has extended its lease without a gap.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    since = models.DateTimeField()
+    alive_until = models.DateTimeField()
+    lease_seconds = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.id} until {self.alive_until:%Y-%m-%dT%H:%M:%SZ}"

@@ -102,28 +102,34 @@ AnyReceipt = Receipt | SpeechReceipt
 AnyProgress = Progress | SpeechProgress
 
 
-def withheld(receipt: AnyReceipt) -> AnyReceipt:
+def withheld(receipt: AnyReceipt, begun: bool | None = None) -> AnyReceipt:
     """``receipt`` as it is when its answer's end is not given, because no place took its row.
 
-    The client is told of an internal error (inside a stream that has begun), so the row says that
-    too. The figures are real and stay; a whole answer was not delivered. A request that had failed
-    before stays as it is, for the client is told of that failure.
+    The client is told of an internal error (inside an answer that has ``begun``), so the row says
+    that too. The figures are real and stay, but of what was not begun nothing was delivered. By
+    default what is streamed has begun. A request that had failed before stays as it is, for the
+    client is told of that failure.
     """
     if receipt.outcome != "success":
         return receipt
     if isinstance(receipt, SpeechReceipt):
-        begun = receipt.transport == "websocket" or receipt.response_format == "pcm"
+        by_socket = receipt.transport == "websocket"
+        if begun is None:
+            begun = receipt.response_format == "pcm"
         return msgspec.structs.replace(
             receipt,
             outcome="internal_error",
-            http_status=receipt.http_status if begun else 500,
+            http_status=receipt.http_status if begun or by_socket else 500,
             error_type="proxy_error",
-            close_code=1011 if receipt.transport == "websocket" else None,
+            close_code=1011 if by_socket else None,
+            audio_ms=receipt.audio_ms if begun or by_socket else 0,
         )
+    if begun is None:
+        begun = receipt.streamed
     return msgspec.structs.replace(
         receipt,
         outcome="internal_error",
-        http_status=receipt.http_status if receipt.streamed else 500,
+        http_status=receipt.http_status if begun else 500,
         error_code="internal_error",
-        delivered_output_tokens=receipt.delivered_output_tokens if receipt.streamed else 0,
+        delivered_output_tokens=receipt.delivered_output_tokens if begun else 0,
     )

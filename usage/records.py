@@ -99,6 +99,20 @@ def written(request_ids: Iterable[str]) -> bytes:
     return framed(_encoder.encode({"written": list(request_ids), "v": VERSION}))
 
 
+def admission(receipt: AnyReceipt) -> bytes:
+    """The JSON of an ``admitted`` record."""
+    return noted("admitted", receipt)[_PREFIX:-1]
+
+
+def admitted_in(payload: str | bytes) -> AnyReceipt | None:
+    """The receipt of the JSON of an ``admitted`` record; None when this version cannot read it."""
+    try:
+        record = _decode(payload)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return None if record.v > VERSION else (record.speech or record).admitted
+
+
 NOTHING: Final = framed(_encoder.encode({"v": VERSION}))
 """The line of a record that says nothing."""
 

@@ -12,6 +12,7 @@ for placeholders every time.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -26,10 +27,14 @@ from psycopg.pq import Escaping
 
 from svc_project.lib.clock import hour_of, now
 from svc_project.lib.money import price_units
+from usage import admissions
+from usage.admissions import Notes
 from usage.models import PrunedMonth
 from usage.receipts import AnyReceipt
 from usage.shards import FREE_SHARD
 from usage.tables import KINDS, Tables, listed
+
+log = logging.getLogger(__name__)
 
 LOCK_SECONDS: Final = 2.0
 """How long a batch waits for a lock, on both databases. The journal vouches for its rows long
@@ -45,8 +50,15 @@ MARK: Final = "/* svc ledger */"
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def insert(receipts: Sequence[AnyReceipt], occurred_at: datetime | None = None) -> int:
+def insert(
+    receipts: Sequence[AnyReceipt],
+    occurred_at: datetime | None = None,
+    *,
+    keep_notes: bool = False,
+) -> int:
     """Write ``receipts`` in one transaction, durable when this returns; returns how many are new.
+
+    The notes of their admissions go with it (``usage.admissions``), unless ``keep_notes``.
 
     ``occurred_at`` is the moment of writing by default, in whole milliseconds. On PostgreSQL it is
     the database's, taken in the statement itself, whatever the clock of this host says; on SQLite
@@ -55,19 +67,33 @@ def insert(receipts: Sequence[AnyReceipt], occurred_at: datetime | None = None) 
     Raises ``django.db.Error``: ``IntegrityError`` or ``DataError`` when a receipt breaks a
     constraint (then none is written), anything else when the database did not do its part.
     """
-    batches = [
-        (tables, batch)
-        for tables in KINDS
-        if (batch := [each for each in receipts if type(each) is tables.receipt])
-    ]
+    batches = _by_kind(receipts)
     if not batches:
         return 0
     if connection.vendor == "postgresql":
-        return _insert_postgresql(batches, occurred_at)
+        forgets = settings.SVC_DURABLE_ADMISSIONS and not keep_notes
+        return _insert_postgresql(batches, occurred_at, receipts if forgets else ())[0]
     if len(batches) == 1:
         return _insert_sqlite(*batches[0], occurred_at)
     with transaction.atomic():
         return sum(_insert_sqlite(tables, batch, occurred_at) for tables, batch in batches)
+
+
+def insert_and_note(receipts: Sequence[AnyReceipt], notes: Notes) -> tuple[int, bool]:
+    """Write ``receipts`` and note admissions in one transaction on PostgreSQL.
+
+    Returns how many rows are new, and whether the admissions are noted: they are not when the lease
+    of their owner may run out soon. Raises as ``insert`` does.
+    """
+    return _insert_postgresql(_by_kind(receipts), None, receipts, notes)
+
+
+def _by_kind(receipts: Sequence[AnyReceipt]) -> list[tuple[Tables, list[AnyReceipt]]]:
+    return [
+        (tables, batch)
+        for tables in KINDS
+        if (batch := [each for each in receipts if type(each) is tables.receipt])
+    ]
 
 
 def _insert_sqlite(
@@ -177,11 +203,16 @@ def _sqlite_statements(tables: Tables) -> tuple[str, str]:
 
 
 def _insert_postgresql(
-    batches: Sequence[tuple[Tables, Sequence[AnyReceipt]]], occurred_at: datetime | None
-) -> int:
+    batches: Sequence[tuple[Tables, Sequence[AnyReceipt]]],
+    occurred_at: datetime | None,
+    noted: Sequence[AnyReceipt],
+    notes: Notes | None = None,
+) -> tuple[int, bool]:
     """One message with everything, which PostgreSQL runs as one transaction of its own.
 
-    A pooler between keeps nothing of it: the limits end with the transaction.
+    A pooler between keeps nothing of it: the limits end with the transaction. ``noted`` are
+    requests of which the notes go. Notes are reached before rows, here and by who closes them
+    (``usage.orphans``), so that nobody waits in a circle.
     """
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
@@ -189,17 +220,34 @@ def _insert_postgresql(
         message = [_LIMITS]
         if settings.SVC_LEDGER_SYNCHRONOUS_COMMIT and _forgets(connection.connection):
             message.append(_DURABLE)
+        if notes is not None:
+            literal = bytes(escape(admissions.noted(notes)))
+            message.append(admissions.note_statement(notes, literal))
+        if noted:
+            # A list of texts in JSON is, but for its brackets, an array's text in SQL.
+            ids = msgspec.json.encode([receipt.request_id for receipt in noted])
+            message.append(admissions.forget_statement(bytes(escape(b"{%b}" % ids[1:-1]))))
         for tables, receipts in batches:
             before, after = _postgresql_statement(tables, occurred_at is not None)
             rows = [_postgresql_row(tables, receipt, occurred_at) for receipt in receipts]
             message += (before, bytes(escape(msgspec.json.encode(rows))), after)
         cursor.execute(b"".join(message))
-        new = 0
+        answers = []
         # The limits answer with no row, each of the others with one.
         while cursor.nextset():
             if cursor.description is not None:
-                new += cursor.fetchone()[0]
-    return new
+                answers.append(cursor.fetchone()[0])
+    are_noted = notes is not None and bool(answers.pop(0))
+    if noted and answers.pop(0) < len(noted) and (late := admissions.amend(noted)):
+        log.warning(
+            "ledger: %d rows that were written for a process taken for dead are replaced", late
+        )
+    return sum(answers), are_noted
+
+
+def limit(cursor: Any) -> None:
+    """Put the limits of the ledger's statements on the transaction that ``cursor`` is in."""
+    cursor.execute(_LIMITS.decode())
 
 
 _LIMITS: Final = (

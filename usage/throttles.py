@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from accounts.models import Organization
 from accounts.threads import DatabaseThread
 from svc_project.lib.clock import hour_of, now
 from svc_project.lib.ids import NIL_UUID
-from usage.models import ThrottleCount
+from usage.models import ThrottleCount, ThrottleWriter
 from usage.periods import Filters, Period
 from usage.wire import Throttled, ThrottledEntry
 
@@ -43,11 +44,23 @@ class Refused(NamedTuple):
     limit_scope: str
 
 
+class Batch(NamedTuple):
+    """Counts that are added together, once: ``number`` grows with each of a process."""
+
+    process: str
+    number: int
+    counted: Counter[Refused]
+
+
 class ThrottleCounters:
     """The counters of one process and the thread that adds them to the database."""
 
     def __init__(self) -> None:
         self._counted: Counter[Refused] = Counter()
+        self._batch: Batch | None = None
+        """What the database has not confirmed; it stays as it is until it has."""
+        self._process = ""
+        self._batches = 0
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._failing = False
@@ -74,19 +87,28 @@ class ThrottleCounters:
 
     def flush(self) -> None:
         """Add what is counted to the database; what it does not take is kept for the next time."""
-        with self._lock:
-            counted, self._counted = self._counted, Counter()
-        if not counted:
-            return
-        try:
-            add(counted)
+        while (batch := self._next_batch()) is not None:
+            try:
+                add(batch.counted, batch)
+            except Error as error:
+                if not self._failing:
+                    log.warning("throttle counts put off: %s", type(error).__name__)
+                self._failing = True
+                return
+            self._batch = None
             self._failing = False
-        except Error as error:
+
+    def _next_batch(self) -> Batch | None:
+        """The one that is not confirmed, or a new one of what is counted."""
+        if self._batch is None:
             with self._lock:
-                self._counted.update(counted)
-            if not self._failing:
-                log.warning("throttle counts put off: %s", type(error).__name__)
-            self._failing = True
+                counted, self._counted = self._counted, Counter()
+            if counted:
+                # Not before the first count: a worker is not to have its parent's name.
+                self._process = self._process or str(uuid.uuid4())
+                self._batches += 1
+                self._batch = Batch(self._process, self._batches, counted)
+        return self._batch
 
     def _write_forever(self) -> None:
         ending = False
@@ -96,18 +118,35 @@ class ThrottleCounters:
             connections.close_all()  # a write every few seconds is not worth a connection
 
 
-def add(counted: Counter[Refused]) -> None:
+def add(counted: Counter[Refused], batch: Batch | None = None) -> None:
     """Add ``counted`` to what the database has, in one order, so that two writers never deadlock.
 
-    Raises ``django.db.Error``; then nothing was added, or the answer to it was lost.
+    Does nothing when it has added the same ``batch`` before. Raises ``django.db.Error``; then nothing
+    was added, or the answer to it was lost.
     """
     table, key = ThrottleCount._meta.db_table, ", ".join(Refused._fields)
     with transaction.atomic(), connection.cursor() as cursor:
+        if batch is not None and not _is_first(batch):
+            return
         cursor.executemany(
             f'INSERT INTO {table} ({key}, "count") VALUES (%s, %s, %s, %s, %s, %s) '  # noqa: S608
             f'ON CONFLICT ({key}) DO UPDATE SET "count" = {table}."count" + excluded."count"',
             [_columns(refused, counted[refused]) for refused in sorted(counted)],
         )
+
+
+def _is_first(batch: Batch) -> bool:
+    """Note ``batch`` as added; False when it was before."""
+    writer, is_new = ThrottleWriter.objects.select_for_update().get_or_create(
+        process=batch.process, defaults={"batch": batch.number, "written_at": now()}
+    )
+    if is_new:
+        return True
+    if writer.batch >= batch.number:
+        return False
+    writer.batch, writer.written_at = batch.number, now()
+    writer.save()
+    return True
 
 
 def keep_up(moment: datetime) -> None:
@@ -117,6 +156,7 @@ def keep_up(moment: datetime) -> None:
     """
     # One hour more than is promised: the oldest readable hour began before KEPT ago.
     ThrottleCount.objects.filter(hour__lt=moment - KEPT - timedelta(hours=1)).delete()
+    ThrottleWriter.objects.filter(written_at__lt=moment - KEPT).delete()
     if not settings.SVC_THROTTLE_COUNTERS:
         nobody = str(NIL_UUID)
         add(Counter({Refused(nobody, hour_of(moment), nobody, "", _NOT_COUNTED): 1}))

@@ -113,6 +113,15 @@ def test_debug_in_the_open_stops_every_command(tmp_path: Path) -> None:
     assert at_a_desk.returncode == 0, at_a_desk.stderr
 
 
+def test_durable_admissions_in_a_file_of_this_host_stop_every_command(tmp_path: Path) -> None:
+    refused = check(
+        tmp_path, SVC_DURABLE_ADMISSIONS="true", DATABASE_URL=f"sqlite:///{tmp_path}/svc.sqlite3"
+    )
+
+    assert refused.returncode == 1
+    assert OWN.findall(refused.stderr) == ["svc.E002"]
+
+
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - overlay overlay rw
 30 22 0:26 / /dev/shm rw - tmpfs tmpfs rw

@@ -394,6 +394,41 @@ async def test_a_client_that_is_told_500_is_not_billed_a_success(
         assert outcome == expected
 
 
+@pytest.mark.parametrize(
+    ("facts", "begun", "status", "audio_ms"),
+    [
+        ({"response_format": "wav"}, True, 200, 2500),
+        ({"response_format": "wav"}, False, 500, 0),
+        ({"response_format": "pcm"}, True, 200, 2500),
+        ({"response_format": "pcm"}, False, 500, 0),
+        ({"transport": "websocket", "http_status": 101}, True, 101, 2500),
+    ],
+)
+async def test_the_row_of_withheld_speech_tells_what_the_client_saw(
+    journal_directory: Path,
+    full_database: dict[str, bool],
+    facts: dict[str, object],
+    begun: bool,
+    status: int,
+    audio_ms: int,
+) -> None:
+    break_journal(journal_directory)
+    async with running_ledger() as ledger:
+        full_database["full"] = True
+        with pytest.raises(InternalError):
+            await ledger.record(speech_receipt(**facts), begun=begun)
+        full_database["full"] = False
+        await until(lambda: not ledger.rows_owed)
+
+    row = await read(SpeechRow.objects.get)
+    assert (row.outcome, row.http_status, row.error_type) == (
+        "internal_error",
+        status,
+        "proxy_error",
+    )
+    assert row.audio_ms == audio_ms
+
+
 async def test_one_failed_sync_costs_a_segment_and_no_answer(
     monkeypatch: pytest.MonkeyPatch, journal_directory: Path
 ) -> None:

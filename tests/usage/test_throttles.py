@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -200,6 +200,28 @@ def test_counts_wait_for_a_database_that_is_away(
     counters.flush()
 
     assert stored() == 1
+
+
+def test_counts_whose_commit_is_unclear_are_added_once(
+    counters: ThrottleCounters, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SVC_THROTTLE_FLUSH_SECONDS = 3600.0
+    add = throttles.add
+
+    def lose_reply(*arguments: Any) -> None:
+        monkeypatch.setattr(throttles, "add", add)
+        add(*arguments)
+        raise OperationalError("the reply is lost")
+
+    monkeypatch.setattr(throttles, "add", lose_reply)
+    for _ in range(3):
+        counters.count(NIL, KEY, "acme/a", "tokens")
+    counters.flush()
+    counters.count(NIL, KEY, "acme/a", "tokens")
+
+    counters.close()
+
+    assert stored() == 4
 
 
 def test_nothing_is_counted_when_counting_is_off(

@@ -1,0 +1,191 @@
+"""Hosts that vanish with their disks, and others that only seem to: admissions in the database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connection
+
+from accounts.keys import mint
+from accounts.models import Scope
+from tests.faults.conftest import SMALL_CAP, Case, publish_on
+from tests.faults.proxy import FaultProxy, Way
+from tests.live import Gateway, eventually
+from tests.live_catalog import backend
+from tests.speech.caller import SpeechAccount
+from usage.models import Admission
+
+pytestmark = pytest.mark.postgresql
+
+StartGateway = Callable[..., Gateway]
+LEASE = 6.0
+SLACK = 30.0
+"""What a loaded machine may add to what is documented: a lease and half of it."""
+LONG = "[[sim tokens=400 pace=40]]"
+
+
+@pytest.fixture
+def model(gateway: Gateway, broken: FaultProxy) -> str:
+    """On a model server that may be silent for long: a stopped gateway hears nothing."""
+    patient = backend(
+        gateway,
+        base_url=f"http://127.0.0.1:{broken.port}/v1",
+        max_concurrency=32,
+        running_usage="vllm",
+        first_byte_seconds=120.0,
+        idle_seconds=120.0,
+    )
+    return publish_on(gateway, patient)
+
+
+@pytest.fixture
+def start_host(start_gateway: StartGateway, tmp_path: Path) -> Callable[..., Gateway]:
+    """Starts a gateway with a disk of its own, by name."""
+
+    def start(disk: str, **environment: str) -> Gateway:
+        return start_gateway(
+            SVC_DURABLE_ADMISSIONS="true",
+            SVC_ADMISSION_LEASE_SECONDS=str(LEASE),
+            SVC_DATA_DIR=str(tmp_path / disk),
+            **environment,
+        )
+
+    return start
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as pool:
+        yield pool
+
+
+def noted(gateway: Gateway) -> int:
+    """How many requests of the organization are noted and not closed."""
+    organization = str(gateway.organization.pk)
+    notes = Admission.objects.filter(closed_at=None).values_list("record", flat=True)
+    return sum(organization in str(note) for note in notes)
+
+
+def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
+    gateway: Gateway,
+    model: str,
+    start_host: Callable[..., Gateway],
+    threads: ThreadPoolExecutor,
+    tmp_path: Path,
+) -> None:
+    host = start_host("one")
+    case = Case(host, model, [gateway.simulator.requests])
+    account = SpeechAccount(
+        host,
+        gateway.organization,
+        gateway.api_key,
+        mint(gateway.organization, Scope.SPEECH, "test").secret,
+    )
+    with ExitStack() as ending:
+        ending.enter_context(account.session())
+        futures = [
+            threads.submit(case.ask, LONG, streamed=streamed, max_completion_tokens=SMALL_CAP)
+            for streamed in (True, False)
+        ]
+        eventually(lambda: noted(gateway) == 3)
+        host.command.kill()
+        shutil.rmtree(tmp_path / "one")
+        for future in futures:
+            future.result()
+
+    case.gateway = start_host("two")
+    [speech] = eventually(account.rows, LEASE * 1.5 + SLACK)
+    rows = eventually(
+        lambda: found if len(found := gateway.rows()) == 2 else None, LEASE * 1.5 + SLACK
+    )
+
+    assert {row.outcome for row in rows} == {"interrupted"} == {speech.outcome}
+    case.check(2)
+    assert len(account.rows()) == 1
+
+
+def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
+    model: str, start_host: Callable[..., Gateway], gateway: Gateway, threads: ThreadPoolExecutor
+) -> None:
+    """Two leases long, beside another that closes what dead ones leave."""
+    host = start_host("one")
+    start_host("two")
+    case = Case(host, model, [gateway.simulator.requests])
+    tokens = int(2.5 * LEASE * 40)
+
+    seen = threads.submit(case.ask, f"[[sim tokens={tokens} pace=40]]", streamed=True).result()
+
+    assert seen.complete
+    assert seen.seconds > 2 * LEASE
+    [row] = case.check(1)
+    assert row.outcome == "success"
+
+
+def test_a_host_that_was_taken_for_dead_and_comes_back_has_the_last_word(
+    model: str,
+    broken: FaultProxy,
+    start_host: Callable[..., Gateway],
+    gateway: Gateway,
+    threads: ThreadPoolExecutor,
+) -> None:
+    host, other = start_host("one"), start_host("two")
+    case = Case(host, model, [gateway.simulator.requests])
+    before = broken.carried[Way.TO_CLIENT]
+    answer = threads.submit(case.ask, "[[sim tokens=60 pace=20]]", streamed=True)
+    eventually(lambda: broken.carried[Way.TO_CLIENT] > before)
+    host.command.process.send_signal(signal.SIGSTOP)
+    try:
+        [row] = eventually(gateway.rows, LEASE * 1.5 + SLACK)
+        assert row.outcome == "interrupted"
+    finally:
+        host.command.process.send_signal(signal.SIGCONT)
+
+    assert answer.result().complete
+    case.gateway = other
+    [row] = case.check(1)
+    assert row.outcome == "success"
+
+
+def test_without_the_database_nothing_reaches_a_model_server(
+    model: str, start_host: Callable[..., Gateway], gateway: Gateway
+) -> None:
+    address = urlsplit(os.environ["DATABASE_URL"])
+    user = address.netloc.rpartition("@")[0]
+    name = connection.settings_dict["NAME"]
+    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as to_database:
+        host = start_host(
+            "one",
+            DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}",
+            SVC_KEY_CACHE_SECONDS="600",
+        )
+        case = Case(host, model, [gateway.simulator.requests])
+        assert case.ask(streamed=True).complete
+        for fault in (to_database.refuse, to_database.blackhole):
+            fault()
+            refused = case.ask_many(4)
+            assert {each.told for each in refused} == {(503, "server_overloaded")}
+            to_database.heal()
+            eventually(lambda: case.ask(streamed=False).complete, SLACK)
+
+        # Those that the books have are those that were served.
+        case.check(sum(each.complete for each in case.seen))
+
+
+def test_rows_are_those_of_the_requests_and_no_note_is_left(
+    model: str, start_host: Callable[..., Gateway], gateway: Gateway
+) -> None:
+    case = Case(start_host("one"), model, [gateway.simulator.requests])
+
+    seen = case.ask_many(60, at_once=16)
+
+    assert all(each.complete for each in seen)
+    assert len(case.check(60)) == 60
+    assert noted(gateway) == 0

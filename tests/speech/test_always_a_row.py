@@ -1,0 +1,137 @@
+"""Whatever goes wrong inside the gateway while speech runs, its row is written."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from speech.encoding import AudioFormat
+from speech.meter import Identity, SpeechMeter
+from speech.script import read_script
+from speech.session import Session
+from speech.snapshot import VoiceRef
+from speech.synthesis import Call, SpeechService
+from speech.wire import SpeechRequest, Start
+from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError
+from svc_project.lib.ids import NIL_UUID, request_id
+from tests.speech.quota_service import caller
+from usage.receipts import SpeechReceipt
+
+VOICE = VoiceRef(id="ava", language="en", engine_voice="en-gb", backend=None)
+TEXT = "Hello there."
+
+
+@dataclass
+class Fault:
+    """Where something breaks that should not."""
+
+    at: str = ""
+
+    def strikes(self, place: str) -> None:
+        if self.at == place:
+            raise RuntimeError(f"broken at {place}")
+
+
+@dataclass
+class Collaborators:
+    """The ledger, the quota, what was reserved and the sink, as far as a request asks them."""
+
+    fault: Fault
+    rows: list[SpeechReceipt] = field(default_factory=list)
+    began: list[bool | None] = field(default_factory=list)
+    day: str = "2026-11-20"
+    gone: bool = False
+    status: int | None = None
+
+    async def admit_durably(self, receipt: SpeechReceipt) -> None:
+        self.fault.strikes("admission")
+
+    async def record(self, receipt: SpeechReceipt, *, begun: bool | None = None) -> None:
+        self.rows.append(receipt)
+        self.began.append(begun)
+
+    async def reserve(self, *_: Any) -> Collaborators:
+        return self
+
+    def give_back(self) -> None:
+        self.fault.strikes("giving back")
+
+    cancel = give_back
+
+    def follow(self, _: Any) -> None:
+        self.fault.strikes("following")
+
+    def of(self, _: Any) -> Any:
+        raise RuntimeError("no engine")
+
+    def add_done_callback(self, _: Any) -> None:
+        self.fault.strikes("listening to the drain")
+
+    def remove_done_callback(self, _: Any) -> None:
+        self.fault.strikes("ending")
+
+
+def service(each: Collaborators) -> SpeechService:
+    part = cast(Any, each)
+    return SpeechService(voices=part, quota=part, engines=part, ledger=part, max_inflight=1)
+
+
+@pytest.mark.parametrize("place", ["following", "giving back", "speaking"])
+async def test_a_request_that_breaks_inside_has_its_row(place: str) -> None:
+    each = Collaborators(Fault(place))
+    request = SpeechRequest(voice="ava", input=TEXT, response_format=AudioFormat.PCM)
+    call = Call(request_id(), 0.0, caller(), request, VOICE, await read_script(TEXT))
+
+    with pytest.raises(InternalError):
+        await service(each).complete(call, cast(Any, each))
+
+    [row] = each.rows
+    assert (row.outcome, row.http_status, row.error_type) == ("internal_error", 500, "proxy_error")
+
+
+class Socket:
+    """A WebSocket whose client has left."""
+
+    def __init__(self, each: Collaborators) -> None:
+        self.draining = each
+        self.stopping: asyncio.Future[ApiError] = asyncio.get_running_loop().create_future()
+
+    async def receive_text(self) -> str:
+        raise ClientDisconnected
+
+    async def send_text(self, _: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("place", ["listening to the drain", "ending"])
+async def test_a_session_that_breaks_inside_ends_with_a_failure_to_be_written(place: str) -> None:
+    each = Collaborators(Fault(place))
+    meter = SpeechMeter(
+        Identity(
+            request_id=request_id(),
+            organization_id=str(NIL_UUID),
+            api_key_id=str(NIL_UUID),
+            day=each.day,
+            voice=VOICE,
+            audio_format=AudioFormat.WAV,
+            transport="websocket",
+            arrived=0.0,
+        )
+    )
+    session = Session(
+        service(each),
+        cast(Any, Socket(each)),
+        Start("ava", AudioFormat.WAV),
+        meter,
+        idle_seconds=10,
+    )
+
+    async def check_key() -> Any:
+        return caller()
+
+    failure = await session.run(caller(), check_key, "{}")
+
+    assert isinstance(failure, InternalError)
