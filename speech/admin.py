@@ -18,16 +18,15 @@ from speech.clones.outbox import outbox
 from speech.engines import embedded
 from speech.errors import CloneNotFound
 from speech.models import CloneAudio, CloneUpload, EmbeddedEngine, SpeechBackend, Voice, VoiceClone
-from svc_project.lib.variables import secret_of
+from svc_project.lib import variables
+from svc_project.lib.backend_admin import KeptKeyAdmin
 
 if TYPE_CHECKING:  # generic in the stubs only
     VoiceModelAdmin = admin.ModelAdmin[Voice]
-    BackendModelAdmin = admin.ModelAdmin[SpeechBackend]
     CloneModelAdmin = admin.ModelAdmin[VoiceClone]
     UploadModelAdmin = admin.ModelAdmin[CloneUpload]
 else:
     VoiceModelAdmin = admin.ModelAdmin
-    BackendModelAdmin = admin.ModelAdmin
     CloneModelAdmin = admin.ModelAdmin
     UploadModelAdmin = admin.ModelAdmin
 
@@ -80,7 +79,7 @@ class VoiceAdmin(VoiceModelAdmin):
 
 
 @admin.register(SpeechBackend)
-class SpeechBackendAdmin(BackendModelAdmin):
+class SpeechBackendAdmin(KeptKeyAdmin):
     list_display = (
         "name",
         "base_url",
@@ -150,8 +149,8 @@ class SpeechBackendAdmin(BackendModelAdmin):
             found.append("It is switched off.")
         if not backend.speaking and not backend.serves_clones:
             found.append("No voice uses it, and it serves no clones.")
-        if backend.api_key_env and secret_of(backend.api_key_env) is None:
-            found.append(f"The variable {backend.api_key_env} is not set in this process.")
+        if unread := variables.problem(backend.api_key_env):
+            found.append(unread)
         return " ".join(found) or "none"
 
 
