@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -19,15 +19,14 @@ from speech.engines import embedded
 from speech.errors import CloneNotFound
 from speech.models import CloneAudio, CloneUpload, EmbeddedEngine, SpeechBackend, Voice, VoiceClone
 from svc_project.lib import variables
+from svc_project.lib.admin_lookups import SecretColumnsAdmin
 from svc_project.lib.backend_admin import KeptKeyAdmin
 
 if TYPE_CHECKING:  # generic in the stubs only
     VoiceModelAdmin = admin.ModelAdmin[Voice]
-    CloneModelAdmin = admin.ModelAdmin[VoiceClone]
     UploadModelAdmin = admin.ModelAdmin[CloneUpload]
 else:
     VoiceModelAdmin = admin.ModelAdmin
-    CloneModelAdmin = admin.ModelAdmin
     UploadModelAdmin = admin.ModelAdmin
 
 
@@ -155,8 +154,10 @@ class SpeechBackendAdmin(KeptKeyAdmin):
 
 
 @admin.register(VoiceClone)
-class VoiceCloneAdmin(CloneModelAdmin):
+class VoiceCloneAdmin(SecretColumnsAdmin):
     """Clones are looked at and deleted, never played, added or edited."""
+
+    secret_columns: ClassVar[frozenset[str]] = frozenset({"profile"})
 
     list_display = (
         "name",
