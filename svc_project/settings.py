@@ -336,6 +336,9 @@ SVC_WEBSOCKET_PING_SECONDS = env.float("SVC_WEBSOCKET_PING_SECONDS", default=20.
 SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
 
+# How long a worker's event loop may stand still before the parent replaces it; 0: for ever.
+SVC_WORKER_SILENCE_SECONDS = env.float("SVC_WORKER_SILENCE_SECONDS", default=60.0)
+
 # Who may read GET /metrics: whoever sends this as a bearer token; empty: only this host.
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
 # This worker's number; the parent of the workers sets it.
