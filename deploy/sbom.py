@@ -72,7 +72,7 @@ def document() -> str:
     )
     for purl, each in entries.items():
         bom.dependencies.add(Dependency(each.bom_ref, inside.get(purl, [])))
-    text = JsonV1Dot6(bom).output_as_string(indent=2)
+    text: str = JsonV1Dot6(bom).output_as_string(indent=2)
     if found := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
         raise ValueError(f"The document does not fit the schema: {found}")
     return text

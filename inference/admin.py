@@ -236,7 +236,8 @@ class BackendAdmin(KeptKeyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         serving = Count("deployments", filter=Q(deployments__enabled=True))
-        return super().get_queryset(request).annotate(serving=serving)
+        rows: QuerySet[Backend] = super().get_queryset(request).annotate(serving=serving)
+        return rows
 
     @admin.display(description="weights served", ordering="serving")
     def deployed(self, backend: Any) -> int:

@@ -132,7 +132,8 @@ class SpeechBackendAdmin(KeptKeyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SpeechBackend]:
         speaking = Count("voices", filter=Q(voices__enabled=True))
-        return super().get_queryset(request).annotate(speaking=speaking)
+        rows: QuerySet[SpeechBackend] = super().get_queryset(request).annotate(speaking=speaking)
+        return rows
 
     @admin.display(description="voices", ordering="speaking")
     def spoken(self, backend: Any) -> int:
@@ -190,7 +191,7 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoiceClone]:
         kept = Exists(CloneAudio.objects.filter(clone=OuterRef("pk")))
-        rows = super().get_queryset(request).defer("profile")
+        rows: QuerySet[VoiceClone] = super().get_queryset(request).defer("profile")
         return rows.annotate(kept=kept).order_by("-created_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
