@@ -96,20 +96,21 @@ def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[...,
     client = logged_in(operator("speech.change_speechbackend", email=f"{gateway.port}@a.example"))
     key = gateway.mint(Scope.SPEECH)
 
-    def speak() -> None:
-        httpx2.post(
+    def speak() -> int:
+        answer = httpx2.post(
             f"http://127.0.0.1:{gateway.speech_port}/v1/audio/speech",
             json={"voice": f"v{gateway.port}", "input": "Hello."},
             headers={"authorization": f"Bearer {key}"},
             timeout=30,
             verify=NO_TLS,
         )
+        return answer.status_code
 
     with listener() as (here, heard_here), listener() as (elsewhere, heard_elsewhere):
         backend = speech_making.backend(f"b{gateway.port}", base_url=here, api_key_env=VARIABLE)
         speech_making.voice(f"v{gateway.port}", backend=backend, engine_voice="x")
         changed(VOICES)
-        eventually(lambda: speak() or heard_here, 30)
+        eventually(lambda: speak() and heard_here, 30)
         assert heard_here[-1] == "Bearer the-live-key"
         page = f"{SPEECH}{backend.pk}/change/"
 
@@ -126,7 +127,7 @@ def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[...,
             base_url=elsewhere, api_key_env="SECRET_KEY"
         )
         changed(VOICES)
-        eventually(lambda: speak() or heard_elsewhere, 30)
+        eventually(lambda: speak() and heard_elsewhere, 30)
     assert set(heard_elsewhere) == {None}
 
 

@@ -21,9 +21,9 @@ LISTS = sorted(ROOT.glob("requirements*.txt"))
 def declared(package: str) -> str:
     """What the metadata of an installed package says about its licence, in one line."""
     about = importlib.metadata.metadata(package)
-    if expression := about.get("License-Expression"):
-        return str(expression)
-    own = (about.get("License") or "").strip().split("\n")[0][:60]
+    if expressions := about.get_all("License-Expression"):
+        return str(expressions[0])
+    own = str((about.get_all("License") or [""])[0]).strip().split("\n")[0][:60]
     kinds = [
         each.split(" :: ")[-1]
         for each in about.get_all("Classifier", [])

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from svc_project.lifeline import Silences
 from tests.conftest import Served
 from tests.live import Command, Gateway, events, eventually, free_port
 from tests.server.test_serve import another_gateway, ask, needs_redis, slow_stream
+
+pytestmark = pytest.mark.timeout(300)
 
 SLOW = 60.0
 """Seconds that a loaded machine may take over what is done within one or two."""
@@ -61,7 +64,7 @@ def two_workers(command: Command) -> set[int]:
 def all_processes(command: Command) -> set[int]:
     """Both workers, and the engines' processes that each has started."""
     workers = two_workers(command)
-    engines = [eventually(lambda pid=pid: children(pid), SLOW) for pid in workers]
+    engines = [eventually(partial(children, pid), SLOW) for pid in workers]
     return workers.union(*engines)
 
 
