@@ -6,16 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: run neural test clients real-transformers check lint format types contracts bench lock clean
+.PHONY: run neural test clients real-transformers check lint format types contracts bench lock sbom clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	touch $@
 
 # Programs that tests talk to and that bring several hundred megabytes: tests skip without them.
@@ -23,12 +23,12 @@ clients: .venv-clients/installed .venv-litellm/installed
 
 .venv-clients/installed: requirements-clients.txt
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/pip install --quiet --disable-pip-version-check -r requirements-clients.txt
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-clients.txt
 	touch $@
 
 .venv-litellm/installed: requirements-litellm.txt
 	$(PYTHON) -m venv .venv-litellm
-	.venv-litellm/bin/pip install --quiet --disable-pip-version-check -r requirements-litellm.txt
+	.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
 	touch $@
 
 # `transformers serve` behind the gateway, which CI does not try: torch is 1.2 GB. TORCH_INDEX= where
@@ -86,15 +86,31 @@ contracts: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
-lock: $(VENV)/installed-dev
-	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.txt pyproject.toml
-	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
-	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-clients.txt requirements-clients.in
-	$(BIN)/pip-compile -q --strip-extras --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-litellm.txt requirements-litellm.in
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["neural"], sep="\n")' \
-	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --generate-hashes -c requirements.txt -o requirements-neural.txt -
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["archive"], sep="\n")' \
-	  | $(BIN)/pip-compile -q --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -c requirements.txt -o requirements-archive.txt -
+# What locks the requirements and makes the list of components (docs/operate/supply-chain.md).
+.venv-tools/installed: requirements-tools.txt
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-tools.txt
+	touch $@
+
+# For every Python from 3.11 on and every platform, with the hashes of all files that the index lists.
+# What is pinned stays at its version; LOCK="--upgrade-package NAME" moves one.
+COMPILE := .venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --strip-extras --no-header --no-emit-index-url --no-emit-find-links $(LOCK)
+EXTRA = .venv-tools/bin/python -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' $(1)
+
+lock: .venv-tools/installed
+	$(COMPILE) -o requirements.txt pyproject.toml
+	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(COMPILE) -o requirements-clients.txt requirements-clients.in
+	$(COMPILE) -o requirements-litellm.txt requirements-litellm.in
+	$(COMPILE) -o requirements-tools.txt requirements-tools.in
+	$(call EXTRA,neural) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-neural.txt -
+	$(call EXTRA,archive) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-archive.txt -
+
+# The components of an installation in CycloneDX form; FILE= says where to.
+FILE ?= var/svc.cdx.json
+
+sbom: .venv-tools/installed
+	.venv-tools/bin/python -m deploy.sbom $(FILE)
 
 clean:
-	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers .venv-tools var .pytest_cache .mypy_cache .ruff_cache

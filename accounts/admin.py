@@ -5,36 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from accounts.audit_admin import AuditEntryAdmin
 from accounts.key_admin import ApiKeyAdmin
-from accounts.models import ApiKey, AuditEntry, Membership, Organization, User
+from accounts.models import ApiKey, AuditEntry, Organization, User
+from accounts.user_admin import GroupAdmin, MembershipInline, UserAdmin
 from svc_project.lib import clock
 
 if TYPE_CHECKING:  # generic in the stubs only
     OrganizationModelAdmin = admin.ModelAdmin[Organization]
-    MembershipTabularInline = admin.TabularInline[Membership, Any]
-    EmailCreationForm = BaseUserCreationForm[User]
-    EmailUserAdmin = DjangoUserAdmin[User]
 else:
     OrganizationModelAdmin = admin.ModelAdmin
-    MembershipTabularInline = admin.TabularInline
-    EmailCreationForm = BaseUserCreationForm
-    EmailUserAdmin = DjangoUserAdmin
-
-
-class MembershipInline(MembershipTabularInline):
-    model = Membership
-    extra = 0
-    autocomplete_fields = ("user", "organization")
-    readonly_fields = ("created_at",)
 
 
 @admin.register(Organization)
@@ -98,45 +83,8 @@ class OrganizationAdmin(OrganizationModelAdmin):
         return False
 
 
-class UserCreationForm(EmailCreationForm):
-    """Email and password; the model folds the address to lower case."""
-
-    class Meta:
-        model = User
-        fields = ("email",)
-
-
-@admin.register(User)
-class UserAdmin(EmailUserAdmin):
-    """Users are deactivated, never deleted: the admin's history names them."""
-
-    add_form = UserCreationForm
-    add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "password1", "password2")}),)
-    fieldsets = (
-        (None, {"fields": ("email", "shown_password")}),
-        (
-            "Permissions",
-            {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
-        ),
-        ("Dates", {"fields": ("last_login", "created_at")}),
-    )
-    list_display = ("email", "is_staff", "is_active", "last_login", "created_at")
-    list_filter = ("is_staff", "is_active")
-    search_fields = ("email",)
-    ordering = ("email",)
-    readonly_fields = ("shown_password", "last_login", "created_at")
-    show_full_result_count = False
-    inlines = (MembershipInline,)
-
-    @admin.display(description="password")
-    def shown_password(self, user: User) -> SafeString:
-        """Whether there is one: Django's own field shows where its hash begins."""
-        state = "Set." if user.has_usable_password() else "None: the user cannot log in."
-        return format_html('{} <a href="../password/">Set another</a>', state)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
+admin.site.register(User, UserAdmin)
+admin.site.unregister(Group)
+admin.site.register(Group, GroupAdmin)
 admin.site.register(ApiKey, ApiKeyAdmin)
 admin.site.register(AuditEntry, AuditEntryAdmin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -21,11 +21,7 @@ from accounts.key_forms import NewKeyOfOrganizationForm, RotationForm
 from accounts.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey
 from svc_project.lib import clock
-
-if TYPE_CHECKING:  # generic in the stubs only
-    KeyModelAdmin = admin.ModelAdmin[ApiKey]
-else:
-    KeyModelAdmin = admin.ModelAdmin
+from svc_project.lib.admin_lookups import SecretColumnsAdmin
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -46,8 +42,10 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.filter(conditions.get(self.value() or "", Q()))
 
 
-class ApiKeyAdmin(KeyModelAdmin):
+class ApiKeyAdmin(SecretColumnsAdmin):
     """Keys are revoked, never deleted: the ledger and its breakdowns name them."""
+
+    secret_columns: ClassVar[frozenset[str]] = frozenset({"digest", "pepper"})
 
     list_display = (
         "shown_prefix",
@@ -140,7 +138,11 @@ class ApiKeyAdmin(KeyModelAdmin):
         self.message_user(request, f"{len(revoked)} keys revoked.", messages.SUCCESS)
         return None
 
-    @admin.action(description="Rotate selected keys", permissions=["change"])
+    def has_rotate_permission(self, request: HttpRequest) -> bool:
+        """Whether the operator may use ``rotate``, which changes one key and makes another."""
+        return self.has_change_permission(request) and self.has_add_permission(request)
+
+    @admin.action(description="Rotate selected keys", permissions=["rotate"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> HttpResponse | None:
         form = RotationForm(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():

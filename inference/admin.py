@@ -23,8 +23,9 @@ from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price,
 from inference.pool import BackendView
 from inference.present import VIEW
 from inference.pricing import PriceError, effective_moment
-from inference.snapshot import backend_key, read_models
-from svc_project.lib import clock
+from inference.snapshot import read_models
+from svc_project.lib import clock, variables
+from svc_project.lib.backend_admin import KeptKeyAdmin
 from svc_project.lib.clock import iso_milliseconds
 from svc_project.lib.money import price_text
 from svc_project.lib.worker_views import views
@@ -35,14 +36,12 @@ if TYPE_CHECKING:  # generic in the stubs only
     LimitTabularInline = admin.TabularInline[ModelLimit, ModelEntry]
     DeploymentTabularInline = admin.TabularInline[Deployment, Backend]
     WeightsModelAdmin = admin.ModelAdmin[WeightsRecord]
-    BackendModelAdmin = admin.ModelAdmin[Backend]
 else:
     PriceModelForm = forms.ModelForm
     PriceTabularInline = admin.TabularInline
     LimitTabularInline = admin.TabularInline
     DeploymentTabularInline = admin.TabularInline
     WeightsModelAdmin = admin.ModelAdmin
-    BackendModelAdmin = admin.ModelAdmin
 
 _LIFECYCLE = ("status", "published_at", "superseded_by", "superseded_at", "shutdown_at", "id")
 _FIGURES = (
@@ -218,7 +217,7 @@ class DeploymentInline(DeploymentTabularInline):
 
 
 @admin.register(Backend)
-class BackendAdmin(BackendModelAdmin):
+class BackendAdmin(KeptKeyAdmin):
     list_display = (
         "name",
         "base_url",
@@ -237,7 +236,8 @@ class BackendAdmin(BackendModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         serving = Count("deployments", filter=Q(deployments__enabled=True))
-        return super().get_queryset(request).annotate(serving=serving)
+        rows: QuerySet[Backend] = super().get_queryset(request).annotate(serving=serving)
+        return rows
 
     @admin.display(description="weights served", ordering="serving")
     def deployed(self, backend: Any) -> int:
@@ -269,8 +269,8 @@ class BackendAdmin(BackendModelAdmin):
             found.append("It is switched off.")
         if not backend.serving:
             found.append("No deployment is enabled.")
-        if backend.api_key_env and backend_key(backend) is None:
-            found.append(f"The variable {backend.api_key_env} is not set in this process.")
+        if unread := variables.problem(backend.api_key_env):
+            found.append(unread)
         return " ".join(found) or "none"
 
 

@@ -13,6 +13,7 @@ from django.db.models import Q
 from inference.backend_extras import check_extra_fields, check_headers
 from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from svc_project.lib.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
+from svc_project.lib.variables import check_key_variable
 
 
 class Backend(models.Model):
@@ -123,12 +124,20 @@ class Backend(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         check_base_url(self.base_url)
-        self.clean()
+        self._clean_additions()
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        """What is added to requests can be sent, and is nobody else's to set."""
+        """What is added to requests can be sent, and a key is read from the variable."""
         super().clean()
+        try:
+            check_key_variable(self.api_key_env)
+        except ValidationError as error:
+            raise ValidationError({"api_key_env": error.messages}) from None
+        self._clean_additions()
+
+    def _clean_additions(self) -> None:
+        """What is added to requests can be sent, and is nobody else's to set."""
         for name, check in (("headers", check_headers), ("extra_fields", check_extra_fields)):
             try:
                 setattr(self, name, check(getattr(self, name)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -12,10 +12,11 @@ from django.utils.safestring import SafeString
 from accounts.models import User
 from inference.capture_rows import CaptureReading, DiagnosticCapture
 from inference.captures import UnreadableCapture, reveal
+from svc_project.lib.admin_lookups import SecretColumnsAdmin
 from svc_project.lib.clock import now
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ReadOnlyAdmin(SecretColumnsAdmin):
     """What operators may look at and never write."""
 
     show_full_result_count = False
@@ -34,6 +35,8 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 @admin.register(DiagnosticCapture)
 class DiagnosticCaptureAdmin(ReadOnlyAdmin):
     """Opening a capture decrypts it and writes a ``CaptureReading`` first."""
+
+    secret_columns: ClassVar[frozenset[str]] = frozenset({"content"})
 
     list_display = ("request_id", "organization_id", "created_at", "expires_at")
     search_fields = ("=request_id", "=organization_id")

@@ -15,7 +15,7 @@ from django.db.models import Q
 from accounts.principal import RateLimits
 from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
-from svc_project.lib.variables import secret_of
+from svc_project.lib import variables
 
 log = logging.getLogger(__name__)
 
@@ -212,8 +212,8 @@ def _deployments() -> dict[object, list[DeploymentRef]]:
 
 def _backend(row: Backend) -> BackendRef:
     api_key = backend_key(row)
-    if row.api_key_env and api_key is None:
-        log.warning("backend %s: the variable %s is not set", row.name, row.api_key_env)
+    if found := variables.problem(row.api_key_env):
+        log.warning("backend %s: %s", row.name, found)
     return BackendRef(
         id=str(row.pk),
         name=row.name,
@@ -239,4 +239,4 @@ def _backend(row: Backend) -> BackendRef:
 
 def backend_key(row: Backend) -> str | None:
     """The key of a backend from its variable, or from the file that ``NAME_FILE`` names."""
-    return secret_of(row.api_key_env)
+    return variables.secret_of(row.api_key_env)

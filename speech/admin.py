@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -18,17 +18,15 @@ from speech.clones.outbox import outbox
 from speech.engines import embedded
 from speech.errors import CloneNotFound
 from speech.models import CloneAudio, CloneUpload, EmbeddedEngine, SpeechBackend, Voice, VoiceClone
-from svc_project.lib.variables import secret_of
+from svc_project.lib import variables
+from svc_project.lib.admin_lookups import SecretColumnsAdmin
+from svc_project.lib.backend_admin import KeptKeyAdmin
 
 if TYPE_CHECKING:  # generic in the stubs only
     VoiceModelAdmin = admin.ModelAdmin[Voice]
-    BackendModelAdmin = admin.ModelAdmin[SpeechBackend]
-    CloneModelAdmin = admin.ModelAdmin[VoiceClone]
     UploadModelAdmin = admin.ModelAdmin[CloneUpload]
 else:
     VoiceModelAdmin = admin.ModelAdmin
-    BackendModelAdmin = admin.ModelAdmin
-    CloneModelAdmin = admin.ModelAdmin
     UploadModelAdmin = admin.ModelAdmin
 
 
@@ -80,7 +78,7 @@ class VoiceAdmin(VoiceModelAdmin):
 
 
 @admin.register(SpeechBackend)
-class SpeechBackendAdmin(BackendModelAdmin):
+class SpeechBackendAdmin(KeptKeyAdmin):
     list_display = (
         "name",
         "base_url",
@@ -134,7 +132,8 @@ class SpeechBackendAdmin(BackendModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SpeechBackend]:
         speaking = Count("voices", filter=Q(voices__enabled=True))
-        return super().get_queryset(request).annotate(speaking=speaking)
+        rows: QuerySet[SpeechBackend] = super().get_queryset(request).annotate(speaking=speaking)
+        return rows
 
     @admin.display(description="voices", ordering="speaking")
     def spoken(self, backend: Any) -> int:
@@ -150,14 +149,16 @@ class SpeechBackendAdmin(BackendModelAdmin):
             found.append("It is switched off.")
         if not backend.speaking and not backend.serves_clones:
             found.append("No voice uses it, and it serves no clones.")
-        if backend.api_key_env and secret_of(backend.api_key_env) is None:
-            found.append(f"The variable {backend.api_key_env} is not set in this process.")
+        if unread := variables.problem(backend.api_key_env):
+            found.append(unread)
         return " ".join(found) or "none"
 
 
 @admin.register(VoiceClone)
-class VoiceCloneAdmin(CloneModelAdmin):
+class VoiceCloneAdmin(SecretColumnsAdmin):
     """Clones are looked at and deleted, never played, added or edited."""
+
+    secret_columns: ClassVar[frozenset[str]] = frozenset({"profile"})
 
     list_display = (
         "name",
@@ -190,7 +191,7 @@ class VoiceCloneAdmin(CloneModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoiceClone]:
         kept = Exists(CloneAudio.objects.filter(clone=OuterRef("pk")))
-        rows = super().get_queryset(request).defer("profile")
+        rows: QuerySet[VoiceClone] = super().get_queryset(request).defer("profile")
         return rows.annotate(kept=kept).order_by("-created_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:

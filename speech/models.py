@@ -23,6 +23,7 @@ from speech.errors import MOST_CLONES
 from speech.text.tags import SoundName
 from svc_project.lib import clock
 from svc_project.lib.rules import AT_LEAST_ONE, BASE_URL, VARIABLE, check_base_url, positive
+from svc_project.lib.variables import check_key_variable
 
 SOUNDS = frozenset(name.value for name in SoundName)
 """Audio tags that a backend may have a spelling of."""
@@ -182,11 +183,23 @@ class SpeechBackend(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         check_base_url(self.base_url)
+        self._check_paths()
         super().save(*args, **kwargs)
 
+    def _check_paths(self) -> None:
+        """Written behind a host, anything else than a path would name another host."""
+        for name in ("speech_path", "upload_path"):
+            if not getattr(self, name).startswith("/"):
+                raise ValidationError({name: "Begin the path with a slash."})
+
     def clean(self) -> None:
-        """What goes into requests is JSON, and ``sounds`` names tags that exist."""
+        """What goes into requests is JSON, ``sounds`` names tags that exist, paths are paths."""
         super().clean()
+        self._check_paths()
+        try:
+            check_key_variable(self.api_key_env)
+        except ValidationError as error:
+            raise ValidationError({"api_key_env": error.messages}) from None
         for name in ("extra_fields", "upload_extra_fields"):
             _require_json_object(name, getattr(self, name))
         for tag, spelling in _require_json_object("sounds", self.sounds).items():

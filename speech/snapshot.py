@@ -14,7 +14,7 @@ from speech.clones.names import name_key
 from speech.clones.profile import CloneProfile
 from speech.engines import embedded
 from speech.models import Language, SpeechBackend, Voice
-from svc_project.lib.variables import secret_of
+from svc_project.lib import variables
 
 log = logging.getLogger(__name__)
 
@@ -156,14 +156,13 @@ def _leave_out_neural(voices: dict[str, GlobalVoice]) -> bool:
 
 def backend_ref(row: SpeechBackend) -> BackendRef:
     """A backend with its key, and with the settings where its row names no time limit."""
-    api_key = secret_of(row.api_key_env)
-    if row.api_key_env and api_key is None:
-        log.warning("speech backend %s: the variable %s is not set", row.name, row.api_key_env)
+    if found := variables.problem(row.api_key_env):
+        log.warning("speech backend %s: %s", row.name, found)
     return BackendRef(
         id=str(row.pk),
         name=row.name,
         base_url=row.base_url.rstrip("/"),
-        api_key=api_key,
+        api_key=variables.secret_of(row.api_key_env),
         model=row.model,
         delivery=row.delivery,
         sample_rate=row.sample_rate,

@@ -35,7 +35,7 @@ from svc_project.lib.money import price_text
 from svc_project.lib.rules import check_base_url
 from svc_project.lib.variables import secret_of
 
-KEY_VARIABLE: Final = "MODEL_SERVER_KEY"
+KEY_VARIABLE: Final = "SVC_BACKEND_KEY_MODEL_SERVER"
 """Holds the key of the servers, where they want one."""
 ASSUMED_CONTEXT: Final = 32_768
 """Tokens; of a server that does not tell, and whose operator does not say."""

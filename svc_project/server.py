@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import logging
+import os
 import signal
 import socket
+import threading
+import time
 from types import FrameType
 
 import uvicorn
@@ -14,8 +19,15 @@ from django.conf import settings
 from svc_project.bounds import BoundedWebSocket
 from svc_project.http_protocol import ContractHttpProtocol
 from svc_project.lib.drain import drain
+from svc_project.lifeline import BEAT_SECONDS, WorkerEnd
+
+log = logging.getLogger(__name__)
 
 _ABORT_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 10
+_CLOSE_SECONDS = 2.0
+_LAST_SECONDS = 30.0
+"""For what a process does after its drain: rows, engines, connections."""
 _LOOK_SECONDS = 0.05
 _COLLECT_EVERY = 20_000
 """Container objects made and not freed, before the collector looks for cycles among them."""
@@ -28,14 +40,27 @@ class DrainingServer(uvicorn.Server):
     that a load balancer can look elsewhere before anybody is refused. Requests that outlast
     ``SVC_DRAIN_SECONDS`` are told to end and write their rows. A second Ctrl-C stops at once; a
     second SIGTERM changes nothing, because service managers signal every process of a group and
-    the parent of the workers signals them again.
+    the parent of the workers signals them again. SIGHUP is as SIGTERM.
+
+    With a ``line`` it is a worker: it tells the parent that its event loop turns, and when the
+    parent has ended it drains and ends too, however the parent ended.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
 
+    def __init__(self, config: uvicorn.Config, line: WorkerEnd | None = None) -> None:
+        super().__init__(config)
+        self._line = line
+        self.servers = []
+        self._listening: list[socket.socket] = []
+        self._let_go = threading.Event()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._listening = list(sockets or ())
         await super().startup(sockets)
+        if self._line is not None:
+            self._beat(self._line)
         # What is loaded by now stays: the collector need not walk over it again and again. The
         # objects of a request are freed by their counts, so it need not look often either.
         gc.collect()
@@ -51,6 +76,42 @@ class DrainingServer(uvicorn.Server):
         else:
             drain.announce()
             self._loop.call_soon_threadsafe(self._begin_drain)
+
+    def orphaned(self) -> None:
+        """Drain and end because the parent has ended; called in a thread of its own.
+
+        The addresses are let go first: whoever serves next needs them before the drain is over.
+        Nobody is left who would kill a worker that hangs, so it ends itself.
+        """
+        log.warning("the parent of this worker has ended; the worker drains and ends")
+        main = threading.main_thread().ident
+        if main is not None:
+            signal.pthread_kill(main, signal.SIGTERM)
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by now
+                self._loop.call_soon_threadsafe(self._let_addresses_go)
+            if not self._let_go.wait(_CLOSE_SECONDS):
+                self._shut_addresses()
+        time.sleep(settings.SVC_DRAIN_DELAY_SECONDS + settings.SVC_DRAIN_SECONDS)
+        time.sleep(_ABORT_SECONDS + _SHUTDOWN_SECONDS + _LAST_SECONDS)
+        os._exit(1)
+
+    def _let_addresses_go(self) -> None:
+        for listening in self.servers:
+            listening.close()
+        for each in self._listening:
+            each.close()
+        self._let_go.set()
+
+    def _shut_addresses(self) -> None:
+        """What Linux has for a loop that does not turn: no process listens on them any more."""
+        for each in self._listening:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _beat(self, line: WorkerEnd) -> None:
+        line.beat()
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat, line)
 
     def _begin_drain(self) -> None:
         self._draining = asyncio.ensure_future(self._drain())
@@ -86,8 +147,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(sockets: list[socket.socket]) -> None:
-    """Serve on ``sockets`` in this process until a signal; returns when everything is written."""
+def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
+    """Serve on ``sockets`` in this process until a signal; returns when everything is written.
+
+    ``line`` leads to the parent of a worker.
+    """
     config = uvicorn.Config(
         "svc_project.asgi:application",
         loop="uvloop",
@@ -99,7 +163,7 @@ def run(sockets: list[socket.socket]) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         ws_ping_interval=settings.SVC_WEBSOCKET_PING_SECONDS or None,
         # A ping waits behind the sound that the client has not read yet, so its answer proves
         # nothing: who says nothing is ended by the session, who reads nothing by its connection.
@@ -108,4 +172,10 @@ def run(sockets: list[socket.socket]) -> None:
         ws_max_size=256 * 1024,
         ws_max_queue=8,
     )
-    DrainingServer(config).run(sockets)
+    server = DrainingServer(config, line)
+    # nohup means that the end of the terminal is none of the server's business.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.handle_exit)
+    if line is not None:
+        line.watch(server.orphaned)
+    server.run(sockets)

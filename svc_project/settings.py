@@ -16,9 +16,11 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from svc_project.lib import variables
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = variables.SettingsEnv()
 
 VERSION = re.search(  # type: ignore[union-attr]  # the changelog always has a version heading
     r"^## \[(\d[^\]]*)\]", (BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
@@ -299,6 +301,8 @@ SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
 SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0)
 # Only operators name backends, and model servers usually stand in a private network: true.
 SVC_BACKEND_PRIVATE_ADDRESSES = env.bool("SVC_BACKEND_PRIVATE_ADDRESSES", default=True)
+# Variables that may hold backends' keys, besides those that begin with SVC_BACKEND_KEY_.
+SVC_BACKEND_KEY_VARIABLES: list[str] = env.list("SVC_BACKEND_KEY_VARIABLES", default=[])
 # After which every worker keeps limits by itself.
 SVC_LIMIT_STORE_SECONDS = env.float("SVC_LIMIT_STORE_SECONDS", default=0.05)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
@@ -354,6 +358,9 @@ SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)
 SVC_WEBSOCKET_PING_SECONDS = env.float("SVC_WEBSOCKET_PING_SECONDS", default=20.0)
 SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
+
+# How long a worker's event loop may stand still before the parent replaces it; 0: for ever.
+SVC_WORKER_SILENCE_SECONDS = env.float("SVC_WORKER_SILENCE_SECONDS", default=60.0)
 
 # Who may read GET /metrics: whoever sends this as a bearer token; empty: only this host.
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
@@ -428,3 +435,13 @@ LOGGING = {
         "uvicorn.error": {"level": "WARNING", "filters": ["ours"]},
     },
 }
+
+# All that this module reads: none of it is ever a backend's key.
+SVC_OWN_VARIABLES = frozenset(env.names)
+if own := [
+    each for each in SVC_BACKEND_KEY_VARIABLES if variables.is_setting(each, SVC_OWN_VARIABLES)
+]:
+    raise ImproperlyConfigured(
+        f"SVC_BACKEND_KEY_VARIABLES names settings of the gateway: {', '.join(own)}. Whoever "
+        "changes backends could have them sent to any address. Take them out."
+    )

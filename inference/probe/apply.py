@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.changes import CATALOG, changed
@@ -76,7 +77,8 @@ def compare(backend: Backend, server: ServerFindings) -> Comparison:
 def write(changes: Sequence[Change]) -> None:
     """Write all of ``changes`` or none; workers follow as with any change of the catalog.
 
-    Raises ``django.core.exceptions.ValidationError``.
+    Raises ``django.core.exceptions.ValidationError``, also where a backend has another address
+    by now than the one that was asked: the key of the new one would go to the old one.
     """
     rows = {change.row.pk: change.row for change in changes}
     with transaction.atomic():
@@ -85,9 +87,17 @@ def write(changes: Sequence[Change]) -> None:
             row.refresh_from_db()
             for change in changes:
                 if change.row.pk == row.pk:
+                    _refuse_another_place(row, change)
                     setattr(row, change.column, change.value)
             row.full_clean()
             row.save()
+
+
+def _refuse_another_place(row: Backend | ModelEntry, change: Change) -> None:
+    if isinstance(row, Backend) and change.column == "base_url" and row.base_url != change.before:
+        raise ValidationError(
+            f"The address of backend {row} was changed meanwhile. Nothing is written: probe again."
+        )
 
 
 def created(

@@ -518,13 +518,13 @@ def test_headers_that_cannot_be_sent_are_an_error_at_their_field(operator: Clien
 
 
 def test_the_backends_page_says_what_keeps_one_from_serving(operator: Client) -> None:
-    backend = making.backend(api_key_env="UNSET_KEY", enabled=False)
+    backend = making.backend(api_key_env="SVC_BACKEND_KEY_UNSET", enabled=False)
 
     for address in ("", f"{backend.pk}/change/"):
         shown = text_of(operator.get(f"/admin/inference/backend/{address}"))
         assert "It is switched off." in shown
         assert "No deployment is enabled." in shown
-        assert "The variable UNSET_KEY is not set in this process." in shown
+        assert "The variable SVC_BACKEND_KEY_UNSET is not set in this process." in shown
 
 
 def test_a_backend_that_serves_cannot_be_deleted(operator: Client) -> None:

@@ -85,10 +85,10 @@ def test_a_user_is_saved_without_touching_the_password(admin: Client, operator: 
 def test_a_backends_key_is_named_and_not_shown(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GPU1_KEY", "the-value-of-the-key")
-    backend = making.backend(api_key_env="GPU1_KEY")
+    monkeypatch.setenv("SVC_BACKEND_KEY_GPU1", "the-value-of-the-key")
+    backend = making.backend(api_key_env="SVC_BACKEND_KEY_GPU1")
     shown = page(admin, f"/admin/inference/backend/{backend.pk}/change/")
-    assert "GPU1_KEY" in shown
+    assert "SVC_BACKEND_KEY_GPU1" in shown
     assert "the-value-of-the-key" not in shown
 
     form = {"name": "gpu", "base_url": "http://10.0.0.5/v1", "api_key_env": "sk-pasted-key!"}

@@ -105,10 +105,10 @@ def test_the_id_of_a_voice_is_not_changed(operator: Client) -> None:
 def test_a_backend_is_added_and_its_key_shown_by_name(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SPEECH_KEY", "the-secret-itself")
+    monkeypatch.setenv("SVC_BACKEND_KEY_SPEECH", "the-secret-itself")
     answer = operator.post(
         f"{BACKENDS}add/",
-        backend_form(api_key_env="SPEECH_KEY", sounds='{"laughs": "<laugh>"}'),
+        backend_form(api_key_env="SVC_BACKEND_KEY_SPEECH", sounds='{"laughs": "<laugh>"}'),
         follow=True,
     )
     assert "was added successfully" in text_of(answer)
@@ -117,7 +117,7 @@ def test_a_backend_is_added_and_its_key_shown_by_name(
 
     page = operator.get(f"{BACKENDS}{row.pk}/change/").content.decode()
 
-    assert "SPEECH_KEY" in page
+    assert "SVC_BACKEND_KEY_SPEECH" in page
     assert "the-secret-itself" not in page
 
 
@@ -142,13 +142,13 @@ def test_a_mistake_in_a_backend_is_told(
 
 
 def test_the_list_of_backends_names_problems(operator: Client) -> None:
-    making.backend("idle", api_key_env="NOT_SET_ANYWHERE", enabled=False)
+    making.backend("idle", api_key_env="SVC_BACKEND_KEY_UNSET", enabled=False)
 
     shown = text_of(operator.get(BACKENDS))
 
     assert "It is switched off." in shown
     assert "No voice uses it, and it serves no clones." in shown
-    assert "The variable NOT_SET_ANYWHERE is not set in this process." in shown
+    assert "The variable SVC_BACKEND_KEY_UNSET is not set in this process." in shown
 
 
 def test_a_backend_that_holds_copies_is_not_deleted(operator: Client) -> None:

@@ -39,14 +39,17 @@ def catalog(watcher: ChangeWatcher) -> Catalog:
 def test_a_published_model_carries_all_that_a_request_needs(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    monkeypatch.setenv("GPU_KEY", "the-key")
+    monkeypatch.setenv("SVC_BACKEND_KEY_GPU", "the-key")
     settings.SVC_BACKEND_IDLE_SECONDS = 7.0
     entry = making.draft(
         max_request_bytes=5_000_000, tool_calling=True, weights=making.weights(tokenizer="o200k")
     )
     making.price(entry)
     backend = making.backend(
-        base_url="https://gpu/v1/", api_key_env="GPU_KEY", first_byte_seconds=3, max_concurrency=9
+        base_url="https://gpu/v1/",
+        api_key_env="SVC_BACKEND_KEY_GPU",
+        first_byte_seconds=3,
+        max_concurrency=9,
     )
     Deployment.objects.create(weights=entry.weights, backend=backend, model="demo-awq")
     organization = Organization.objects.create(name="Acme")
@@ -72,10 +75,10 @@ def test_a_published_model_carries_all_that_a_request_needs(
 
 
 def test_a_backend_never_shows_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPU_KEY", "the-key")
+    monkeypatch.setenv("SVC_BACKEND_KEY_GPU", "the-key")
     entry = making.published()
     Deployment.objects.create(
-        weights=entry.weights, backend=making.backend(api_key_env="GPU_KEY"), model="m"
+        weights=entry.weights, backend=making.backend(api_key_env="SVC_BACKEND_KEY_GPU"), model="m"
     )
 
     assert "the-key" not in repr(read_snapshot())
@@ -86,20 +89,24 @@ def test_a_backends_key_may_be_in_a_file(
 ) -> None:
     path = tmp_path_factory.mktemp("keys") / "gpu"
     path.write_text("from-the-file")
-    monkeypatch.setenv("GPU_KEY_FILE", str(path))
+    monkeypatch.setenv("SVC_BACKEND_KEY_GPU_FILE", str(path))
 
-    assert snapshot.backend_key(making.backend(api_key_env="GPU_KEY")) == "from-the-file"
+    assert (
+        snapshot.backend_key(making.backend(api_key_env="SVC_BACKEND_KEY_GPU")) == "from-the-file"
+    )
 
 
 def test_a_missing_backend_key_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     entry = making.published()
     Deployment.objects.create(
-        weights=entry.weights, backend=making.backend("gpu-x", api_key_env="UNSET_KEY"), model="m"
+        weights=entry.weights,
+        backend=making.backend("gpu-x", api_key_env="SVC_BACKEND_KEY_UNSET"),
+        model="m",
     )
 
     read_snapshot()
 
-    assert "backend gpu-x: the variable UNSET_KEY is not set" in caplog.text
+    assert "backend gpu-x: The variable SVC_BACKEND_KEY_UNSET is not set" in caplog.text
 
 
 def test_switched_off_deployments_and_backends_serve_nothing() -> None:

@@ -37,7 +37,7 @@ BACKEND = """
 [[backends]]
 name = "gpu-1"
 base_url = "http://127.0.0.1:9000/v1"
-api_key_env = "GPU1_KEY"
+api_key_env = "SVC_BACKEND_KEY_GPU1"
 max_concurrency = 256
 continuous_usage = true
 """
@@ -92,7 +92,10 @@ def test_a_file_brings_up_a_whole_catalog_and_tells_each_change(load: Load) -> N
         "o200k",
     )
     backend = Backend.objects.get()
-    assert (backend.base_url, backend.api_key_env) == ("http://127.0.0.1:9000/v1", "GPU1_KEY")
+    assert (backend.base_url, backend.api_key_env) == (
+        "http://127.0.0.1:9000/v1",
+        "SVC_BACKEND_KEY_GPU1",
+    )
     assert (backend.max_concurrency, backend.running_usage) == (256, "vllm")
     deployment = Deployment.objects.get()
     assert (deployment.weights, deployment.backend) == (weights, backend)
@@ -289,7 +292,7 @@ MISTAKES = {
         "backends[0].base_url: Link-local",
     ),
     "key instead of a variable": (
-        edited("GPU1_KEY", "sk-123"),
+        edited("SVC_BACKEND_KEY_GPU1", "sk-123"),
         "backends[0].api_key_env: Give the name of a variable",
     ),
     "backend without room": (edited("256", "0"), "backends[0].max_concurrency: "),

@@ -128,17 +128,17 @@ def test_a_retired_model_is_left_alone() -> None:
 def test_the_key_and_the_headers_of_a_backend_are_sent_and_not_printed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("PROBED_KEY", "s3cret")
+    monkeypatch.setenv("SVC_BACKEND_KEY_PROBED", "s3cret")
     with running(Dialect(key="s3cret", header="x-provider")) as server:
         making.backend(
             "gpu",
             base_url=f"{server.root}/v1",
-            api_key_env="PROBED_KEY",
+            api_key_env="SVC_BACKEND_KEY_PROBED",
             headers={"x-provider": "openai"},
         )
         printed = run("gpu") + run(
             f"{server.root}/v1/models",
-            "--api-key-env=PROBED_KEY",
+            "--api-key-env=SVC_BACKEND_KEY_PROBED",
             "--header=x-provider=openai",
             "--json",
         )

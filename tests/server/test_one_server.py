@@ -195,7 +195,7 @@ def test_an_address_that_cannot_be_used_is_refused(address: str) -> None:
 def test_several_servers_are_asked_and_what_works_is_published(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("MODEL_SERVER_KEY", "k")
+    monkeypatch.setenv("SVC_BACKEND_KEY_MODEL_SERVER", "k")
     nobody = f"http://127.0.0.1:{free_port()}"
     with running(VLLM) as vllm, running(replace(OLLAMA, key="k")) as ollama:
         said = publish_servers([vllm.root, nobody, f"{ollama.root}/v1"])
@@ -205,7 +205,7 @@ def test_several_servers_are_asked_and_what_works_is_published(
     backends = {row.base_url: row for row in Backend.objects.all()}
     assert set(backends) == {f"{vllm.root}/v1", f"{ollama.root}/v1"}
     assert backends[f"{vllm.root}/v1"].running_usage == "vllm"
-    assert {row.api_key_env for row in backends.values()} == {"MODEL_SERVER_KEY"}
+    assert {row.api_key_env for row in backends.values()} == {"SVC_BACKEND_KEY_MODEL_SERVER"}
     contexts = ModelEntry.objects.values_list("identifier", "context_length")
     assert set(contexts) == {("qwen", 4096), ("llama3.2:latest", 8192)}
 
@@ -225,7 +225,7 @@ def test_what_a_server_cannot_do_is_not_promised_and_told() -> None:
     ("dialect", "models", "words"),
     [
         (Dialect(chats=[]), [], "No model works"),
-        (Dialect(key="k"), [], "it wants a key.*MODEL_SERVER_KEY=... gives one"),
+        (Dialect(key="k"), [], "it wants a key.*SVC_BACKEND_KEY_MODEL_SERVER=... gives one"),
         (Dialect(chats=["demo"]), ["demo", "x"], "cannot be served|can be served: x.*list: demo"),
     ],
     ids=["none chats", "key", "no such model"],

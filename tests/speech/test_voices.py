@@ -152,9 +152,11 @@ def test_a_backends_row_becomes_its_reference(
     voices: Voices, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.SVC_SPEECH_TOTAL_SECONDS = 77.0
-    monkeypatch.setenv("SPEECH_KEY", "secret")
+    monkeypatch.setenv("SVC_BACKEND_KEY_SPEECH", "secret")
     row = making.backend(
-        base_url="http://127.0.0.1:9100/v1/", api_key_env="SPEECH_KEY", first_byte_seconds=1.5
+        base_url="http://127.0.0.1:9100/v1/",
+        api_key_env="SVC_BACKEND_KEY_SPEECH",
+        first_byte_seconds=1.5,
     )
     making.voice("ava", backend=row, engine_voice="alloy")
     voices.load()

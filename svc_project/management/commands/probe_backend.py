@@ -20,8 +20,8 @@ from inference.probe.findings import ServerFindings
 from inference.probe.run import probe
 from inference.probe.settings import fitting
 from inference.snapshot import backend_key
+from svc_project.lib import variables
 from svc_project.lib.rules import check_base_url
-from svc_project.lib.variables import secret_of
 from svc_project.one_server import backend_name
 
 
@@ -155,9 +155,9 @@ def _target(
     given: str, row: Backend | None, api_key_env: str, headers: dict[str, str], seconds: float
 ) -> Target:
     variable = row.api_key_env if row else api_key_env
-    key = backend_key(row) if row else secret_of(api_key_env)
-    if variable and key is None:
-        raise CommandError(f"The variable {variable}, which should hold the key, is not set.")
+    key = backend_key(row) if row else variables.secret_of(api_key_env)
+    if found := variables.problem(variable):
+        raise CommandError(found)
     sent = dict(row.headers) if row else dict(headers)
     if key:
         sent["Authorization"] = f"Bearer {key}"

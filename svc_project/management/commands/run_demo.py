@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.models import Scope
 from svc_project import demo, one_server, server
 from svc_project.lib.catalog_tables import CatalogFileError
+from svc_project.lifeline import ParentEnd
 
 _SIMULATOR_SECONDS = 20.0
 _DEMO_MODEL = "acme/demo-8b"
@@ -184,19 +185,26 @@ def _list(text: str) -> list[str]:
 @contextmanager
 def _simulator(port: int) -> Iterator[None]:
     """The model simulator in a process of its own, while the server runs."""
+    line = ParentEnd()
     process = subprocess.Popen(  # noqa: S603  # our own command line
-        [sys.executable, "manage.py", "simulate_backend", "--port", str(port)],
+        [
+            *(sys.executable, "manage.py", "simulate_backend", "--port", str(port)),
+            *("--lifeline", str(line.descriptor)),
+        ],
         cwd=settings.BASE_DIR,
         stdout=subprocess.DEVNULL,
+        pass_fds=[line.descriptor],
         # Ctrl-C goes to the server, which drains; the simulator must live until then.
         start_new_session=True,
     )
+    line.passed_on()
     try:
         _wait_for(process, port)
         yield
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+        line.close()
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:

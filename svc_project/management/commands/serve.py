@@ -10,11 +10,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from svc_project import server
+from svc_project.lifeline import WorkerEnd
 from svc_project.workers import Supervisor
 
 
 class Command(BaseCommand):
-    help = "Serve both surfaces with uvicorn until SIGTERM, which drains."
+    help = "Serve both surfaces with uvicorn until SIGTERM or SIGHUP, which drain."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address of both surfaces")
@@ -29,11 +30,15 @@ class Command(BaseCommand):
             "--workers", type=int, default=settings.SVC_WORKERS, help="worker processes"
         )
         parser.add_argument("--sockets", help="descriptors to serve on (used by the parent)")
+        parser.add_argument(
+            "--lifeline", type=int, help="descriptor of the parent's socket (used by the parent)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["sockets"]:
             descriptors = [int(number) for number in options["sockets"].split(",")]
-            server.run([socket.socket(fileno=descriptor) for descriptor in descriptors])
+            line = WorkerEnd(options["lifeline"])
+            server.run([socket.socket(fileno=descriptor) for descriptor in descriptors], line)
             return
         workers = options["workers"]
         if workers < 1:
@@ -57,7 +62,7 @@ class Command(BaseCommand):
         if workers == 1:
             server.run(sockets)
         else:
-            Supervisor(workers, sockets).run()
+            Supervisor(workers, sockets, settings.SVC_WORKER_SILENCE_SECONDS).run()
 
     def _listen(self, host: str, port: int) -> socket.socket:
         try:

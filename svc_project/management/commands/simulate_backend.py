@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from speech.simulator.faults import Faults as SpeechFaults
 from speech.simulator.faults import parse_faults as parse_speech_faults
 from speech.simulator.options import SpeechOptions
 from svc_project.lib.simulation import App, Listener, serve
+from svc_project.lifeline import WorkerEnd
 from svc_project.server import listen
 
 
@@ -37,6 +39,9 @@ class Command(BaseCommand):
             default=[],
             metavar="NAME",
             help="Name to serve; may be repeated. Without it every name is served.",
+        )
+        parser.add_argument(
+            "--lifeline", type=int, help="Descriptor of the parent's socket (used by run_demo)."
         )
         parser.add_argument("--tokenizer", default="o200k_base", help="Name, or tokenizer.json.")
         parser.add_argument(
@@ -104,6 +109,9 @@ class Command(BaseCommand):
             **{name: options[name] for name in Options.__dataclass_fields__ if name != "models"},
             models=tuple(options["models"]),
         )
+        if options["lifeline"] is not None:
+            # It holds nothing that would have to be finished.
+            WorkerEnd(options["lifeline"]).watch(lambda: os._exit(0))
         with contextlib.ExitStack() as stack:
             try:
                 if not chosen.fast:

@@ -1,0 +1,199 @@
+"""The processes of ``serve``: none outlives its parent for long, and none hangs unnoticed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from svc_project.lifeline import Silences
+from tests.conftest import Served
+from tests.live import Command, Gateway, events, eventually, free_port
+from tests.server.test_serve import another_gateway, ask, needs_redis, slow_stream
+
+pytestmark = pytest.mark.timeout(300)
+
+SLOW = 60.0
+"""Seconds that a loaded machine may take over what is done within one or two."""
+
+
+def children(pid: int) -> set[int]:
+    found: set[int] = set()
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        found |= {int(number) for number in tasks.read_text().split()}
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether the process does anything: one that nobody reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.fixture
+def ended_at_last() -> Iterator[set[int]]:
+    """Processes to be ended when the test failed to see them end."""
+    pids: set[int] = set()
+    yield pids
+    for pid in pids:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def refuses(url: str) -> bool:
+    """Whether nobody listens at ``url``."""
+    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) != 0
+
+
+def two_workers(command: Command) -> set[int]:
+    return eventually(
+        lambda: found if len(found := children(command.process.pid)) == 2 else None, SLOW
+    )
+
+
+def all_processes(command: Command) -> set[int]:
+    """Both workers, and the engines' processes that each has started."""
+    workers = two_workers(command)
+    engines = [eventually(partial(children, pid), SLOW) for pid in workers]
+    return workers.union(*engines)
+
+
+@needs_redis
+def test_workers_end_when_their_parent_is_killed_and_let_its_address_go_at_once(
+    gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+        pids = all_processes(command)
+        ended_at_last |= pids
+        assert len(pids) >= 4
+        ask(url, gateway, "say: both workers serve")
+        with slow_stream(url, gateway, tokens=60) as pieces:
+            text = next(pieces)
+            command.process.kill()
+            command.process.wait()
+            # A server that starts now cannot listen before the orphans have let go.
+            eventually(lambda: refuses(url), SLOW)
+            port = url.rpartition(":")[2].removesuffix("/v1")
+            following = Command(
+                ["serve", "--port", port, "--speech-port", str(free_port())],
+                served.environment,
+                tmp_path / "following.log",
+            )
+            try:
+                eventually(lambda: "inference on http" in following.log.read_text(), SLOW)
+                text += "".join(pieces)
+                eventually(lambda: not any(map(runs, pids)), SLOW)
+                following.wait_for(f"127.0.0.1:{port}")
+                assert ask(url, gateway, "say: the next one").status_code == 200
+            finally:
+                following.stop()
+    assert events(text)[-1] == "[DONE]", "what ran was finished"
+    assert [row.outcome for row in gateway.rows() if row.streamed] == ["success"]
+
+
+@needs_redis
+def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
+    gateway: Gateway, served: Served, ended_at_last: set[int]
+) -> None:
+    """The kernel lets a stopped process of an orphaned group go on; a hung one ends itself."""
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(
+        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_DRAIN_SECONDS="0.5"
+    ) as (command, _):
+        pids = all_processes(command)
+        ended_at_last |= pids
+        stopped = min(two_workers(command))
+        os.kill(stopped, signal.SIGSTOP)
+        command.process.kill()
+        command.process.wait()
+        os.kill(stopped, signal.SIGCONT)
+        eventually(lambda: not any(map(runs, pids)), SLOW)
+
+
+@needs_redis
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sighup_drains_as_sigterm_does(
+    gateway: Gateway, served: Served, workers: str, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", workers, REDIS_URL=redis) as (command, url):
+        eventually(lambda: ask(url, gateway, "say: up").status_code == 200)
+        pids = children(command.process.pid)
+        ended_at_last |= pids
+        with slow_stream(url, gateway, tokens=30) as pieces:
+            text = next(pieces)
+            command.process.send_signal(signal.SIGHUP)
+            text += "".join(pieces)
+        assert command.process.wait(SLOW) == 0
+        eventually(lambda: not any(map(runs, pids)), SLOW)
+    assert events(text)[-1] == "[DONE]"
+
+
+def test_under_nohup_sighup_changes_nothing(
+    gateway: Gateway, start_gateway: Callable[..., Gateway]
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that it is ignored
+    try:
+        started = start_gateway()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    started.command.process.send_signal(signal.SIGHUP)
+    assert ask(started.base_url, gateway, "say: still there").status_code == 200
+
+
+@needs_redis
+def test_a_worker_that_stands_still_is_replaced(
+    gateway: Gateway, served: Served, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(
+        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_WORKER_SILENCE_SECONDS="8"
+    ) as (command, url):
+        pids = all_processes(command)  # engines run, so the loops turn
+        ended_at_last |= pids
+        workers = two_workers(command)
+        stopped = min(workers)
+        os.kill(stopped, signal.SIGSTOP)
+        eventually(lambda: not any(map(runs, {stopped})), SLOW)
+        (new,) = eventually(lambda: children(command.process.pid) - workers, SLOW)
+        ended_at_last.add(new)
+        for _ in range(5):
+            assert ask(url, gateway, "say: served").status_code == 200
+        assert max(workers) in children(command.process.pid), "the healthy one is left alone"
+        assert command.stop(SLOW) == 0
+        log = command.log.read_text()
+    assert f"worker {stopped} hangs: its event loop has not turned for " in log
+    assert f"worker {stopped} ended with -9 and is replaced" in log
+
+
+def test_silence_counts_from_the_first_word_and_not_while_nobody_looked() -> None:
+    silences = Silences()
+    assert silences.look(0.0, {1: False, 2: True}) == {2: 0.0}
+    for second in range(1, 90):
+        silent = silences.look(float(second), {1: False, 2: False, 3: True})
+        assert silent == {2: float(second), 3: 0.0}
+    # The whole group stood still for ten minutes, as after Ctrl-Z, or with the machine.
+    assert silences.look(690.0, {1: False, 2: False, 3: False}) == {2: 0.0, 3: 0.0}
+    silences.forget(2)
+    assert silences.look(691.0, {2: False, 3: False}) == {3: 1.0}
+
+
+def test_an_engines_process_ends_with_the_gateway(
+    start_gateway: Callable[..., Gateway], ended_at_last: set[int]
+) -> None:
+    gateway = start_gateway()
+    pids = eventually(lambda: children(gateway.command.process.pid), SLOW)
+    ended_at_last |= pids
+    gateway.command.kill()
+    eventually(lambda: not any(map(runs, pids)), SLOW)
