@@ -117,9 +117,17 @@ class Lookups(Generic[Answer]):
         )
 
     def close(self) -> None:
-        """End the thread once nobody waits; a later ``ask`` starts it again."""
+        """End the thread once no known key waits; a later ``ask`` starts it again.
+
+        Unknown keys that wait are refused: a flood of them would hold up the end of the process.
+        """
         with self._condition:
             self._closing = True
+            for waiting in self._unknown.values():
+                for question in waiting.values():
+                    question.answer.set_exception(too_many_waiting())
+            self._unknown.clear()
+            self._waiting = 0
             self._condition.notify()
         self._thread.join()
         self._closing = False
