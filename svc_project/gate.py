@@ -73,7 +73,7 @@ class _Page(HttpConsumer):
         self._is_too_much = False
         """There is no memory for the answer."""
         self._body = b""
-        self._place: Place | None = None
+        self._thread: Place | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self.scope, self._receive, self._send = scope, receive, send
@@ -100,7 +100,7 @@ class _Page(HttpConsumer):
             self.let_go()
         if self.gone:
             return
-        async with self._crowd.thread(self._caller.name) as self._place:
+        async with self._crowd.thread(self._caller.name) as self._thread:
             if self._has_left():
                 return
             await self._django(self.scope, self._give, self._take)
@@ -157,8 +157,8 @@ class _Page(HttpConsumer):
             self._head = message
         elif not self._parts and message.get("more_body") and not _has_length(self._head):
             self._streams.set()
-            if self._place is not None:
-                self._place.leave()
+            if self._thread is not None:
+                self._thread.leave()
             self.status = self._head["status"]
             await self._send(self._head)
             await self._send(message)

@@ -262,7 +262,7 @@ def test_a_digest_is_not_found_out_letter_by_letter(organization: Organization, 
 
 
 def make_groups() -> None:
-    migration = importlib.import_module("accounts.migrations.0003_operator_groups")
+    migration = importlib.import_module("accounts.migrations.0004_operator_groups")
     migration.make_groups(apps, None)
 
 

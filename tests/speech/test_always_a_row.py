@@ -10,13 +10,16 @@ import pytest
 
 from speech.encoding import AudioFormat
 from speech.meter import Identity, SpeechMeter
-from speech.script import read_script
+from speech.script import metered_characters
 from speech.session import Session
+from speech.session_bounds import SessionBounds
 from speech.snapshot import VoiceRef
 from speech.synthesis import Call, SpeechService
 from speech.wire import SpeechRequest, Start
 from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError
+from svc_project.lib.fair_thread import FairThread
 from svc_project.lib.ids import NIL_UUID, request_id
+from svc_project.lib.refused_requests import RefusedRequests
 from tests.speech.quota_service import caller
 from usage.receipts import SpeechReceipt
 
@@ -61,6 +64,9 @@ class Collaborators:
 
     cancel = give_back
 
+    def admit(self) -> None:
+        pass
+
     def follow(self, _: Any) -> None:
         self.fault.strikes("following")
 
@@ -76,14 +82,21 @@ class Collaborators:
 
 def service(each: Collaborators) -> SpeechService:
     part = cast(Any, each)
-    return SpeechService(voices=part, quota=part, engines=part, ledger=part, max_inflight=1)
+    return SpeechService(
+        voices=part,
+        quota=part,
+        engines=part,
+        ledger=part,
+        refused=RefusedRequests(None),
+        thread=FairThread("texts"),
+    )
 
 
 @pytest.mark.parametrize("place", ["following", "giving back", "speaking"])
 async def test_a_request_that_breaks_inside_has_its_row(place: str) -> None:
     each = Collaborators(Fault(place))
     request = SpeechRequest(voice="ava", input=TEXT, response_format=AudioFormat.PCM)
-    call = Call(request_id(), 0.0, caller(), request, VOICE, await read_script(TEXT))
+    call = Call(request_id(), 0.0, caller(), request, VOICE, metered_characters(TEXT))
 
     with pytest.raises(InternalError):
         await service(each).complete(call, cast(Any, each))
@@ -126,7 +139,7 @@ async def test_a_session_that_breaks_inside_ends_with_a_failure_to_be_written(pl
         cast(Any, Socket(each)),
         Start("ava", AudioFormat.WAV),
         meter,
-        idle_seconds=10,
+        SessionBounds(idle_seconds=10, longest_seconds=0, messages_per_second=0),
     )
 
     async def check_key() -> Any:

@@ -88,7 +88,7 @@ def _permission(apps, label, verb):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0002_security"),
+        ("accounts", "0003_captures_allowed"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
     ]
