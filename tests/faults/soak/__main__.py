@@ -88,6 +88,7 @@ def faults(place: Place, load: Load, options: argparse.Namespace, dice: random.R
         for each in FAULTS
         if each.only in (None, database)
         and options.only in each.name
+        and (place.clock is not None or not each.sets_clock)
         and not (options.spare_one and each.takes_all)
     ]
     late = []
@@ -172,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what the proxy cuts off
-    with place(options.database) as here:
+    with place(options.database, clock=options.program == "faults") as here:
         load, watch = Load(here), Watch(here)
         load.start(options.at_once, options.seed)
         watch.start()

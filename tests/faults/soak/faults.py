@@ -18,12 +18,14 @@ _ROW_STATEMENT = b"WITH inserted AS"
 
 @dataclass
 class Fault:
-    """``only``: the database that it needs. ``takes_all``: every worker ends in it."""
+    """``only``: the database that it needs. ``takes_all``: every worker ends in it. ``sets_clock``: it
+    needs libfaketime."""
 
     name: str
     run: Callable[[Place, random.Random], None]
     only: str | None = None
     takes_all: bool = False
+    sets_clock: bool = False
 
 
 def kill_a_worker(place: Place, dice: random.Random) -> None:
@@ -233,7 +235,12 @@ FAULTS = (
     Fault("the journal's directory is gone", lose_the_journals_directory),
     Fault("unreadable segments beside a killed worker's", leave_unreadable_segments),
     Fault("syncs fail while rows are locked", fail_to_sync),
-    Fault("the clock is 10 s ahead, then 10 s behind", wrong_clock),
+    Fault("the clock is 10 s ahead, then 10 s behind", wrong_clock, sets_clock=True),
     Fault("a column of a newer version", column_of_a_newer_version),
-    Fault("a month begins under a slow reader", new_month_under_a_download, only="postgresql"),
+    Fault(
+        "a month begins under a slow reader",
+        new_month_under_a_download,
+        only="postgresql",
+        sets_clock=True,
+    ),
 )

@@ -45,7 +45,7 @@ class Place:
     """A gateway of two workers and what it stands on.
 
     ``database``: its database behind a proxy, None on SQLite. ``clock``: a file with the seconds by
-    which the gateway's clock is wrong, None where libfaketime is not installed.
+    which the gateway's clock is wrong, None where it is the host's.
     """
 
     directory: Path
@@ -162,8 +162,8 @@ class Place:
 
 
 @contextmanager
-def place(database: str, clock: float | None = None) -> Iterator[Place]:
-    """Make everything and remove it; ``clock``: seconds that the gateway's clock is ahead at first."""
+def place(database: str, *, clock: bool) -> Iterator[Place]:
+    """Make everything and remove it; ``clock``: whether the gateway's clock can be set."""
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="svc-soak-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -182,7 +182,7 @@ def place(database: str, clock: float | None = None) -> Iterator[Place]:
             postgresql,
             proxy,
             disk,
-            _clock(directory, clock),
+            _clock(directory) if clock else None,
         )
         stack.enter_context(_model_server(found))
         _fill(found)
@@ -218,11 +218,11 @@ def _environment(
     }
 
 
-def _clock(directory: Path, seconds: float | None) -> Path | None:
+def _clock(directory: Path) -> Path | None:
     if not _FAKETIME.exists():
         return None
     path = directory / "clock"
-    path.write_text(f"{seconds or 0:+.0f}")
+    path.write_text("+0")
     return path
 
 
