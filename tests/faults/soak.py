@@ -45,6 +45,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
 django.setup()
 
 from tests.live import NO_TLS, ROOT, Command, free_port  # noqa: E402
+from tests.own_servers import Postgresql  # noqa: E402
 
 BACK_SECONDS = 5.0
 _PATIENCE = 60.0
@@ -72,41 +73,6 @@ class Seen:
     status: int | None
     code: str | None
     complete: bool
-
-
-class Postgresql:
-    """A cluster of our own; every command runs as a user who may run one."""
-
-    def __init__(self, directory: Path) -> None:
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-        self._programs = found[-1] if found else Path("/usr/bin")
-        self._data = directory / "postgresql"
-        self._data.mkdir(mode=0o700)
-        self._user = "postgres" if os.getuid() == 0 else None
-        if self._user:
-            shutil.chown(self._data, self._user)
-            directory.chmod(0o755)
-        self.port = free_port()
-        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "-E", "UTF8")
-        self.start()
-        self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
-
-    def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-        log = str(self._data / "log")
-        self._run("pg_ctl", "-D", str(self._data), "-l", log, "-o", options, "-w", "start")
-
-    def stop(self) -> None:
-        self._run("pg_ctl", "-D", str(self._data), "-m", "immediate", "-w", "stop")
-
-    def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self._programs / program), *arguments],
-            check=True,
-            user=self._user,
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-        )
 
 
 @dataclass
