@@ -21,6 +21,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from accounts.keys import mint
 from accounts.models import ApiKey, Organization, Scope
+from tests.own_servers import free_port as free_port  # many take it from here
 from usage.models import UsageRow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,14 +29,6 @@ START_SECONDS = 120.0
 NO_TLS = False
 """Given as ``verify``: reading certificates that no loopback call needs takes 20 ms each time."""
 Found = TypeVar("Found")
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def eventually(look: Callable[[], Found | None], seconds: float = 10.0) -> Found:

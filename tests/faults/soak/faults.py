@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tests.faults.soak.disk import make_immutable
 from tests.faults.soak.place import Place
-from tests.faults.soak.servers import make_immutable
 
 _ROW_STATEMENT = b"WITH inserted AS"
 """The beginning of the statement that writes a batch on PostgreSQL."""

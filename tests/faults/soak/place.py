@@ -22,8 +22,9 @@ import httpx2
 import psycopg
 
 from tests.faults.proxy import FaultProxy
-from tests.faults.soak.servers import Disk, Postgresql, Redis
-from tests.live import NO_TLS, ROOT, Command, free_port
+from tests.faults.soak.disk import Disk
+from tests.live import NO_TLS, ROOT, Command
+from tests.own_servers import Postgresql, Redis, free_port
 
 WORKERS: Final = 2
 MODEL: Final = "acme/demo-8b"
@@ -174,7 +175,7 @@ def place(database: str, *, clock: bool) -> Iterator[Place]:
             postgresql = Postgresql(directory)
             stack.callback(_stop_quietly, postgresql)
             proxy = stack.enter_context(FaultProxy(postgresql.port))
-        shared = Redis(directory)
+        shared = Redis()
         stack.callback(shared.stop)
         found = Place(
             directory,

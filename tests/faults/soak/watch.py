@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import psycopg
+
 from tests.faults.soak.place import Place
 
 _SECONDS = 2.0
@@ -52,8 +54,21 @@ class Watch:
         journal = sum(
             each.stat().st_size for each in self.place.journal.glob("*") if each.is_file()
         )
-        connections = self.place.postgresql.connections() if self.place.postgresql else 0
+        connections = _connections(self.place)
         return Sample(time.monotonic(), memory, files, journal / 1024, connections)
+
+
+def _connections(place: Place) -> int:
+    """How many clients PostgreSQL has but this one; 0 when it does not answer."""
+    if place.postgresql is None:
+        return 0
+    query = "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    with (
+        suppress(psycopg.OperationalError),
+        psycopg.connect(place.postgresql.url, connect_timeout=5) as own,
+    ):
+        return int(own.execute(query).fetchone()[0])  # type: ignore[index]  # one row
+    return 0
 
 
 def thirds(samples: Sequence[Sample]) -> list[tuple[str, str]]:

@@ -1,0 +1,47 @@
+"""``python -m tests.resilience.attackers NAME TARGET``: one attack, until standard input is closed.
+
+It yields the processor to whoever wants it. It prints ``begun`` when something was answered or opened,
+and at its end what and how often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+from contextlib import suppress
+
+from tests.resilience import wire
+from tests.resilience.attackers.tools import BEGUN, Tally
+from tests.resilience.target import load
+
+NICENESS = 15
+ADDRESS = "127.66.0.1"
+"""The attackers', another than the victim's 127.0.0.1."""
+
+
+async def main(name: str, path: str) -> None:
+    tally = Tally()
+    module = importlib.import_module(f"tests.resilience.attackers.{name}")
+    attack = asyncio.create_task(module.attack(load(path), tally))
+    closed = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), closed.set)
+    waiting = asyncio.create_task(closed.wait())
+    begun = asyncio.create_task(tally.begun.wait())
+    await asyncio.wait([begun, attack, waiting], return_when=asyncio.FIRST_COMPLETED)
+    begun.cancel()
+    print(BEGUN, flush=True)
+    await asyncio.wait([attack, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    attack.cancel()
+    with suppress(asyncio.CancelledError):
+        await attack
+    print(json.dumps(tally.answers), flush=True)
+
+
+if __name__ == "__main__":
+    os.nice(NICENESS)
+    wire.source_address = ADDRESS
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,42 @@
+"""The holder of a speech key sends texts that take longest to read: a full stop after each letter.
+
+He hopes that reading them, before any limit is asked, keeps the processor from everybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import suppress
+
+from tests.resilience.attackers.tools import Tally, flood
+from tests.resilience.target import Target
+from tests.resilience.wire import Cut, WebSocket, request, speech
+
+_PATTERNS = ("a. b ", "1 !", "1 <", "e.g. ", "[pause]")
+_LENGTH = 4096
+
+
+async def attack(target: Target, tally: Tally) -> None:
+    texts = [(pattern * _LENGTH)[:_LENGTH] for pattern in _PATTERNS]
+    contents = itertools.cycle(
+        request("POST", "/v1/audio/speech", key=target.tenant.speech, body=speech(target, text))
+        for text in texts
+    )
+
+    async def session() -> None:
+        socket = WebSocket(target, target.tenant.speech)
+        with suppress(Cut):
+            async with socket:
+                await socket.send(type="start", voice=target.voice)
+                for text in texts:
+                    await socket.send(type="text", text=text)
+                await socket.send(type="cancel")
+                while True:
+                    await socket.receive()
+        tally.add(f"session {socket.status}")
+
+    await asyncio.gather(
+        flood(lambda: tally.ask(target.speech_port, next(contents)), per_second=20, at_once=12),
+        flood(session, per_second=2, at_once=2),
+    )

@@ -1,0 +1,112 @@
+"""The victim and the attackers as processes that end with whoever started them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from tests.live import ROOT
+from tests.resilience.attackers.tools import BEGUN
+from tests.resilience.victim import PATIENCE, Kind, Sample
+
+_END_SECONDS = 90.0
+"""An attacker yields to everybody, and may have to wait for its turn to end."""
+
+
+class _Program:
+    """A Python module that runs until its standard input is closed."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class AttackerProgram(_Program):
+    """One attacker; ``end`` returns what it was answered."""
+
+    def __init__(self, name: str, target: Path) -> None:
+        super().__init__("tests.resilience.attackers", name, str(target))
+
+    def wait_until_begun(self) -> None:
+        """Return when the gateway has answered it, or taken a connection of it."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == f"{BEGUN}\n", "the attacker ended early"
+
+    def end(self) -> dict[str, int]:
+        assert self._process.stdout is not None
+        self._end()
+        said = self._process.stdout.read()
+        self._process.stdout.close()
+        assert self._process.returncode == 0, "the attacker ended early: see its traceback"
+        answers: dict[str, int] = json.loads(said)
+        return answers
+
+
+class VictimProgram(_Program):
+    """The victim, whose samples are collected while it works."""
+
+    def __init__(self, target: Path) -> None:
+        super().__init__("tests.resilience.victim", str(target))
+        self._samples: list[Sample] = []
+        self._reading = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reading.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+        self._reading.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._samples.append(msgspec.json.decode(line, type=Sample))
+
+    def between(self, began: float, ended: float) -> list[Sample]:
+        """What it asked for in that time, once all of that is answered (``time.monotonic``)."""
+        self.wait_for(Kind, ended)
+        return [sample for sample in list(self._samples) if began <= sample.began < ended]
+
+    def wait_for(self, kinds: Iterable[Kind], since: float) -> None:
+        """Return when a request of each of ``kinds`` that began after ``since`` was answered."""
+        deadline = time.monotonic() + PATIENCE * 2
+        missing = set(kinds)
+        seen = 0
+        while missing:
+            assert self._process.poll() is None, "the victim has ended"
+            assert time.monotonic() < deadline, f"the victim is not answered: {missing}"
+            samples = self._samples[seen:]
+            seen += len(samples)
+            missing -= {sample.kind for sample in samples if sample.began >= since}
+            time.sleep(0.02)

@@ -1,0 +1,244 @@
+"""A tenant at work, who measures: ``python -m tests.resilience.victim TARGET``.
+
+It asks for one thing after the other of each kind, each on a new connection, and prints a line for
+each, until its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import math
+import sys
+import time
+import wave
+from array import array
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from enum import StrEnum
+
+import msgspec
+
+from tests.resilience.target import Target, load
+from tests.resilience.wire import Answer, Cut, WebSocket, ask, chat, request, speech
+
+PATIENCE = 60.0
+"""Seconds after which an answer counts as an error."""
+_TEXT = "Bees fly."
+_CLIP_SECONDS = 3.2
+_CLIP_RATE = 16_000
+
+
+class Kind(StrEnum):
+    """What the victim asks for."""
+
+    CHAT = "chat"
+    STREAM = "stream"
+    NEW_KEY = "new key"
+    """A chat with a key that was never used before."""
+    SPEECH = "speech"
+    SOCKET = "socket"
+    CLONE = "clone"
+    """A reference clip under a name that is taken: everything but the costly measuring of it."""
+    USAGE = "usage"
+    CSV = "CSV"
+    CONSOLE = "console"
+    LIVEZ = "livez"
+    READYZ = "readyz"
+
+
+PROBES = (Kind.LIVEZ, Kind.READYZ)
+
+PAUSES = {
+    Kind.CHAT: 0.1,
+    Kind.STREAM: 0.15,
+    Kind.NEW_KEY: 0.5,
+    Kind.SPEECH: 0.4,
+    Kind.SOCKET: 0.5,
+    Kind.CLONE: 0.8,
+    Kind.USAGE: 0.3,
+    Kind.CSV: 0.5,
+    Kind.CONSOLE: 0.6,
+    Kind.LIVEZ: 0.05,
+    Kind.READYZ: 0.05,
+}
+"""Seconds between an answer and the next request; together they leave most of one core idle."""
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """One request: when it began (``time.monotonic``), how long it took, what went wrong."""
+
+    kind: Kind
+    began: float
+    seconds: float
+    error: str = ""
+
+
+class Refused(Exception):
+    """An answer that the victim does not deserve."""
+
+
+def _of_status(answer: Answer, status: int = 200) -> Answer:
+    if answer.status != status:
+        raise Refused(f"{answer.status} {answer.body[:150].decode(errors='replace')}")
+    return answer
+
+
+def clip() -> str:
+    """A reference clip: a voice-like tone, as base64 of a WAV file."""
+    samples = array(
+        "h",
+        (
+            int(9000 * math.sin(math.tau * 140 * (at / _CLIP_RATE)) * math.sin(at / 900))
+            for at in range(int(_CLIP_SECONDS * _CLIP_RATE))
+        ),
+    )
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(_CLIP_RATE)
+        writer.writeframes(samples.tobytes())
+    return base64.b64encode(file.getvalue()).decode()
+
+
+class Victim:
+    """What it asks for, by kind. Each raises for an answer that is not a whole and good one."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._keys = target.tenant
+        self._new_keys = iter(target.tenant.new_keys)
+        self._clone = json.dumps({"name": "mine", "audio_b64": clip(), "consent": True}).encode()
+
+    async def chat(self, key: str | None = None) -> None:
+        await self._chat(key or self._keys.inference, stream=False)
+
+    async def stream(self) -> None:
+        answer = await self._chat(self._keys.inference, stream=True)
+        if not answer.body.endswith(b"data: [DONE]\n\n"):
+            raise Cut
+
+    async def chat_with_a_new_key(self) -> None:
+        # When all are used up the oldest are used again: by then nothing is new to a gateway.
+        key = next(self._new_keys, self._keys.inference)
+        await self._chat(key, stream=False)
+
+    async def _chat(self, key: str, *, stream: bool) -> Answer:
+        body = chat(self._target, "hello [[sim tokens=5]]", stream=stream)
+        return await self._good(
+            self._target.port, request("POST", "/v1/chat/completions", key=key, body=body)
+        )
+
+    async def speak(self) -> None:
+        body = speech(self._target, _TEXT)
+        content = request("POST", "/v1/audio/speech", key=self._keys.speech, body=body)
+        await self._good(self._target.speech_port, content)
+
+    async def speak_over_a_socket(self) -> None:
+        socket = WebSocket(self._target, self._keys.speech)
+        try:
+            async with socket:
+                await socket.send(type="start", voice=self._target.voice)
+                await socket.send(type="text", text=_TEXT)
+                await socket.send(type="done")
+                sound = 0
+                while True:
+                    message = await socket.receive()
+                    if isinstance(message, bytes):
+                        sound += len(message)
+                    elif message["type"] == "session.done":
+                        break
+                    elif message["type"] == "error":
+                        raise Refused(json.dumps(message))
+            if not sound:
+                raise Refused("no sound")
+        except Cut:
+            raise Refused(f"closed, {socket.status}") from None
+
+    async def offer_a_clip(self) -> None:
+        content = request("POST", "/v1/voices", key=self._keys.speech, body=self._clone)
+        _of_status(await ask(self._target.speech_port, content), 409)
+
+    async def take_the_name(self) -> None:
+        """Make the clone whose name ``offer_a_clip`` then asks for in vain."""
+        content = request("POST", "/v1/voices", key=self._keys.speech, body=self._clone)
+        _of_status(await ask(self._target.speech_port, content), 201)
+
+    async def read_usage(self) -> None:
+        await self._read("/v1/usage")
+
+    async def download(self) -> None:
+        await self._read("/v1/usage/export?format=csv&limit=1000")
+
+    async def look_at_the_console(self) -> None:
+        cookie = {"Cookie": f"sessionid={self._keys.session}"}
+        await self._good(self._target.port, request("GET", "/console/usage", headers=cookie))
+
+    async def livez(self) -> None:
+        await self._good(self._target.port, request("GET", "/livez"))
+
+    async def readyz(self) -> None:
+        await self._good(self._target.port, request("GET", "/readyz"))
+
+    async def _read(self, path: str) -> None:
+        await self._good(self._target.port, request("GET", path, key=self._keys.read))
+
+    async def _good(self, port: int, content: bytes) -> Answer:
+        return _of_status(await ask(port, content))
+
+
+async def measured(kind: Kind, once: Callable[[], Awaitable[None]]) -> Sample:
+    """One request, timed."""
+    began = time.monotonic()
+    error = ""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await once()
+    except TimeoutError:
+        error = "no answer"
+    except Refused as refused:
+        error = str(refused)
+    except (OSError, Cut) as failure:
+        error = type(failure).__name__
+    return Sample(kind, began, time.monotonic() - began, error)
+
+
+async def _go_on(kind: Kind, once: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        sample = await measured(kind, once)
+        print(msgspec.json.encode(sample).decode(), flush=True)
+        await asyncio.sleep(PAUSES[kind])
+
+
+async def main(path: str) -> None:
+    victim = Victim(load(path))
+    asked: dict[Kind, Callable[[], Awaitable[None]]] = {
+        Kind.CHAT: victim.chat,
+        Kind.STREAM: victim.stream,
+        Kind.NEW_KEY: victim.chat_with_a_new_key,
+        Kind.SPEECH: victim.speak,
+        Kind.SOCKET: victim.speak_over_a_socket,
+        Kind.CLONE: victim.offer_a_clip,
+        Kind.USAGE: victim.read_usage,
+        Kind.CSV: victim.download,
+        Kind.CONSOLE: victim.look_at_the_console,
+        Kind.LIVEZ: victim.livez,
+        Kind.READYZ: victim.readyz,
+    }
+    await victim.take_the_name()
+    loop = asyncio.get_running_loop()
+    closed = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), closed.set)
+    tasks = [asyncio.create_task(_go_on(kind, once)) for kind, once in asked.items()]
+    await closed.wait()
+    for task in tasks:
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.gather(*tasks)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
