@@ -57,6 +57,8 @@ from svc_project.lib.openapi import (
 SENT: Final = (CloneObject, Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList)
 
 _KEY: Final[list[Json]] = [{BEARER: []}]
+_NAME: Final = rf"^\s*\S(?:.{{0,{MAX_NAME_LENGTH - 2}}}\S)?\s*$"
+"""Whitespace around a clone's name does not count."""
 _EVERYWHERE: Final = (errors.InvalidCredential, errors.InternalError)
 _SPOKEN: Final[tuple[type[ApiError], ...]] = (
     *_EVERYWHERE,
@@ -227,7 +229,7 @@ def _named(schemas: Schemas, listed: type, told: str) -> Json:
 def _creation(schemas: Schemas) -> Json:
     request = object_schema(
         {
-            "name": {**STRING, "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+            "name": {**STRING, "pattern": _NAME},
             "audio_b64": {
                 **STRING,
                 "contentEncoding": "base64",

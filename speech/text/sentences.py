@@ -127,7 +127,7 @@ class SentenceSplitter:
 
     def flush(self) -> list[str]:
         """All that is left. The last item is without words when only such a piece was left."""
-        sentences = self._take(_boundaries(self._line, self._at_line_start), 0)
+        sentences = self._take(_boundaries(self._line, self._at_line_start), 0, len(self._line))
         if self._line:
             sentences.append(self._line)
         self._start_over()
@@ -151,19 +151,20 @@ class SentenceSplitter:
         self._fruitless += 1
         start = max(0, end - (_WINDOW if self._fruitless <= _PATIENCE else _NARROW))
         whole = start == 0 and self._at_line_start
-        return self._take(_boundaries(self._line[start : end + 1], whole), start)
+        return self._take(_boundaries(self._line[start : end + 1], whole), start, end)
 
     def _end_line(self) -> list[str]:
         if not self._has_words:
             return []
-        sentences = self._take(_boundaries(self._line, self._at_line_start), 0)
+        sentences = self._take(_boundaries(self._line, self._at_line_start), 0, len(self._line))
         sentences.append(self._line)
         self._cut(len(self._line))
         self._at_line_start = True
         return sentences
 
-    def _take(self, boundaries: list[int], offset: int) -> list[str]:
-        last = _last_word_character(self._line) if boundaries else 0
+    def _take(self, boundaries: list[int], offset: int, read: int) -> list[str]:
+        """Sentences that have words, and are followed by words in what was ``read`` of the line."""
+        last = _last_word_character(self._line[:read]) if boundaries else 0
         sentences: list[str] = []
         start = 0
         word = _WORD_CHARACTER.search(self._line)

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +90,13 @@ def test_it_keeps_an_account_of_its_requests(tmp_path: Path) -> None:
     assert entry["received_fields"] == ["messages", "model", "stream", "stream_options", "user"]
     assert "content-type" in entry["received_headers"]
     assert refused["status"] == 400
-    assert [json.loads(line) for line in record.read_text().splitlines()] == [
-        entry,
-        {key: value for key, value in refused.items() if key != "body"},
-    ]
+    recorded = [json.loads(line) for line in record.read_text().splitlines()]
+    text = ask("say: one two three")["messages"][-1]["content"]
+    assert recorded[0].pop("prompt_sha256") == sha256(text.encode()).hexdigest()
+    del entry["prompt_sha256"]
+    del recorded[1]["prompt_sha256"]
+    del refused["prompt_sha256"]
+    assert recorded == [entry, {key: value for key, value in refused.items() if key != "body"}]
 
 
 @pytest.mark.parametrize("stream", [True, False])

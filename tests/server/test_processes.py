@@ -38,6 +38,14 @@ def runs(pid: int) -> bool:
     return state not in "ZX"
 
 
+@pytest.fixture(autouse=True)
+def without_nohup() -> Iterator[None]:
+    """Let gateways of these tests see SIGHUP, whoever runs the tests under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def ended_at_last() -> Iterator[set[int]]:
     """Processes to be ended when the test failed to see them end."""
@@ -152,6 +160,17 @@ def test_under_nohup_sighup_changes_nothing(
     assert ask(started.base_url, gateway, "say: still there").status_code == 200
 
 
+def ends_when_stopped(pid: int) -> bool:
+    """Stop a worker for longer than it may be silent. One that still starts is let go on."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: not runs(pid), 20.0)
+    except AssertionError:
+        os.kill(pid, signal.SIGCONT)
+        return False
+    return True
+
+
 @needs_redis
 def test_a_worker_that_stands_still_is_replaced(
     gateway: Gateway, served: Served, ended_at_last: set[int]
@@ -164,8 +183,7 @@ def test_a_worker_that_stands_still_is_replaced(
         ended_at_last |= pids
         workers = two_workers(command)
         stopped = min(workers)
-        os.kill(stopped, signal.SIGSTOP)
-        eventually(lambda: not any(map(runs, {stopped})), SLOW)
+        eventually(lambda: ends_when_stopped(stopped), SLOW * 2)
         (new,) = eventually(lambda: children(command.process.pid) - workers, SLOW)
         ended_at_last.add(new)
         for _ in range(5):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from speech.script import ScriptReader, Sentence, read_script
@@ -109,6 +109,7 @@ MARKS = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@example(text="3<!--# [^1]", cuts=[8])
 @given(text=MARKS, cuts=st.lists(st.integers(0, 200), max_size=8))
 def test_how_a_markdown_text_is_cut_into_messages_changes_nothing(
     text: str, cuts: list[int]
