@@ -169,7 +169,8 @@ async def test_after_a_stall_each_row_is_sent_once_and_the_ledger_stays_on_the_d
 
         again = {each.request_id for each in during} & {each for batch in sent for each in batch}
         assert not again
-        assert ledger.rows_written == len(during) + len(after)
+        # A commit that a busy disk held up is counted when it ends; its row was released before.
+        await until(lambda: ledger.rows_written == len(during) + len(after))
         assert len(await read(outcomes)) == len(during) + len(after)
 
 
