@@ -117,7 +117,8 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
 def test_rows_wait_for_someone_who_locks_them(
     gateway: Gateway, start_gateway: StartGateway, streams: bool
 ) -> None:
-    case = Case(start_gateway(**KEYS), roomy_model(gateway), [gateway.simulator.requests])
+    model = roomy_model(gateway)
+    case = Case(start_gateway(**KEYS), model, [gateway.simulator.requests])
     assert case.ask(streamed=streams).complete
     with rows_locked():
         assert_all_served(case, 12)

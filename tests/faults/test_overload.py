@@ -48,9 +48,10 @@ def test_at_three_times_the_capacity_nearly_all_of_it_is_still_goodput(
 ) -> None:
     gateway.organization.tokens_per_minute = None
     gateway.organization.save()
+    model = publish_on(gateway, backend(gateway, max_concurrency=SLOTS, running_usage="vllm"))
+    # What starts after it was published serves it at once.
     started = start_gateway(SVC_BACKEND_QUEUE_LENGTH=str(SLOTS))
-    narrow = backend(gateway, max_concurrency=SLOTS, running_usage="vllm")
-    case = Case(started, publish_on(gateway, narrow), [gateway.simulator.requests])
+    case = Case(started, model, [gateway.simulator.requests])
     assert case.ask(streamed=True).complete
 
     alone = sum(each.complete for each in offer(case, 1))

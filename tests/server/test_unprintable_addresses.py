@@ -19,7 +19,7 @@ from accounts.keys import mint
 from accounts.models import Membership, Organization, Scope, User
 from tests.server.test_csrf import VALUES, addresses
 
-UNPRINTABLE = ("a%00b", "%0A", "%FF")
+UNPRINTABLE = ("a%00b", "a_00b", "%0A", "%FF")
 PARAMETERS = (
     "api_key_id",
     "bucket",
