@@ -22,7 +22,7 @@ OF_ONE_NETWORK_AT_ONCE: Final = 50
 KEPT_PER_SECOND: Final = 50
 """Beside the common ones, for networks that have hardly asked about a key that does not exist."""
 LONGEST_WAIT_SECONDS: Final = 5.0
-"""How long a key nobody has seen may wait for its look-up before the answer is 503."""
+"""How long a key that this process does not hold may wait for its look-up before the answer is 503."""
 
 _SPOTLESS: Final = 0.8
 _MOST_NETWORKS: Final = 10_000

@@ -1,4 +1,4 @@
-"""What a user holds that an operator lacks: nobody gives, or takes over, more than he has."""
+"""Compares the permissions and memberships of two users, so that an operator cannot grant, or take over, more than he holds."""
 
 from __future__ import annotations
 

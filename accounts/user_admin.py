@@ -1,4 +1,4 @@
-"""The operators' pages for users and groups, where nobody gives what he does not have."""
+"""Admin pages for users and groups, on which an operator grants only permissions that he holds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class UserCreationForm(EmailCreationForm):
 class UserAdmin(EmailUserAdmin):
     """Users are deactivated, never deleted: the admin's history names them.
 
-    Only a superuser sets ``PRIVILEGES``. Nobody else changes a user who may do more than he.
+    Only a superuser sets ``PRIVILEGES``. An operator cannot change a user who holds permissions that he lacks.
     """
 
     add_form = UserCreationForm
@@ -103,7 +103,7 @@ class UserAdmin(EmailUserAdmin):
 
 
 class GroupAdmin(DjangoGroupAdmin):
-    """Whoever changes a group that he is in would give himself permissions: superusers only."""
+    """Only superusers edit groups: a member who edits his own group could grant himself permissions."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _operator(request).is_superuser

@@ -137,7 +137,7 @@ class Backend(models.Model):
         self._clean_additions()
 
     def _clean_additions(self) -> None:
-        """What is added to requests can be sent, and is nobody else's to set."""
+        """Refuses added fields that cannot be sent, or that the client or the gateway sets."""
         for name, check in (("headers", check_headers), ("extra_fields", check_extra_fields)):
             try:
                 setattr(self, name, check(getattr(self, name)))

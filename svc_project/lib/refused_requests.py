@@ -24,8 +24,8 @@ _AT_FAULT: Final = frozenset({400, 404, 413})
 
 _UNLIMITED_FACTOR: Final = 10
 """Times the least limit, for an organization that may have any number of requests."""
-"""Of an organization that may have any number of requests."""
 _MANY: Final = 10_000
+"""Organizations that are remembered before those without refusals are forgotten."""
 
 
 class TooManyRefused(msgspec.Struct, frozen=True):
