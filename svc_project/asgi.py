@@ -12,41 +12,60 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 # Django must be set up before anything with models is imported.
-from inference.consumers import ChatCompletionsConsumer
-from speech.clones.consumer import CloneCreationConsumer
-from speech.consumers import SpeechConsumer
-from speech.health import HealthConsumer
-from speech.service import creation
-from speech.stream_consumer import SpeechStreamConsumer
-from svc_project.gate import Gate
-from svc_project.monitoring import PROBES
+from inference.chat.consumer import ChatCompletionsConsumer
+from inference.console.playground_consumer import PlaygroundConsumer
+from inference.serving.wiring import service as chat
+from speech.api.health import HealthConsumer
+from speech.console.consumers import (
+    VoicesCloneConsumer,
+    VoicesSpeechConsumer,
+    VoicesStreamConsumer,
+)
+from speech.requests.http_consumer import SpeechConsumer
+from speech.requests.stream_consumer import SpeechStreamConsumer
+from speech.serving.wiring import creation
+from speech.serving.wiring import service as speech
+from speech.voices.clones.consumer import CloneCreationConsumer
+from svc_project.gate.gate import Gate
 from svc_project.openapi import PATH as OPENAPI
 from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
-from svc_project.runtime import runtime
+from svc_project.serving.monitoring import PROBES
+from svc_project.serving.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
+from usage.console.live.consumer import LiveRequestsConsumer
+from usage.console.live.watch import PATH as LIVE_REQUESTS
 
 gate = Gate(django_application)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {
-            "/v1/chat/completions": ChatCompletionsConsumer.as_asgi(),
+            "/v1/chat/completions": ChatCompletionsConsumer.as_asgi(service=chat),
+            "/console/playground/chat": PlaygroundConsumer.as_asgi(service=chat),
+            "/console/voices/speech": VoicesSpeechConsumer.as_asgi(service=speech),
+            "/console/voices/clones": VoicesCloneConsumer.as_asgi(creation=creation),
             OPENAPI: InferenceDocumentConsumer.as_asgi(),
         },
         Surface.SPEECH: {
-            "/v1/audio/speech": SpeechConsumer.as_asgi(),
+            "/v1/audio/speech": SpeechConsumer.as_asgi(service=speech),
             "/v1/voices": CloneCreationConsumer.as_asgi(creation=creation),
             "/health": HealthConsumer.as_asgi(),
             OPENAPI: SpeechDocumentConsumer.as_asgi(),
         },
     },
-    {Surface.SPEECH: {"/v1/audio/speech/stream": SpeechStreamConsumer.as_asgi()}},
+    {
+        Surface.INFERENCE: {
+            LIVE_REQUESTS: LiveRequestsConsumer.as_asgi(),
+            "/console/voices/stream": VoicesStreamConsumer.as_asgi(service=speech),
+        },
+        Surface.SPEECH: {"/v1/audio/speech/stream": SpeechStreamConsumer.as_asgi(service=speech)},
+    },
     gate,
     PROBES,
 )
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """The whole service, both surfaces."""
+    """Serve both surfaces."""
     if scope["type"] in {"http", "websocket"}:
         await runtime.ensure_started()
         await router(scope, receive, send)

@@ -1,6 +1,6 @@
-"""System checks for settings that are fine at a desk and weak in the open.
+"""System checks for settings that are fine in development and weak in production.
 
-``manage.py check --deploy`` runs them, with Django's own; those that ask the database need
+``manage.py check --deploy`` runs them, with Django's own; those that query the database need
 ``--database default`` as well. docs/operate/production.md shows settings that pass.
 """
 
@@ -16,20 +16,20 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
 
-from svc_project.lib.addresses import is_this_machine
+from svc_project.lib.backends.addresses import is_this_machine
 
 SHORTEST_SECRET = 32
-"""Characters; with fewer a secret is likelier a word than random."""
+"""Characters; a shorter secret is probably a word and not random."""
 
-PASSING_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
-"""In memory, or a container's own layer."""
+TEMPORARY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
+"""File systems in memory, or of a container's own layer."""
 
 LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=1)
 
 
 @register(Tags.security)
-def debug_in_the_open(**_: Any) -> list[CheckMessage]:
-    """Refuses to start: debug pages show settings and code to whoever causes an error."""
+def debug_on_public_hosts(**_: Any) -> list[CheckMessage]:
+    """Refuse to start: debug pages show settings and code to any client that causes an error."""
     if not settings.DEBUG or not _open_hosts():
         return []
     return [
@@ -43,7 +43,7 @@ def debug_in_the_open(**_: Any) -> list[CheckMessage]:
 
 @register()
 def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
-    """Refuses to start: the setting is for hosts whose disk vanishes, and this one has it all."""
+    """Refuse to start: the setting is for hosts that lose their disk, and the database is on it."""
     if not settings.SVC_DURABLE_ADMISSIONS or connection.vendor == "postgresql":
         return []
     return [
@@ -58,7 +58,7 @@ def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def any_host(**_: Any) -> list[CheckMessage]:
-    """With ``*`` a forged Host header reaches the pages and the links that they write."""
+    """Warn: with ``*`` a forged Host header reaches the pages and their links."""
     if "*" not in settings.ALLOWED_HOSTS:
         return []
     return [
@@ -71,8 +71,8 @@ def any_host(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def made_up_secrets(**_: Any) -> list[CheckMessage]:
-    """Secrets that were made on first start lie beside the data and on this host only."""
+def generated_secrets(**_: Any) -> list[CheckMessage]:
+    """Warn: secrets generated on first start are kept beside the data, on this host only."""
     return [
         Warning(
             f"{_setting(name)} was not given, so one was made and kept in {settings.SVC_DATA_DIR}.",
@@ -117,40 +117,40 @@ def without_tls(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def figures_closed(**_: Any) -> list[CheckMessage]:
-    """Without a token only this host can read the figures, and nobody behind a proxy."""
+def metrics_closed(**_: Any) -> list[CheckMessage]:
+    """Warn: without a token only this host can read the metrics, and no client behind a proxy."""
     if settings.SVC_METRICS_TOKEN:
         return []
     return [
         Warning(
             "SVC_METRICS_TOKEN is not set: /metrics answers this host only"
             + (", and nobody while SVC_PROXIES is above 0." if settings.SVC_PROXIES else "."),
-            hint="Set a token, and give it to what collects the figures.",
+            hint="Set a token, and give it to the server that collects the metrics.",
             id="svc.W009",
         )
     ]
 
 
 @register(Tags.security, deploy=True)
-def passing_disk(**_: Any) -> list[CheckMessage]:
-    """The journal vouches for rows that the database does not have, so its disk has to stay."""
+def temporary_disk(**_: Any) -> list[CheckMessage]:
+    """Warn: the journal holds rows that the database does not have, so its disk must last."""
     kind = file_system(settings.SVC_DATA_DIR, Path("/proc/self/mountinfo"))
-    if kind not in PASSING_FILE_SYSTEMS:
+    if kind not in TEMPORARY_FILE_SYSTEMS:
         return []
     return [
         Warning(
-            f"SVC_DATA_DIR ({settings.SVC_DATA_DIR}) is on {kind}, which goes with this machine "
+            f"SVC_DATA_DIR ({settings.SVC_DATA_DIR}) is on {kind}, which is lost with this machine "
             "or container.",
-            hint="Put it on a disk that outlives both: what the ledger's journal holds while the "
-            "database is away, and what ran when a process was killed, is nowhere else.",
+            hint="Put it on a disk that outlives both: the ledger's journal alone holds the rows "
+            "of a database outage, and the requests that ran when a process was killed.",
             id="svc.W005",
         )
     ]
 
 
 @register(Tags.database, deploy=True)
-def forgetful_database(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """A commit that is answered before it is on disk is lost when the database crashes."""
+def unsafe_commits(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Warn: a commit that is answered before it is on disk is lost when the database crashes."""
     if "default" not in (databases or ()) or connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
@@ -181,7 +181,7 @@ def forgetful_database(databases: Sequence[str] | None = None, **_: Any) -> list
 
 @register(Tags.database, deploy=True)
 def clocks_apart(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """The database's clock stamps rows; hosts' clocks count limits, quotas' days and prices."""
+    """Warn: the database's clock stamps rows; the host's decides limits, days and prices."""
     if "default" not in (databases or ()) or connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
@@ -213,7 +213,7 @@ def file_system(path: Path, mounts: Path) -> str | None:
     for line in lines:
         about, _, rest = line.partition(" - ")
         point = Path(about.split(" ")[4].replace("\\040", " "))
-        # Of two that are mounted at one place the later one is seen.
+        # Of two mounts at one place the later one is visible.
         if (path == point or point in path.parents) and len(point.parts) >= found:
             found, kind = len(point.parts), rest.split(" ")[0]
     return kind
@@ -225,7 +225,7 @@ def _open_hosts() -> list[str]:
 
 
 def _setting(name: str) -> str:
-    """The setting that a made-up secret stands in for."""
+    """The setting that a generated secret replaces."""
     return {
         "SVC_KEY_PEPPER": "SVC_KEY_PEPPERS",
         "SVC_CAPTURE_KEY": "SVC_CAPTURE_KEYS",

@@ -1,4 +1,4 @@
-"""``GET /openapi.json``: the OpenAPI 3.1 document of each surface, for everybody."""
+"""``GET /openapi.json``: the OpenAPI 3.1 document of each surface, without a key."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import lru_cache
 import msgspec
 from django.conf import settings
 
-from inference import openapi as inference
-from speech import openapi as speech
+from inference.api import openapi as inference
+from speech.api import openapi as speech
+from svc_project.lib.api.openapi import BEARER, Json, document, schemas_of
+from svc_project.lib.asgi.http import HttpConsumer
 from svc_project.lib.errors import ApiError, MethodNotAllowed
-from svc_project.lib.http import HttpConsumer
-from svc_project.lib.openapi import BEARER, Json, document, schemas_of
 from svc_project.surfaces import Surface, error_body_of
-from usage import openapi as usage
+from usage.api import openapi as usage
 
 PATH = "/openapi.json"
 
@@ -64,7 +64,7 @@ def speech_document() -> Json:
 
 
 DOCUMENTS = {Surface.INFERENCE: inference_document, Surface.SPEECH: speech_document}
-"""How the document of each surface is made."""
+"""The function that makes the document of each surface."""
 
 
 class OpenApiConsumer(HttpConsumer):
@@ -95,5 +95,5 @@ def _encoded(surface: Surface) -> bytes:
 
 
 def printed(surface: Surface) -> str:
-    """The document as docs/api keeps it: indented."""
+    """The document as in docs/api: indented."""
     return msgspec.json.format(_encoded(surface), indent=2).decode() + "\n"

@@ -11,12 +11,12 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from svc_project.lib import variables
+from svc_project.lib.database.address import described
+from svc_project.lib.made_secrets import made_once
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -32,34 +32,16 @@ SVC_DATA_DIR = Path(env.str("SVC_DATA_DIR", default=str(BASE_DIR / "var"))).abso
 SVC_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-# Names of the secrets that nobody gave; the system checks ask (svc_project.checks).
+# Names of the secrets that were not given, for the system checks (svc_project.checks).
 SVC_MADE_UP_SECRETS: list[str] = []
 
 
 def _secret(name: str) -> str:
-    """A secret from the environment, or one made once and kept in the data directory.
-
-    The kept one makes the embedded default safe to run as it is. With more than one host every
-    host must be given the same value.
-    """
+    """A secret from the environment, or one generated once and kept in the data directory."""
     if given := env.str(name, default=""):
         return str(given)
     SVC_MADE_UP_SECRETS.append(name)
-    path = SVC_DATA_DIR / f"{name.lower()}.secret"
-    if not path.exists():
-        import os
-        import secrets
-
-        descriptor = os.open(f"{path}.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(48))
-        try:
-            os.link(f"{path}.{os.getpid()}", path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(f"{path}.{os.getpid()}")
-    return path.read_text(encoding="utf-8").strip()
+    return made_once(SVC_DATA_DIR / f"{name.lower()}.secret")
 
 
 SECRET_KEY = _secret("SECRET_KEY")
@@ -78,9 +60,13 @@ SPEECH_HOSTS: list[str] = [host.lower() for host in env.list("SPEECH_HOSTS", def
 SVC_SPEECH_PORT = env.int("SVC_SPEECH_PORT", default=8001)
 SVC_WORKERS = env.int("SVC_WORKERS", default=1)
 
+# Daphne gives ``runserver`` its ASGI server. Every other process would pay for loading it with a fifth of
+# its start and 19 MB.
+_DEVELOPMENT_SERVER = ["daphne"] if "runserver" in sys.argv[1:2] else []
+
 INSTALLED_APPS = [
-    "daphne",
-    "svc_project.admin_config.OperationsAdminConfig",
+    *_DEVELOPMENT_SERVER,
+    "svc_project.admin.config.OperationsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -108,7 +94,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "accounts.audit.AuditMiddleware",
+    "accounts.audit.trail.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -134,37 +120,10 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str) -> dict[str, Any]:
-    """Django's description of the database at ``url``, with the options that the ledger relies on."""
-    config: dict[str, Any] = environ.Env.db_url_config(url)
-    engine = config["ENGINE"]
-    if engine.endswith("sqlite3"):
-        # WAL lets readers pass the ledger's writer; FULL makes a commit survive a power cut;
-        # IMMEDIATE takes the write lock at BEGIN, where waiting for it is possible.
-        config["OPTIONS"] = {
-            "timeout": 20,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-        }
-        config["TEST"] = {"NAME": str(SVC_DATA_DIR / "test.sqlite3")}
-    elif engine.endswith("postgresql"):
-        # A peer that vanished without a word is noticed within half a minute, not after hours.
-        config["OPTIONS"] = {
-            "connect_timeout": 5,
-            "tcp_user_timeout": 20_000,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            **config.get("OPTIONS", {}),
-        }
-    else:
-        raise ImproperlyConfigured("DATABASE_URL must be a postgres:// or a sqlite:/// address.")
-    return config
-
-
 DATABASES = {
-    "default": _database(
-        env.str("DATABASE_URL", default=f"sqlite:///{SVC_DATA_DIR / 'svc.sqlite3'}")
+    "default": described(
+        env.str("DATABASE_URL", default=f"sqlite:///{SVC_DATA_DIR / 'svc.sqlite3'}"),
+        test_file=SVC_DATA_DIR / "test.sqlite3",
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -174,7 +133,8 @@ CHANNEL_LAYERS = (
     {
         "default": {
             "BACKEND": "channels_redis.core.RedisChannelLayer",
-            "CONFIG": {"hosts": [REDIS_URL]},
+            # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}]},
         }
     }
     if REDIS_URL
@@ -190,20 +150,20 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "console-login"
-LOGIN_REDIRECT_URL = "console-usage"
-CSRF_FAILURE_VIEW = "accounts.console.stale_form"
+LOGIN_REDIRECT_URL = "console"
+CSRF_FAILURE_VIEW = "accounts.console.base.stale_form"
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
-USE_TZ = True
+FORMAT_MODULE_PATH = "svc_project.admin.formats"
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Files are found where they lie, so that no collectstatic step stands between clone and serve.
+# Files are served from the source tree, so that no collectstatic step is needed after a clone.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
-# Static files are small; that Django reads them whole under ASGI is meant.
+# Static files are small, so Django may read them whole under ASGI.
 warnings.filterwarnings(
     "ignore", "StreamingHttpResponse must consume synchronous iterators", Warning
 )
@@ -219,82 +179,54 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SVC_HTTPS_ONLY
 SESSION_COOKIE_AGE = int(env.float("SVC_SESSION_HOURS", default=12.0) * 3600)
-# In the session, so that there is no further cookie to protect.
+# In the session, so that no further cookie needs protection.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SECURE_SSL_REDIRECT = SVC_HTTPS_ONLY
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SVC_HTTPS_ONLY else None
 SECURE_HSTS_SECONDS = 31_536_000 if SVC_HTTPS_ONLY else 0
-# Whether all subdomains have TLS, and a browser's preload list, are for the domain's owner.
+# The domain's owner decides about TLS on all subdomains and the browsers' preload list.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
-# No form here has a file; the gate holds every body in memory (svc_project.gate).
+# No form here has a file; the gate holds every body in memory (svc_project.gate.gate).
 FILE_UPLOAD_HANDLERS: list[str] = []
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 
 REST_FRAMEWORK = {
-    "DEFAULT_RENDERER_CLASSES": ["svc_project.lib.rendering.JsonRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["svc_project.lib.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": [],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "EXCEPTION_HANDLER": "svc_project.lib.views.render_exception",
+    "EXCEPTION_HANDLER": "svc_project.lib.api.views.render_exception",
     "UNAUTHENTICATED_USER": None,
 }
 
 # Identity of this gateway in the catalog (`owned_by`): the contract's brand name.
 SVC_BRAND = "svc"
 
-# Keys: how long an answer about a key may be reused (see docs/explain/keys.md).
+# Keys: how long a cached key may be used (see docs/explain/keys.md).
 SVC_KEY_CACHE_SECONDS = env.float("SVC_KEY_CACHE_SECONDS", default=5.0)
 SVC_KEY_OUTAGE_SECONDS = env.float("SVC_KEY_OUTAGE_SECONDS", default=900.0)
-# Keys that work at once, for each organization.
+# The most working keys of each organization.
 SVC_KEYS_PER_ORGANIZATION = env.int("SVC_KEYS_PER_ORGANIZATION", default=100)
-# How often every worker looks whether an operator changed the catalog or a key.
+# How often every worker checks whether an operator changed the catalog or a key.
 SVC_CHANGE_POLL_SECONDS = env.float("SVC_CHANGE_POLL_SECONDS", default=0.25)
 
-
 # Limits that a new organization starts with; "unlimited" for none.
-def _limit(name: str, default: str) -> int | None:
-    value = env.str(name, default=default)
-    if value == "unlimited":
-        return None
-    if not value.isdigit() or int(value) < 1:
-        raise ImproperlyConfigured(f'{name} must be a positive whole number or "unlimited".')
-    return int(value)
+SVC_REQUESTS_PER_MINUTE = env.limit("SVC_REQUESTS_PER_MINUTE", "600")
+SVC_TOKENS_PER_MINUTE = env.limit("SVC_TOKENS_PER_MINUTE", "1000000")
+SVC_SPEECH_REQUESTS_PER_MINUTE = env.limit("SVC_SPEECH_REQUESTS_PER_MINUTE", "120")
+SVC_SPEECH_CHARACTERS_PER_DAY = env.limit("SVC_SPEECH_CHARACTERS_PER_DAY", "200000")
 
+# The same limit for every organization, new or not.
+SVC_CLONES_PER_HOUR = env.limit("SVC_CLONES_PER_HOUR", "60")
+# The least limit; an organization with a larger limit of requests may have as many refused.
+SVC_REFUSED_REQUESTS_PER_MINUTE = env.limit("SVC_REFUSED_REQUESTS_PER_MINUTE", "60")
 
-def _by_shape(name: str, **defaults: float) -> dict[str, float]:
-    """A figure for each shape of request: one number for all, or ``tools=0.4,chat=0.1``."""
-    given = env.str(name, default="")
-    pairs = [pair.rpartition("=") for pair in given.split(",") if pair.strip()]
-    try:
-        figures = {shape.strip(): float(figure) for shape, _, figure in pairs}
-    except ValueError:
-        figures = {"not a number": -1.0}
-    if set(figures) == {""}:
-        figures = dict.fromkeys(defaults, figures[""])
-    if not (set(figures) <= set(defaults) and all(each >= 0 for each in figures.values())):
-        raise ImproperlyConfigured(
-            f"{name} must be a number of at least 0, or shapes with one each: "
-            f"{','.join(f'{shape}={figure}' for shape, figure in defaults.items())}."
-        )
-    return defaults | figures
-
-
-SVC_REQUESTS_PER_MINUTE = _limit("SVC_REQUESTS_PER_MINUTE", "600")
-SVC_TOKENS_PER_MINUTE = _limit("SVC_TOKENS_PER_MINUTE", "1000000")
-SVC_SPEECH_REQUESTS_PER_MINUTE = _limit("SVC_SPEECH_REQUESTS_PER_MINUTE", "120")
-SVC_SPEECH_CHARACTERS_PER_DAY = _limit("SVC_SPEECH_CHARACTERS_PER_DAY", "200000")
-
-# The same for every organization, new or not.
-SVC_CLONES_PER_HOUR = _limit("SVC_CLONES_PER_HOUR", "60")
-# The least; an organization with a larger limit of requests may have as many refused.
-SVC_REFUSED_REQUESTS_PER_MINUTE = _limit("SVC_REFUSED_REQUESTS_PER_MINUTE", "60")
-
-# Backends: time-outs in seconds, the queue in front of a full backend, and what may be reached.
+# Backends: timeouts in seconds, the queue in front of a full backend, and allowed addresses.
 SVC_BACKEND_CONNECT_SECONDS = env.float("SVC_BACKEND_CONNECT_SECONDS", default=2.0)
 SVC_BACKEND_FIRST_BYTE_SECONDS = env.float("SVC_BACKEND_FIRST_BYTE_SECONDS", default=60.0)
 SVC_BACKEND_IDLE_SECONDS = env.float("SVC_BACKEND_IDLE_SECONDS", default=30.0)
@@ -303,23 +235,25 @@ SVC_BACKEND_TOTAL_SECONDS = env.float("SVC_BACKEND_TOTAL_SECONDS", default=600.0
 SVC_BACKEND_PRIVATE_ADDRESSES = env.bool("SVC_BACKEND_PRIVATE_ADDRESSES", default=True)
 # Variables that may hold backends' keys, besides those that begin with SVC_BACKEND_KEY_.
 SVC_BACKEND_KEY_VARIABLES: list[str] = env.list("SVC_BACKEND_KEY_VARIABLES", default=[])
-# After which every worker keeps limits by itself.
+# The timeout in seconds after which every worker keeps its own limits.
 SVC_LIMIT_STORE_SECONDS = env.float("SVC_LIMIT_STORE_SECONDS", default=0.05)
 SVC_BACKEND_QUEUE_SECONDS = env.float("SVC_BACKEND_QUEUE_SECONDS", default=5.0)
 SVC_BACKEND_QUEUE_LENGTH = env.int("SVC_BACKEND_QUEUE_LENGTH", default=64)
-# Speech backends: until the first sound (and a silence later), and one utterance in all.
+# The part of a backend's slots that an organization with many of its own leaves to the others.
+SVC_BACKEND_RESERVED_SHARE = env.float("SVC_BACKEND_RESERVED_SHARE", default=0.125)
+# Speech backends: the timeout of the first sound (and of each later read), and of one utterance.
 SVC_SPEECH_FIRST_BYTE_SECONDS = env.float("SVC_SPEECH_FIRST_BYTE_SECONDS", default=10.0)
 SVC_SPEECH_TOTAL_SECONDS = env.float("SVC_SPEECH_TOTAL_SECONDS", default=60.0)
-# When a backend that keeps failing is left out, and how it comes back (docs/explain/backends.md).
+# When a backend that keeps failing is ejected, and how it returns (docs/explain/backends.md).
 SVC_BACKEND_EJECT_AFTER = env.int("SVC_BACKEND_EJECT_AFTER", default=5)
 SVC_BACKEND_EJECT_SECONDS = env.float("SVC_BACKEND_EJECT_SECONDS", default=5.0)
 SVC_BACKEND_CHECK_SECONDS = env.float("SVC_BACKEND_CHECK_SECONDS", default=0.0)
 SVC_POISON_DEATHS = env.int("SVC_POISON_DEATHS", default=2)
 SVC_POISON_SECONDS = env.float("SVC_POISON_SECONDS", default=300.0)
-# How long the rest of an answer is read for the meter after its client has gone.
+# How long the rest of an answer is read for the meter after its client disconnected.
 SVC_DISCONNECT_DRAIN_SECONDS = env.float("SVC_DISCONNECT_DRAIN_SECONDS", default=30.0)
 
-# Speech: the embedded engine's processes, and how long clients are waited for, in seconds.
+# Speech: the embedded engine's processes, and the timeouts of clients, in seconds.
 SVC_SPEECH_WORKERS = env.int("SVC_SPEECH_WORKERS", default=2)
 # The neural engine: where its files are, its processes, and the threads of each. Two workers of
 # `serve` have an engine each, so they share the cores.
@@ -342,15 +276,17 @@ SVC_MAX_LINGERING = env.int("SVC_MAX_LINGERING", default=400)
 SVC_MAX_UNSTARTED_SESSIONS = env.int("SVC_MAX_UNSTARTED_SESSIONS", default=1000)
 SVC_MAX_SPEECH_SESSIONS = env.int("SVC_MAX_SPEECH_SESSIONS", default=1000)
 SVC_MAX_CLONE_CREATIONS = env.int("SVC_MAX_CLONE_CREATIONS", default=128)
-# The part of each of these bounds that one organization may hold.
+# The part of each of these bounds, and of SVC_MAX_WATCHERS, that one organization may hold.
 SVC_ORGANIZATION_SHARE = env.float("SVC_ORGANIZATION_SHARE", default=0.25)
+# Pages with live requests, in each worker.
+SVC_MAX_WATCHERS = env.int("SVC_MAX_WATCHERS", default=100)
 SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
 SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268_435_456)
 SVC_HEAD_SECONDS = env.float("SVC_HEAD_SECONDS", default=30.0)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 # Views in each worker: threads (each with at most one database connection), and the queue in front.
-SVC_DJANGO_THREADS = env.int("SVC_DJANGO_THREADS", default=16)
-SVC_DJANGO_QUEUE_LENGTH = env.int("SVC_DJANGO_QUEUE_LENGTH", default=64)
+SVC_DJANGO_THREADS = env.int("SVC_DJANGO_THREADS", default=6)
+SVC_DJANGO_QUEUE_LENGTH = env.int("SVC_DJANGO_QUEUE_LENGTH", default=256)
 SVC_DJANGO_QUEUE_SECONDS = env.float("SVC_DJANGO_QUEUE_SECONDS", default=5.0)
 if SVC_DJANGO_THREADS < 2:
     raise ImproperlyConfigured("SVC_DJANGO_THREADS must be at least 2: one is for strangers.")
@@ -359,21 +295,21 @@ SVC_WEBSOCKET_PING_SECONDS = env.float("SVC_WEBSOCKET_PING_SECONDS", default=20.
 SVC_DRAIN_DELAY_SECONDS = env.float("SVC_DRAIN_DELAY_SECONDS", default=0.0)
 SVC_DRAIN_SECONDS = env.float("SVC_DRAIN_SECONDS", default=30.0)
 
-# How long a worker's event loop may stand still before the parent replaces it; 0: for ever.
+# How long a worker's event loop may hang before the parent replaces it; 0: for ever.
 SVC_WORKER_SILENCE_SECONDS = env.float("SVC_WORKER_SILENCE_SECONDS", default=60.0)
 
-# Who may read GET /metrics: whoever sends this as a bearer token; empty: only this host.
+# The bearer token that reads GET /metrics; empty: only this host may.
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
 # This worker's number; the parent of the workers sets it.
 SVC_WORKER = env.int("SVC_WORKER", default=0)
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)
-# Up to which difference a count matches: a share of what was reported, and tokens at any rate.
-SVC_RECONCILIATION_TOLERANCE = _by_shape(
+# The largest difference at which counts match: a part of the reported count, and tokens at least.
+SVC_RECONCILIATION_TOLERANCE = env.by_shape(
     "SVC_RECONCILIATION_TOLERANCE", chat=0.05, tools=0.4, json_object=0.2, json_schema=0.2
 )
-SVC_RECONCILIATION_FLOOR_TOKENS = _by_shape(
+SVC_RECONCILIATION_FLOOR_TOKENS = env.by_shape(
     "SVC_RECONCILIATION_FLOOR_TOKENS", chat=32, tools=256, json_object=128, json_schema=128
 )
 # Whether amounts are charged to anybody; the summary says so, nothing else depends on it.
@@ -383,8 +319,8 @@ SVC_LEDGER_ANSWER_SECONDS = env.float("SVC_LEDGER_ANSWER_SECONDS", default=0.25)
 # Whether the ledger's transactions are on disk when they are answered, also where the database says
 # synchronous_commit = off.
 SVC_LEDGER_SYNCHRONOUS_COMMIT = env.bool("SVC_LEDGER_SYNCHRONOUS_COMMIT", default=True)
-# Whether a request is dispatched only when the note of its admission is committed in the database,
-# and after which silence of a process others close its requests.
+# Whether a request is dispatched only when its admission is committed in the database, and how
+# long a process must be silent until others close its requests.
 SVC_DURABLE_ADMISSIONS = env.bool("SVC_DURABLE_ADMISSIONS", default=False)
 SVC_ADMISSION_LEASE_SECONDS = env.float("SVC_ADMISSION_LEASE_SECONDS", default=600.0)
 SVC_JOURNAL_MAX_BYTES = env.int("SVC_JOURNAL_MAX_BYTES", default=1_073_741_824)
@@ -404,12 +340,21 @@ if SVC_CAPTURE_HOURS < 24:
         "SVC_CAPTURE_HOURS must be at least 24 (inference contract, Limits)."
     )
 
-# What is kept of an organization: of either side of a request, requests an hour, and in all.
+# Bounds for an organization: bytes of either side of a request, requests an hour, and in all.
 SVC_CAPTURE_BYTES = env.int("SVC_CAPTURE_BYTES", default=1_000_000)
 SVC_CAPTURES_PER_HOUR = env.int("SVC_CAPTURES_PER_HOUR", default=20)
 SVC_CAPTURE_BYTES_PER_ORGANIZATION = env.int(
     "SVC_CAPTURE_BYTES_PER_ORGANIZATION", default=67_108_864
 )
+
+# Mail, for people who forgot their password; without an address none is sent.
+EMAIL_URL = env.str("EMAIL_URL", default="")
+SVC_SENDS_MAIL = bool(EMAIL_URL)
+globals().update(env.email_url_config(EMAIL_URL or "dummymail://"))
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("SVC_EMAIL_FROM", default="svc@localhost")
+# Seconds for which a link that sets a password works.
+PASSWORD_RESET_TIMEOUT = 24 * 3600
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = {
@@ -419,29 +364,29 @@ LOGGING = {
         "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
     },
     "filters": {
-        "ours": {"()": "svc_project.lib.logs.WithoutFaultsOfClients"},
-        "few": {"()": "svc_project.lib.logs.AFewAMinute"},
+        "ours": {"()": "svc_project.lib.monitoring.logs.DropClientFaults"},
+        "few": {"()": "svc_project.lib.monitoring.logs.LimitRepeatedLines"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["few"]},
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
-        # Its lines carry paths of refused requests, which a caller chooses.
+        # Its lines quote paths of refused requests, which a caller chooses.
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne": {"level": "WARNING"},
-        # It notes every WebSocket with its query, and frames where it is told to be chatty.
+        # It logs every WebSocket with its query, and at DEBUG its frames.
         "uvicorn.error": {"level": "WARNING", "filters": ["ours"]},
     },
 }
 
-# All that this module reads: none of it is ever a backend's key.
+# All variables that this module reads: none of them is ever a backend's key.
 SVC_OWN_VARIABLES = frozenset(env.names)
 if own := [
     each for each in SVC_BACKEND_KEY_VARIABLES if variables.is_setting(each, SVC_OWN_VARIABLES)
 ]:
     raise ImproperlyConfigured(
-        f"SVC_BACKEND_KEY_VARIABLES names settings of the gateway: {', '.join(own)}. Whoever "
-        "changes backends could have them sent to any address. Take them out."
+        f"SVC_BACKEND_KEY_VARIABLES names settings of the gateway: {', '.join(own)}. An operator "
+        "who changes backends could have them sent to any address. Take them out."
     )

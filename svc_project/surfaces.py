@@ -1,8 +1,8 @@
-"""Which of the two surfaces a request belongs to, decided once, at the door.
+"""Decides once which of the two surfaces a request belongs to, and routes it.
 
 A request is for the speech surface when its Host is in ``SPEECH_HOSTS`` or when it arrived at the
-speech port; everything else is the inference surface. The same path (``GET /v1/models``) means
-two things on the two addresses.
+speech port; every other request is for the inference surface. The same path (``GET /v1/models``)
+has a different meaning on each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from speech.errors import speech_error_body
-from svc_project.lib import metrics
+from svc_project.lib.api.unknown_paths import unknown_path
+from svc_project.lib.asgi.http import JSON_TYPE
+from svc_project.lib.asgi.websocket import deny
 from svc_project.lib.errors import ApiError, BadRequest, error_body
-from svc_project.lib.http import JSON_TYPE
 from svc_project.lib.ids import request_id
-from svc_project.lib.unknown_paths import unknown_path
-from svc_project.lib.websocket import deny
+from svc_project.lib.monitoring import metrics
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -56,7 +56,7 @@ class Surface(StrEnum):
 
 
 def surface_of(scope: Mapping[str, Any]) -> Surface:
-    """The surface that an ASGI scope is for."""
+    """The surface of an ASGI scope."""
     server = scope.get("server")
     if server is not None and server[1] == settings.SVC_SPEECH_PORT:
         return Surface.SPEECH
@@ -66,18 +66,18 @@ def surface_of(scope: Mapping[str, Any]) -> Surface:
 
 
 def error_body_of(surface: Surface, error: ApiError) -> bytes:
-    """``error`` in the shape that ``surface`` gives all of its errors."""
+    """Render ``error`` as the error body of ``surface``."""
     return speech_error_body(error) if surface is Surface.SPEECH else error_body(error)
 
 
 class SurfaceRouter:
     """Sends a request to the consumer of its path, or to Django with ``scope["surface"]`` set.
 
-    ``consumers`` and ``sockets``: for each surface, exact paths and who answers HTTP and WebSocket
-    there. Django knows no WebSocket: on any other path one is refused. A slash at the end of an API
-    path is forgiven: a redirect would lose the body of a POST. ``probes``: paths of the
-    inference surface that are answered whatever the Host says, since whoever watches a server
-    often knows it by its address only.
+    ``consumers`` and ``sockets`` map, for each surface, exact paths to consumers of HTTP and of
+    WebSockets. Django has no WebSockets: on any other path one is refused. A slash at the end of an
+    API path is ignored: a redirect would lose the body of a POST. ``probes``: paths of the
+    inference surface that are answered for any Host, since monitoring often knows a server only by
+    its address.
     """
 
     def __init__(
@@ -161,9 +161,9 @@ def _is_allowed(domain: str) -> bool:
 
 
 def _serves_host(scope: Mapping[str, Any]) -> bool:
-    """Whether the request's Host is served. The first hosts that are not are named in the log.
+    """Whether the request's Host is served. The first refused hosts are logged.
 
-    They are the first mistake of a deployment; the rest are scanners, who could fill it.
+    The first ones are mistakes of a deployment; the rest are scanners, which could fill the log.
     """
     domain = host_of(scope)
     if _is_allowed(domain):
@@ -175,7 +175,7 @@ def _serves_host(scope: Mapping[str, Any]) -> bool:
 
 
 def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
-    """Why nothing answers this request, whatever it asks for; ``None`` when something may.
+    """Return the error for a request that is refused whatever its path; else ``None``.
 
     ``is_api``: a consumer answers its path.
     """
@@ -183,7 +183,7 @@ def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
         return UnknownHost()
     if _is_disguised(scope):
         return DisguisedPath()
-    # Django redirects pages. A client of the API that was redirected would go on sending its key.
+    # Django redirects pages. A redirected client of the API would keep sending its key.
     is_api = is_api or scope["path"].startswith("/v1/")
     if settings.SVC_HTTPS_ONLY and is_api and not _came_by_https(scope):
         return HttpsOnly()
@@ -191,16 +191,16 @@ def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
 
 
 def _is_disguised(scope: Mapping[str, Any]) -> bool:
-    """Whether the first part of the path is written with percent escapes, which none needs.
+    """Whether the first part of the path has percent escapes, which no path needs.
 
-    A proxy that closes ``/admin`` compares what is written and would let ``/%61dmin`` pass.
+    A proxy that blocks ``/admin`` compares the raw path and would let ``/%61dmin`` pass.
     """
     raw: bytes = scope.get("raw_path") or b""
     return b"%" in raw and b"%" in raw[1:].partition(b"/")[0]
 
 
 def _came_by_https(scope: Mapping[str, Any]) -> bool:
-    """As ``HttpsOnlyMiddleware`` and Django judge it: unless the proxy says otherwise."""
+    """Decide as ``HttpsOnlyMiddleware`` and Django do: yes, unless the proxy says otherwise."""
     for name, value in scope["headers"]:
         if name == b"x-forwarded-proto":
             first: bytes = value.partition(b",")[0]

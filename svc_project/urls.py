@@ -7,15 +7,20 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(pattern_name="console")),
     path("admin/", admin.site.urls),
-    path("console", RedirectView.as_view(pattern_name="console-usage")),
-    path("console/", include("usage.console_urls")),
+    path("console", RedirectView.as_view(pattern_name="console")),
+    path("console/", include("inference.console.urls")),
+    path("console/", include("speech.console.urls")),
+    path("console/", include("usage.console.urls")),
     # Last of the console: it answers every other path under /console/.
-    path("console/", include("accounts.console_urls")),
-    path("", include("inference.urls")),
-    path("", include("usage.urls")),
+    path("console/", include("accounts.console.urls")),
+    path("docs", RedirectView.as_view(pattern_name="docs")),
+    path("docs/", include("svc_project.reference.urls")),
+    path("", include("inference.api.urls")),
+    path("", include("usage.api.urls")),
 ]
 
-handler400 = "svc_project.lib.views.bad_request"
-handler404 = "svc_project.lib.views.not_found"
-handler500 = "svc_project.lib.views.server_error"
+handler400 = "svc_project.lib.api.views.bad_request"
+handler404 = "svc_project.lib.api.views.not_found"
+handler500 = "svc_project.lib.api.views.server_error"

@@ -1,4 +1,4 @@
-"""What all tables of a catalog file (TOML) have in common: their errors, and rows made from them.
+"""Shared by all tables of a catalog file (TOML): errors, and saving rows.
 
 docs/operate/catalog.md, "The catalog file", describes every table and key. Each app reads and
 loads its own tables.
@@ -16,7 +16,7 @@ from django.db import models
 
 
 class CatalogFileError(Exception):
-    """Something in the file is wrong: ``where`` is its table and key, ``models[0].pricing``."""
+    """The file is invalid at ``where``, a table and key such as ``models[0].pricing``."""
 
     def __init__(self, where: str, message: str) -> None:
         super().__init__(f"{where}: {message}" if where else message)
@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def shape_error(text: str) -> CatalogFileError:
-    """msgspec's words, with the table and key in front and advice where a known slip is behind."""
+    """msgspec's message, with the table and key in front and advice for common mistakes."""
     problem, _, path = text.partition(" - at `$")
     where = path.rstrip("`").lstrip(".")
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", problem):
@@ -48,7 +48,7 @@ def _joined(where: str, key: str) -> str:
 
 
 def require_unique(names: list[str], table: str, key: str) -> None:
-    """Raises ``CatalogFileError`` at the first of ``names`` that was there before."""
+    """Raise ``CatalogFileError`` at the first repeated name."""
     for index, name in enumerate(names):
         if name in names[:index]:
             raise CatalogFileError(f"{table}[{index}].{key}", f"{name} is there twice.")
@@ -72,7 +72,7 @@ def save(row: models.Model, where: str, keys: Mapping[str, str]) -> None:
 def update(
     row: models.Model, label: str, values: Mapping[str, Any], where: str, keys: Mapping[str, str]
 ) -> list[str]:
-    """Give ``row`` the ``values`` that differ; tells each change of what ``label`` names."""
+    """Set the ``values`` of ``row`` that differ; returns a line for each, led by ``label``."""
     differing = {
         name: (getattr(row, name), value)
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""The two clocks: wall time for rows, monotonic time for durations."""
+"""Wall time for rows, in whole milliseconds UTC; durations use the monotonic clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def now() -> datetime:
 
 
 def hour_of(moment: datetime) -> datetime:
-    """The first moment of the UTC hour that ``moment`` is in."""
+    """The start of the UTC hour of ``moment``."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 

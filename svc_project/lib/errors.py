@@ -1,4 +1,4 @@
-"""Every way in which a request can fail, one class per code of the contract's error table.
+"""The errors of requests, one class for each code of the contract's error table.
 
     ApiError
     |- BadRequest 400
@@ -24,8 +24,8 @@
        |- ServerOverloaded, BackendTimeout, ServerShuttingDown
 
 Statuses and codes: inference contract, Errors. ``type`` values: docs/api/inference.md, Errors.
-Before the first byte an error is rendered as a status, after it as one in-band frame; both from
-the same object (``error_body``).
+Before the first byte an error is sent as a status, after it as one in-band frame; both are
+rendered by ``error_body``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import msgspec
 
 
 class ApiError(Exception):
-    """A failure with a name in the contract.
+    """A failure that the contract names.
 
     ``message`` tells the caller what is wrong and what to do; ``param`` names the field in the
     convention's path form (``messages[0].role``); ``headers`` are added to the response when the
@@ -122,7 +122,7 @@ class CursorNotSupported(BadRequest):
 
 
 class InvalidCredential(ApiError):
-    """Missing, malformed, unknown, revoked or wrong-scope key: one answer for all of them."""
+    """The key is missing, malformed, unknown, revoked or of the wrong scope: all look the same."""
 
     status = 401
     type = "authentication_error"
@@ -152,7 +152,7 @@ class ModelRetired(NotFound):
 
 
 class MethodNotAllowed(ApiError):
-    """``allowed``: the methods that the path takes, for the ``Allow`` header (RFC 9110, 15.5.6)."""
+    """``allowed`` lists the path's methods, for the ``Allow`` header (RFC 9110, 15.5.6)."""
 
     status = 405
     type = "invalid_request_error"
@@ -170,7 +170,7 @@ class RequestTooLarge(ApiError):
 
 
 class RateLimitExceeded(ApiError):
-    """``limit_scope`` is what the throttled counters count it under."""
+    """``limit_scope`` is the label of the counters of throttled requests."""
 
     status = 429
     type = "rate_limit_error"

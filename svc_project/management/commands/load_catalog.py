@@ -1,4 +1,4 @@
-"""``load_catalog FILE.toml``: bring the catalog to what a file says."""
+"""``load_catalog FILE.toml``: update the catalog to match a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from svc_project.catalog import load_catalog_file
 from svc_project.lib.catalog_tables import CatalogFileError
+from svc_project.management.catalog import load_catalog_file
 
 
 class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""``openapi SURFACE``: print the OpenAPI document of a surface, as docs/api keeps it."""
+"""``openapi SURFACE``: print the OpenAPI document of a surface, as in docs/api."""
 
 from __future__ import annotations
 

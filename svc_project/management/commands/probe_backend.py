@@ -1,4 +1,4 @@
-"""``probe_backend NAME_OR_URL``: ask a model server what it can do, and write what fits."""
+"""``probe_backend NAME_OR_URL``: probe a model server, and write the settings that fit."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from inference.backend_extras import check_headers
-from inference.models import Backend, Deployment
+from inference.models import Backend
+from inference.models.backend_extras import check_headers
 from inference.probe import apply, wording
 from inference.probe.client import Target
-from inference.probe.connect import candidates
+from inference.probe.connect import KeyUnreadable, candidates, deployed, target_of
 from inference.probe.findings import ServerFindings
 from inference.probe.run import probe
 from inference.probe.settings import fitting
-from inference.snapshot import backend_key
 from svc_project.lib import variables
-from svc_project.lib.rules import check_base_url
-from svc_project.one_server import backend_name
+from svc_project.lib.backends.validators import check_base_url
+from svc_project.management.one_server import backend_name
 
 
 class Command(BaseCommand):
     help = (
-        "Ask a model server what it can do: chat, streams, token figures, output cap, tool calls, "
-        "JSON schemas, context, hang-ups. With --write the settings that fit go into the catalog. "
-        "Fails when chat works with none of the models tried."
+        "Probe a model server's abilities: chat, streams, token counts, output cap, tool calls, "
+        "JSON schemas, context, disconnects. With --write the settings that fit go into the "
+        "catalog. Fails when chat works with none of the models tried."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -65,7 +64,7 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         target = _target(given, row, options["api_key_env"], headers, options["seconds"])
-        models = options["model"] or (_deployed(row) if row else [])
+        models = options["model"] or (deployed(row) if row else [])
         server = asyncio.run(probe(target, models, self._tell))
         comparison = apply.compare(row, server) if row else apply.Comparison([], [])
         writes = bool(options["write"] and server.working)
@@ -116,7 +115,7 @@ class Command(BaseCommand):
         options: dict[str, Any],
         headers: dict[str, str],
     ) -> Backend | None:
-        """Write what fits; returns the backend that was made for a new address."""
+        """Write the settings that fit; returns the backend created for a new address."""
         try:
             if row is not None:
                 apply.write(comparison.changes)
@@ -133,7 +132,7 @@ def _headers(given: list[str]) -> dict[str, str]:
 
 
 def _row(given: str) -> Backend | None:
-    """The backend that ``given`` names, or that has this address; None for a new address."""
+    """The backend with the name or address ``given``; None for a new address."""
     if "://" not in given:
         row = Backend.objects.filter(name=given).first()
         if row is None:
@@ -146,7 +145,7 @@ def _row(given: str) -> Backend | None:
     try:
         rows = [row for row in Backend.objects.all() if row.base_url.rstrip("/") in addresses]
     except DatabaseError:
-        # A server can be asked before there is a database.
+        # A server can be probed before there is a database.
         return None
     return rows[0] if len(rows) == 1 else None
 
@@ -154,25 +153,16 @@ def _row(given: str) -> Backend | None:
 def _target(
     given: str, row: Backend | None, api_key_env: str, headers: dict[str, str], seconds: float
 ) -> Target:
-    variable = row.api_key_env if row else api_key_env
-    key = backend_key(row) if row else variables.secret_of(api_key_env)
-    if found := variables.problem(variable):
+    if row is not None:
+        try:
+            return target_of(row, seconds)
+        except KeyUnreadable as error:
+            raise CommandError(str(error)) from None
+    if found := variables.problem(api_key_env):
         raise CommandError(found)
-    sent = dict(row.headers) if row else dict(headers)
-    if key:
-        sent["Authorization"] = f"Bearer {key}"
-    return Target(
-        base_url=row.base_url if row else given,
-        headers=sent,
-        extra_fields=row.extra_fields if row else {},
-        has_key=key is not None,
-        seconds=seconds,
-    )
-
-
-def _deployed(row: Backend) -> list[str]:
-    deployments = Deployment.objects.filter(backend=row, enabled=True)
-    return list(deployments.order_by("model").values_list("model", flat=True).distinct())
+    key = variables.secret_of(api_key_env)
+    sent = {**headers, "Authorization": f"Bearer {key}"} if key else headers
+    return Target(base_url=given, headers=sent, has_key=key is not None, seconds=seconds)
 
 
 def _failure(server: ServerFindings) -> str:

@@ -1,4 +1,4 @@
-"""``manage.py run_demo``, behind ``make run``: migrate, seed, simulate a model, serve."""
+"""``manage.py run_demo``, run by ``make run``: migrate, seed, simulate a model, serve."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Scope
-from svc_project import demo, one_server, server
 from svc_project.lib.catalog_tables import CatalogFileError
-from svc_project.lifeline import ParentEnd
+from svc_project.management import demo, one_server
+from svc_project.serving import server
+from svc_project.serving.lifeline import ParentEnd
 
 _SIMULATOR_SECONDS = 20.0
 _DEMO_MODEL = "acme/demo-8b"
@@ -83,8 +84,8 @@ class Command(BaseCommand):
             "--model-server",
             type=_list,
             default=[],
-            help="addresses of OpenAI-compatible servers, with commas between; they are asked what "
-            "they can do, and their models are published",
+            help="addresses of OpenAI-compatible servers, with commas between; they are probed, "
+            "and their models are published",
         )
         parser.add_argument(
             "--voices",
@@ -197,7 +198,7 @@ def _simulator(port: int) -> Iterator[None]:
         # Ctrl-C goes to the server, which drains; the simulator must live until then.
         start_new_session=True,
     )
-    line.passed_on()
+    line.close_worker_end()
     try:
         _wait_for(process, port)
         yield

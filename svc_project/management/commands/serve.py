@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from svc_project import server
-from svc_project.lifeline import WorkerEnd
-from svc_project.workers import Supervisor
+from svc_project.serving import server
+from svc_project.serving.lifeline import WorkerEnd
+from svc_project.serving.supervisor import Supervisor
 
 
 class Command(BaseCommand):
@@ -45,8 +45,8 @@ class Command(BaseCommand):
             raise CommandError("--workers must be at least 1.")
         if workers > 1 and not settings.REDIS_URL:
             raise CommandError(
-                "--workers above 1 needs REDIS_URL: without it each worker would grant the whole "
-                "of every rate limit. Set REDIS_URL, or serve with one worker."
+                "--workers above 1 needs REDIS_URL: without it each worker would grant every rate "
+                "limit in full. Set REDIS_URL, or serve with one worker."
             )
         # The workers read them from the environment, this process from the settings.
         os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])

@@ -10,19 +10,19 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from inference.simulator.app import Simulator
-from inference.simulator.dialects.known import DIALECTS
-from inference.simulator.faults import Faults, parse_faults
-from inference.simulator.options import Options
-from inference.simulator.requests_log import RequestLog
-from inference.tokenizers import UnknownTokenizer, load
-from speech.simulator.app import SpeechSimulator
-from speech.simulator.faults import Faults as SpeechFaults
-from speech.simulator.faults import parse_faults as parse_speech_faults
-from speech.simulator.options import SpeechOptions
-from svc_project.lib.simulation import App, Listener, serve
-from svc_project.lifeline import WorkerEnd
-from svc_project.server import listen
+from inference.chat.tokenizers import UnknownTokenizer, load
+from simulators.chat.app import Simulator
+from simulators.chat.dialects.known import DIALECTS
+from simulators.chat.faults import Faults, parse_faults
+from simulators.chat.options import Options
+from simulators.chat.requests_log import RequestLog
+from simulators.serving import App, Listener, serve
+from simulators.speech.app import SpeechSimulator
+from simulators.speech.faults import Faults as SpeechFaults
+from simulators.speech.faults import parse_faults as parse_speech_faults
+from simulators.speech.options import SpeechOptions
+from svc_project.serving.lifeline import WorkerEnd
+from svc_project.serving.server import listen
 
 
 class Command(BaseCommand):
@@ -43,33 +43,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--lifeline", type=int, help="Descriptor of the parent's socket (used by run_demo)."
         )
-        parser.add_argument("--tokenizer", default="o200k_base", help="Name, or tokenizer.json.")
-        parser.add_argument(
-            "--tokens-per-second", type=_not_negative, default=0.0, help="0: at once."
-        )
-        parser.add_argument(
-            "--first-token-delay", type=_not_negative, default=0.0, help="In seconds."
-        )
-        parser.add_argument(
-            "--fault",
-            dest="faults",
-            type=_faults,
-            default="none",
-            metavar="NAME[@N]",
-            help="A fault of every request that does not choose its own.",
-        )
-        parser.add_argument(
-            "--dialect",
-            choices=["none", *DIALECTS],
-            default="none",
-            help="Answer as this server does, where a request does not choose.",
-        )
-        parser.add_argument(
-            "--no-continuous-usage",
-            dest="continuous_usage",
-            action="store_false",
-            help="Report no usage while a stream runs, asked for or not.",
-        )
         parser.add_argument("--api-key", help="Refuse requests without this key.")
         parser.add_argument(
             "--record", type=Path, metavar="FILE", help="Append a JSON line for each request."
@@ -77,8 +50,37 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fast", action="store_true", help="Fixed answers at the least cost, for benchmarks."
         )
-
+        self._add_answer_arguments(parser.add_argument_group("answers of the model server"))
         self._add_speech_arguments(parser.add_argument_group("the speech server"))
+
+    def _add_answer_arguments(self, group: argparse._ArgumentGroup) -> None:
+        group.add_argument("--tokenizer", default="o200k_base", help="Name, or tokenizer.json.")
+        group.add_argument(
+            "--tokens-per-second", type=_not_negative, default=0.0, help="0: at once."
+        )
+        group.add_argument(
+            "--first-token-delay", type=_not_negative, default=0.0, help="In seconds."
+        )
+        group.add_argument(
+            "--fault",
+            dest="faults",
+            type=_faults,
+            default="none",
+            metavar="NAME[@N]",
+            help="A fault of every request that does not choose its own.",
+        )
+        group.add_argument(
+            "--dialect",
+            choices=["none", *DIALECTS],
+            default="none",
+            help="Answer as this server does, where a request does not choose.",
+        )
+        group.add_argument(
+            "--no-continuous-usage",
+            dest="continuous_usage",
+            action="store_false",
+            help="Report no usage while a stream runs, asked for or not.",
+        )
 
     def _add_speech_arguments(self, group: argparse._ArgumentGroup) -> None:
         group.add_argument(
@@ -110,7 +112,7 @@ class Command(BaseCommand):
             models=tuple(options["models"]),
         )
         if options["lifeline"] is not None:
-            # It holds nothing that would have to be finished.
+            # The simulator has no work that must be finished.
             WorkerEnd(options["lifeline"]).watch(lambda: os._exit(0))
         with contextlib.ExitStack() as stack:
             try:

@@ -1,0 +1,1 @@
+"""The admin site of this project."""

@@ -1,0 +1,162 @@
+"""What the index of the admin shows of the running system, for those who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.contrib.auth.models import AnonymousUser
+from django.urls import reverse
+
+from accounts.models import Organization, User
+from inference.backends.pool import BackendView
+from inference.models import ModelEntry
+from inference.serving.monitoring import STATS_NAME
+from svc_project.lib import clock
+from svc_project.lib.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
+from svc_project.lib.monitoring.worker_stats import worker_stats
+from usage.queries.overviews.everyone import By, Entry, Latest, latest, sums, throttled
+from usage.queries.periods import Period
+
+ENDS_WITHIN: Final = timedelta(days=60)
+LATELY: Final = timedelta(hours=1)
+WEEK: Final = timedelta(days=7)
+_MOST_TOP: Final = 5
+
+Viewer = User | AnonymousUser
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Chats of the last hour, and the organizations that spent most in a week."""
+
+    latest: Latest
+    failed_percent: float
+    throttled: int
+    top: Sequence[tuple[str, str, Entry]]
+    """Name, address of the admin page, and sums of seven days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """Chat backends as the workers of this host see them."""
+
+    count: int
+    running: int
+    waiting: int
+    ejected: Sequence[tuple[str, str]]
+    """Name and admin page of those that a worker leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A model that ends soon; ``requests`` are those of the last seven days."""
+
+    identifier: str
+    address: str
+    shutdown_at: datetime
+    days: int
+    successor: str
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Each part is None for a user without the right to see it."""
+
+    traffic: Traffic | None
+    backends: Backends | None
+    ending: Sequence[Ending] | None
+    problems: Sequence[str]
+    """What the workers of this host report, in words."""
+
+
+def overview(viewer: Viewer) -> Overview:
+    """Read the overview for ``viewer``. Raises ``django.db.Error``."""
+    now = clock.now()
+    week = Period(clock.hour_of(now - WEEK), clock.hour_of(now) + timedelta(hours=1))
+    sees_usage = viewer.has_perm("usage.view_usagerow")
+    return Overview(
+        traffic=_traffic(now, week) if sees_usage else None,
+        backends=_backends() if viewer.has_perm("inference.view_backend") else None,
+        ending=_ending(now, week) if viewer.has_perm("inference.view_modelentry") else None,
+        problems=_problems(),
+    )
+
+
+def _traffic(now: datetime, week: Period) -> Traffic:
+    ended = latest(now - LATELY)
+    top = sums(week, (By.ORGANIZATION,))[:_MOST_TOP]
+    names = dict(
+        Organization.objects.filter(pk__in=[entry.key[0] for entry in top]).values_list(
+            "pk", "name"
+        )
+    )
+    named = {str(pk): name for pk, name in names.items()}
+    return Traffic(
+        latest=ended,
+        failed_percent=100 * ended.failed / ended.requests if ended.requests else 0.0,
+        throttled=throttled(clock.hour_of(now - LATELY)),
+        top=[
+            (
+                named.get(entry.key[0], entry.key[0]),
+                reverse("admin:accounts_organization_change", args=entry.key),
+                entry,
+            )
+            for entry in top
+        ],
+    )
+
+
+def _backends() -> Backends:
+    views = [
+        view
+        for _, all_views in worker_stats.read(STATS_NAME, list[BackendView])
+        for view in all_views
+    ]
+    ejected = {view.id: view.name for view in views if view.ejected}
+    return Backends(
+        count=len({view.id for view in views}),
+        running=sum(view.inflight for view in views),
+        waiting=sum(view.waiting for view in views),
+        ejected=[
+            (name, reverse("admin:inference_backend_change", args=[pk]))
+            for pk, name in sorted(ejected.items(), key=lambda each: each[1])
+        ],
+    )
+
+
+def _ending(now: datetime, week: Period) -> list[Ending]:
+    entries = list(
+        ModelEntry.objects.filter(shutdown_at__gt=now, shutdown_at__lt=now + ENDS_WITHIN)
+        .select_related("superseded_by")
+        .order_by("shutdown_at")
+    )
+    if not entries:
+        return []
+    used = {entry.key[0]: entry.requests for entry in reversed(sums(week, (By.MODEL,)))}
+    return [
+        Ending(
+            identifier=entry.identifier,
+            address=reverse("admin:inference_modelentry_change", args=[entry.pk]),
+            shutdown_at=entry.shutdown_at,
+            days=(entry.shutdown_at - now).days,
+            successor=str(entry.superseded_by or ""),
+            requests=used.get(entry.identifier, 0),
+        )
+        for entry in entries
+        if entry.shutdown_at is not None
+    ]
+
+
+def _problems() -> list[str]:
+    found: dict[Problem, list[int]] = {}
+    for worker, problems in worker_stats.read(PROBLEMS_STATS, list[Problem]):
+        for problem in problems:
+            found.setdefault(problem, []).append(worker)
+    return [
+        f"{WORDS[problem]} (worker {', '.join(map(str, workers))})"
+        for problem, workers in sorted(found.items())
+    ]

@@ -1,0 +1,93 @@
+"""The threads that run Django's views, shared between callers.
+
+Callers with a known key or session have most of the threads and strangers the rest, so that neither
+can use up the other's. A thread has at most one database connection, so this bounds those as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from asgiref.sync import ThreadSensitiveContext
+from django.conf import settings
+
+from svc_project.gate.callers import Caller
+from svc_project.lib.sharing.shared import SharedBytes, SharedPlaces
+
+_MEGABYTE: Final = 1_000_000
+_STRANGERS_PART: Final = 3
+"""One thread in this many is for strangers."""
+
+
+class CallerThreads:
+    """The threads of one kind of callers, and the memory for their forms and answers."""
+
+    def __init__(self, threads: int, form_bytes: int, answer_bytes: int) -> None:
+        self.places = SharedPlaces(
+            threads,
+            max(1, threads // 2),
+            settings.SVC_DJANGO_QUEUE_LENGTH,
+            settings.SVC_DJANGO_QUEUE_SECONDS,
+        )
+        self.forms = SharedBytes(form_bytes, form_bytes // 4)
+        self.answers = SharedBytes(answer_bytes, answer_bytes // 4)
+        # One thread each: all that Django runs for a request must stay in one thread.
+        self._free: list[Executor] = [
+            ThreadPoolExecutor(1, thread_name_prefix="django") for _ in range(threads)
+        ]
+
+    @asynccontextmanager
+    async def thread(self, caller: str) -> AsyncIterator[Place]:
+        """Lend a thread to ``caller``, which ``Place.release`` ends early.
+
+        Raises ``ServerOverloaded``.
+        """
+        await self.places.acquire(caller)
+        place = Place(self, caller, self._free.pop())
+        try:
+            async with ThreadSensitiveContext(executor=place.executor):
+                yield place
+        finally:
+            place.release()
+
+    def release(self, place: Place) -> None:
+        self._free.append(place.executor)
+        self.places.release(place.caller)
+
+
+@dataclass(slots=True)
+class Place:
+    """One caller's thread."""
+
+    threads: CallerThreads
+    caller: str
+    executor: Executor
+    is_released: bool = False
+
+    def release(self) -> None:
+        """Release the thread to the next caller; a second call does nothing."""
+        if not self.is_released:
+            self.is_released = True
+            self.threads.release(self)
+
+
+_strangers_threads = max(1, settings.SVC_DJANGO_THREADS // _STRANGERS_PART)
+known: Final = CallerThreads(
+    settings.SVC_DJANGO_THREADS - _strangers_threads,
+    form_bytes=32 * _MEGABYTE,
+    answer_bytes=64 * _MEGABYTE,
+)
+"""The threads of callers with a key or session that was valid before."""
+strangers: Final = CallerThreads(
+    _strangers_threads, form_bytes=8 * _MEGABYTE, answer_bytes=16 * _MEGABYTE
+)
+"""The threads of all other callers."""
+
+
+def threads_for(caller: Caller) -> CallerThreads:
+    """The threads that ``caller`` shares."""
+    return known if caller.is_known else strangers

@@ -1,0 +1,1 @@
+"""Base classes for admin pages of several apps."""

@@ -1,0 +1,1 @@
+"""Base classes of the consumers: HTTP, WebSocket, server-sent events, JSON bodies, drain."""

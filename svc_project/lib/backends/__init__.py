@@ -1,0 +1,1 @@
+"""Shared by model servers and speech servers: addresses, connections, health."""

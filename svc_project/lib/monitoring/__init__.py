@@ -1,0 +1,1 @@
+"""Metrics, stats shared between workers, and log filters."""

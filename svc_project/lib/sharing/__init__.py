@@ -1,0 +1,1 @@
+"""Resources shared fairly between callers: slots, places, bytes, threads."""

@@ -1,0 +1,114 @@
+"""Bounds on what one worker process holds at once, by kind, and each organization's share of them.
+
+A request holds one place at a time: it is arriving, in flight once admitted, or lingering after a
+refusal. So ``SVC_MAX_INFLIGHT`` bounds admitted requests alone, and clients that send bodies slowly
+or invalid keys take no places of admitted requests.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+
+from svc_project.lib.errors import ServerOverloaded
+
+WITHOUT_KEY: Final = ""
+"""The owner for callers without a key: together they have the share of one organization."""
+
+
+class Places:
+    """A bound, and the share of it that one owner may hold; used from one event loop.
+
+    ``kind`` names it in the metrics, ``what`` in messages to callers.
+    """
+
+    __slots__ = (
+        "_by_owner",
+        "held",
+        "kind",
+        "most",
+        "refused_full",
+        "refused_share",
+        "share",
+        "what",
+    )
+
+    def __init__(self, kind: str, what: str, most: int) -> None:
+        self.kind = kind
+        self.what = what
+        self.most = most
+        self.share = max(1, int(most * settings.SVC_ORGANIZATION_SHARE))
+        self.held = 0
+        self.refused_full = 0
+        """Refusals because all places were taken."""
+        self.refused_share = 0
+        """Refusals because the owner held its whole share."""
+        self._by_owner: dict[str, int] = {}
+
+    def check(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Raise ``ServerOverloaded`` when ``size`` more are too many; take nothing."""
+        if self.held + size > self.most:
+            self.refused_full += 1
+            raise ServerOverloaded
+        if self._by_owner.get(owner, 0) + size > self.share:
+            self.refused_share += 1
+            if owner == WITHOUT_KEY:
+                raise ServerOverloaded
+            raise ServerOverloaded(
+                f"Your organization holds its share of this server's {self.what} ({self.share}). "
+                "Try again when some of them have ended."
+            )
+
+    def take(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Hold ``size`` more. Raises ``ServerOverloaded``; then nothing is taken."""
+        mine = self._by_owner.get(owner, 0) + size
+        if mine > self.share or self.held + size > self.most:
+            self.check(size, owner)
+        self._by_owner[owner] = mine
+        self.held += size
+
+    def release(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Release ``size`` places of ``owner``."""
+        left = self._by_owner.get(owner, 0) - size
+        if left > 0:
+            self._by_owner[owner] = left
+        else:
+            self._by_owner.pop(owner, None)
+        self.held -= size
+
+
+class Holder:
+    """A request or session that holds at most one place at a time."""
+
+    owner: str = WITHOUT_KEY
+    """The caller's organization, once its key was checked."""
+    _place: Places | None = None
+
+    def hold(self, places: Places) -> None:
+        """Move to ``places``. Raises ``ServerOverloaded``, and then keeps its earlier place."""
+        places.take(1, self.owner)
+        self.release_place()
+        self._place = places
+
+    def release_place(self) -> None:
+        """Release the place that is held, if any."""
+        if self._place is not None:
+            self._place.release(1, self.owner)
+            self._place = None
+
+
+arriving = Places("arriving", "requests that arrive", settings.SVC_MAX_ARRIVING)
+"""Requests with a key that are not admitted yet: body, checks and limits are under way."""
+in_flight = Places("requests", "requests in flight", settings.SVC_MAX_INFLIGHT)
+"""Admitted requests of both surfaces."""
+lingering = Places("lingering", "refused requests", settings.SVC_MAX_LINGERING)
+"""Refused requests whose rest of the body is read briefly."""
+unstarted = Places("unstarted", "WebSockets without 'start'", settings.SVC_MAX_UNSTARTED_SESSIONS)
+sessions = Places("sessions", "speech sessions", settings.SVC_MAX_SPEECH_SESSIONS)
+"""Admitted WebSocket sessions, speaking or idle."""
+clones = Places("clones", "creations of voices", settings.SVC_MAX_CLONE_CREATIONS)
+"""Clone creations whose body has arrived; each holds up to 16 MB and the audio decoded from it."""
+watching = Places("watching", "pages with live requests", settings.SVC_MAX_WATCHERS)
+"""Pages of the console that show requests as they end."""
+ALL: Final = (arriving, in_flight, lingering, unstarted, sessions, clones, watching)

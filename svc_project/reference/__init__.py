@@ -1,0 +1,1 @@
+"""The API reference and the error guide of /docs/, made from the OpenAPI documents and the error classes."""

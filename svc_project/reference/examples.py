@@ -1,0 +1,141 @@
+"""An example of each operation in curl, Python and JavaScript, by operation id.
+
+The addresses are those of ``INFERENCE`` and ``SPEECH``, which the page replaces by those of the
+gateway that it is read from.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accounts.console import snippets
+from accounts.console.snippets import KEY_VARIABLE, Snippet
+
+INFERENCE: Final = "https://inference.invalid/v1"
+SPEECH: Final = "https://speech.invalid/v1"
+"""Stand for the base URLs (RFC 6761: no host has such a name)."""
+
+MODEL: Final = "MODEL"
+"""Stands for a model's identifier."""
+_VOICE: Final = "ava"
+_MADE_VOICE: Final = "VOICE"
+
+_ASKED: Final = {
+    "model": MODEL,
+    "messages": [{"role": "user", "content": "Hello!"}],
+    "stream": True,
+}
+_SPOKEN: Final = {"voice": _VOICE, "input": "Hello! How do I sound?", "response_format": "wav"}
+
+_CLONING_CURL: Final = f"""printf '{{"name": "Anna", "consent": true, "audio_b64": "%s"}}' "$(base64 -w 0 anna.wav)" |
+  curl {SPEECH}/voices \\
+    -H "Authorization: Bearer ${KEY_VARIABLE}" \\
+    -H "Content-Type: application/json" \\
+    -d @-"""
+_CLONING_PYTHON: Final = f"""import base64
+import os
+from pathlib import Path
+
+import httpx
+
+answer = httpx.post(
+    "{SPEECH}/voices",
+    headers={{"Authorization": f"Bearer {{os.environ['{KEY_VARIABLE}']}}"}},
+    json={{
+        "name": "Anna",
+        "consent": True,
+        "audio_b64": base64.b64encode(Path("anna.wav").read_bytes()).decode(),
+    }},
+)
+print(answer.raise_for_status().json())"""
+_CLONING_JAVASCRIPT: Final = f"""import {{ readFile }} from "node:fs/promises";
+
+const answer = await fetch("{SPEECH}/voices", {{
+  method: "POST",
+  headers: {{
+    Authorization: `Bearer ${{process.env.{KEY_VARIABLE}}}`,
+    "Content-Type": "application/json",
+  }},
+  body: JSON.stringify({{
+    name: "Anna",
+    consent: true,
+    audio_b64: (await readFile("anna.wav")).toString("base64"),
+  }}),
+}});
+console.log(await answer.json());"""
+_SESSION_ADDRESS: Final = SPEECH.replace("https:", "wss:") + "/audio/speech/stream"
+_SESSION_CURL: Final = f"""curl -i -N --http1.1 {SPEECH}/audio/speech/stream \\
+  -H "Authorization: Bearer ${KEY_VARIABLE}" \\
+  -H "Connection: Upgrade" -H "Upgrade: websocket" \\
+  -H "Sec-WebSocket-Version: 13" -H "Sec-WebSocket-Key: $(openssl rand -base64 16)\""""
+_SESSION_PYTHON: Final = f"""import json
+import os
+from pathlib import Path
+
+from websockets.sync.client import connect
+
+headers = {{"Authorization": f"Bearer {{os.environ['{KEY_VARIABLE}']}}"}}
+with connect("{_SESSION_ADDRESS}", additional_headers=headers) as session:
+    session.send(json.dumps({{"type": "start", "voice": "{_VOICE}"}}))
+    session.send(json.dumps({{"type": "text", "text": "One sentence. And another one."}}))
+    session.send(json.dumps({{"type": "done"}}))
+    files = 0
+    for message in session:
+        if isinstance(message, bytes):
+            files += 1
+            Path(f"sentence-{{files}}.wav").write_bytes(message)
+        else:
+            print(message)"""
+_SESSION_JAVASCRIPT: Final = f"""import {{ writeFileSync }} from "node:fs";
+import WebSocket from "ws";
+
+const session = new WebSocket("{_SESSION_ADDRESS}", {{
+  headers: {{ Authorization: `Bearer ${{process.env.{KEY_VARIABLE}}}` }},
+}});
+session.on("open", () => {{
+  session.send(JSON.stringify({{ type: "start", voice: "{_VOICE}" }}));
+  session.send(JSON.stringify({{ type: "text", text: "One sentence. And another one." }}));
+  session.send(JSON.stringify({{ type: "done" }}));
+}});
+let files = 0;
+session.on("message", (data, isBinary) => {{
+  if (isBinary) writeFileSync(`sentence-${{++files}}.wav`, data);
+  else console.log(data.toString());
+}});"""
+_CLONING: Final = (
+    Snippet("curl", "curl", _CLONING_CURL),
+    Snippet("python", "Python", _CLONING_PYTHON, "pip install httpx"),
+    Snippet("javascript", "JavaScript", _CLONING_JAVASCRIPT),
+)
+_SESSION: Final = (
+    Snippet("curl", "curl", _SESSION_CURL),
+    Snippet("python", "Python", _SESSION_PYTHON, "pip install websockets"),
+    Snippet("javascript", "JavaScript", _SESSION_JAVASCRIPT, "npm install ws"),
+)
+"""A session over a WebSocket. curl cannot speak the protocol, so it requests the upgrade only."""
+
+
+def inference_examples() -> dict[str, tuple[Snippet, ...]]:
+    """The examples of the inference surface."""
+    return {
+        "createChatCompletion": snippets.chat(INFERENCE, _ASKED),
+        "listModels": snippets.get(f"{INFERENCE}/models"),
+        "getModel": snippets.get(f"{INFERENCE}/models/{MODEL}"),
+        "getUsage": snippets.get(f"{INFERENCE}/usage?group_by=model,api_key"),
+        "exportUsage": snippets.get(f"{INFERENCE}/usage/export?limit=100"),
+    }
+
+
+def speech_examples() -> dict[str, tuple[Snippet, ...]]:
+    """The examples of the speech surface."""
+    return {
+        "createSpeech": snippets.speech(SPEECH, _SPOKEN),
+        "streamSpeech": _SESSION,
+        "listVoices": snippets.get(f"{SPEECH}/models"),
+        "getVoice": snippets.get(f"{SPEECH}/models/{_VOICE}"),
+        "listNamedVoices": snippets.get(f"{SPEECH}/audio/voices"),
+        "listNamedModels": snippets.get(f"{SPEECH}/audio/models"),
+        "createVoice": _CLONING,
+        "deleteVoice": snippets.get(f"{SPEECH}/voices/{_MADE_VOICE}", method="DELETE"),
+        "getHealth": snippets.get(SPEECH.removesuffix("/v1") + "/health", needs_key=False),
+    }

@@ -1,0 +1,1 @@
+"""The server: processes, sockets, connections, and what runs beside requests."""

@@ -1,0 +1,263 @@
+"""The probes and metrics: ``/livez``, ``/readyz``, ``/health`` and ``/metrics``.
+
+``/health`` is ``/readyz`` by the name that model servers use: clients written for them, load
+generators above all, request it first. They are on the inference surface beside the contract, need
+no key and read no database, and are answered while the server drains.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+from prometheus_client import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from inference.catalog.catalog import catalog
+from inference.serving import monitoring
+from speech.serving import monitoring as speech_present
+from svc_project.gate.caller_threads import known, strangers
+from svc_project.lib.asgi.drain import drain
+from svc_project.lib.backends.addresses import is_this_machine
+from svc_project.lib.errors import (
+    ApiError,
+    InvalidCredential,
+    MethodNotAllowed,
+    NotFound,
+    error_body,
+)
+from svc_project.lib.ids import request_id
+from svc_project.lib.monitoring import metrics
+from svc_project.lib.monitoring.metrics import Family, Sample, gauge, total
+from svc_project.lib.monitoring.problems import Problem
+from svc_project.lib.monitoring.worker_stats import worker_stats
+from svc_project.lib.sharing import places
+from svc_project.lib.sharing.body_budget import held_bodies
+from svc_project.lib.sharing.places import Places
+from svc_project.serving.connection_bounds import BoundedProtocol
+from svc_project.surfaces import Application, Receive, Send, host_of
+from usage.ledger.ledger import ledger
+
+METRICS_STATS: Final = "metrics"
+_JSON: Final = b"application/json"
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+
+
+async def livez(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200 as long as the event loop turns."""
+    await _answer(scope, send, 200, _JSON, b'{"status":"alive"}')
+
+
+async def readyz(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200, or 503 with the reasons why this process should get no requests."""
+    reasons = unready_reasons()
+    state: dict[str, Any] = {"status": "not_ready" if reasons else "ready", "reasons": reasons}
+    if notes := readiness_notes():
+        state["notes"] = notes
+    body = msgspec.json.encode(state)
+    await _answer(scope, send, 503 if reasons else 200, _JSON, body)
+
+
+async def read_metrics(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """The metrics of all workers of this host in Prometheus' text format."""
+    if (refusal := _refusal(scope)) is not None:
+        await _refuse(scope, send, refusal)
+        return
+    body = generate_latest(_Workers())
+    await _answer(scope, send, 200, CONTENT_TYPE_PLAIN_0_0_4.encode(), body)
+
+
+PROBES: Final[dict[str, Application]] = {
+    "/livez": livez,
+    "/readyz": readyz,
+    "/health": readyz,
+    "/metrics": read_metrics,
+}
+
+
+def unready_reasons() -> list[Problem]:
+    """Why this process should get no requests; empty when it should."""
+    found = {
+        Problem.DRAINING: drain.stopping,
+        Problem.CATALOG_NOT_LOADED: not catalog.is_loaded,
+        Problem.NO_DURABLE_PLACE_FOR_USAGE_ROWS: not ledger.accepts_rows(),
+    }
+    return [reason for reason, applies in found.items() if applies]
+
+
+def readiness_notes() -> list[Problem]:
+    """Problems that need attention, although this process can get requests."""
+    found = {
+        Problem.DATABASE_AWAY: not ledger.figures.database_answers,
+        Problem.JOURNAL_TAKES_NOTHING: not ledger.figures.journal_works,
+        Problem.ROWS_WAIT_IN_MEMORY: ledger.figures.rows_in_memory > 0,
+        Problem.ROWS_REFUSED_BY_THE_DATABASE: ledger.figures.refused_waiting > 0,
+        Problem.JOURNAL_FILES_UNREADABLE: bool(ledger.figures.unreadable_files),
+    }
+    return [note for note, applies in found.items() if applies]
+
+
+def problems() -> list[Problem]:
+    """All problems of this process."""
+    return [*unready_reasons(), *readiness_notes()]
+
+
+def own_families() -> list[Family]:
+    """All metrics of this process."""
+    return [
+        *_server_families(),
+        *_ledger_families(),
+        *monitoring.families(),
+        *speech_present.families(),
+    ]
+
+
+def _server_families() -> Iterator[Family]:
+    yield metrics.requests.family()
+    yield gauge(
+        "svc_requests_in_flight",
+        "Admitted requests that are being answered.",
+        places.in_flight.held,
+    )
+    yield gauge("svc_connections", "Open connections.", len(BoundedProtocol.open_connections))
+    yield gauge("svc_body_bytes", "Bytes of request bodies held in memory.", held_bodies.held)
+    yield gauge(
+        "svc_pages_in_flight",
+        "Requests that Django answers.",
+        known.places.taken + strangers.places.taken,
+    )
+    yield gauge(
+        "svc_pages_waiting",
+        "Requests that wait for a thread of Django's.",
+        known.places.waiting + strangers.places.waiting,
+    )
+    yield from _capacity_families()
+    yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
+
+
+def _capacity_families() -> Iterator[Family]:
+    bounded = (*places.ALL, held_bodies)
+
+    def samples(of: Callable[[Places], float]) -> list[Sample]:
+        return [Sample("", {"kind": each.kind}, of(each)) for each in bounded]
+
+    yield Family(
+        "svc_capacity_used", "gauge", "Held now, by kind.", samples(lambda each: each.held)
+    )
+    yield Family(
+        "svc_capacity", "gauge", "The most that is held at once.", samples(lambda each: each.most)
+    )
+    refusals = [
+        Sample("_total", {"kind": each.kind, "reason": reason}, count)
+        for each in bounded
+        for reason, count in (("full", each.refused_full), ("share", each.refused_share))
+    ]
+    yield Family(
+        "svc_capacity_refusals",
+        "counter",
+        "Refusals because everything was taken (full), or one organization's part (share).",
+        refusals,
+    )
+
+
+def _ledger_families() -> Iterator[Family]:
+    figures = ledger.figures
+    yield total("svc_ledger_rows", "Usage rows brought into the database.", figures.rows_written)
+    yield gauge(
+        "svc_ledger_rows_waiting",
+        "Answers held back until their row is durable.",
+        figures.rows_waiting,
+    )
+    yield gauge("svc_ledger_journal_bytes", "Bytes of the local journal.", figures.journal_bytes)
+    yield gauge(
+        "svc_ledger_database_up",
+        "1 while rows go to the database, 0 while they go to the journal.",
+        figures.database_answers,
+    )
+    yield gauge(
+        "svc_ledger_journal_up", "1 while the journal takes records.", figures.journal_works
+    )
+    yield gauge(
+        "svc_ledger_rows_owed",
+        "Rows that the database does not have yet.",
+        figures.rows_owed,
+    )
+    yield gauge("svc_ledger_rows_kept", "Rows that are in memory alone.", figures.rows_in_memory)
+    yield total("svc_ledger_rows_refused", "Rows that the database refused.", figures.rows_refused)
+    yield gauge(
+        "svc_ledger_refused_rows",
+        "Refused rows that wait in files.",
+        figures.refused_waiting,
+    )
+    yield gauge(
+        "svc_ledger_unreadable_files",
+        "Files of the journal's directory that cannot be adopted.",
+        len(figures.unreadable_files),
+    )
+
+
+class _Workers(Collector):
+    """Every worker's families under one name each, told apart by the label ``worker``."""
+
+    def collect(self) -> list[Metric]:
+        merged: dict[str, Metric] = {}
+        for worker, families in worker_stats.read(METRICS_STATS, list[Family]):
+            for family in families:
+                metric = merged.get(family.name)
+                if metric is None:
+                    metric = merged[family.name] = Metric(family.name, family.help, family.kind)
+                for sample in family.samples:
+                    labels = {**sample.labels, "worker": str(worker)}
+                    metric.add_sample(family.name + sample.suffix, labels, sample.value)
+        return list(merged.values())
+
+
+def _refusal(scope: dict[str, Any]) -> ApiError | None:
+    """Refuse readers of the metrics without ``SVC_METRICS_TOKEN``; if unset, all but this host.
+
+    A request from a proxy on this host comes from elsewhere, whatever its address, and one for
+    another host name is from a page in a local browser (DNS rebinding).
+    """
+    given = b""
+    forwarded = settings.SVC_PROXIES > 0
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            given = value
+        forwarded = forwarded or name in _FORWARDED
+    if settings.SVC_METRICS_TOKEN:
+        expected = f"Bearer {settings.SVC_METRICS_TOKEN}".encode()
+        return None if hmac.compare_digest(given, expected) else InvalidCredential()
+    client = scope.get("client")
+    is_here = client is not None and ipaddress.ip_address(client[0]).is_loopback
+    if is_here and not forwarded and is_this_machine(host_of(scope)):
+        return None
+    return NotFound()
+
+
+async def _answer(
+    scope: dict[str, Any], send: Send, status: int, content_type: bytes, body: bytes
+) -> None:
+    if scope["method"] not in ("GET", "HEAD"):
+        await _refuse(scope, send, MethodNotAllowed("GET, HEAD"))
+        return
+    headers = [(b"content-type", content_type), (b"cache-control", b"no-store")]
+    await _send(send, status, headers, body)
+
+
+async def _refuse(scope: dict[str, Any], send: Send, error: ApiError) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
+    await _send(send, error.status, [(b"content-type", _JSON), *headers], error_body(error))
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    fixed = [
+        (b"x-request-id", request_id().encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,168 @@
+"""The background work of a serving process, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from django.conf import settings
+from django.db import Error
+
+from accounts.changes import watcher
+from accounts.console import sessions
+from accounts.keys.keyring import keyring
+from accounts.login.password_links import reset_mails
+from inference.backends.health_checks import check_ejected
+from inference.catalog.catalog import catalog
+from inference.chat import captures
+from inference.serving import wiring as chat
+from inference.serving.monitoring import STATS_NAME, backends, current_backends
+from speech.engines import EngineError, embedded
+from speech.models import Language
+from speech.serving import monitoring
+from speech.serving import wiring as speech
+from speech.text.hindi import detect
+from speech.text.normalise.numbers import numbers
+from speech.voices.clones.outbox import outbox
+from speech.voices.voices import voices
+from svc_project.lib.clock import now
+from svc_project.lib.database import pool
+from svc_project.lib.monitoring.problems import PROBLEMS_STATS
+from svc_project.lib.monitoring.worker_stats import EVERY_SECONDS, worker_stats
+from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
+from svc_project.surfaces import Receive, Send
+from usage.console.live.hub import hub
+from usage.ledger import throttle_counts
+from usage.ledger.ledger import ledger
+from usage.models import partitions, shards
+from usage.queries import days
+
+log = logging.getLogger(__name__)
+
+UPKEEP_SECONDS = 600.0
+
+
+class Runtime:
+    """Starts with the server's lifespan, or with the first request where there is none."""
+
+    def __init__(self) -> None:
+        self._started: asyncio.Task[None] | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
+
+    async def ensure_started(self) -> None:
+        """Return when everything runs; costs nothing from the second call on."""
+        if self._started is None:
+            self._started = asyncio.create_task(self._start())
+        if not self._started.done():
+            await asyncio.shield(self._started)
+
+    async def stop(self) -> None:
+        """Stop everything; requests in flight are written first."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        for task in self._beside:
+            task.cancel()
+        worker_stats.withdraw()
+        await hub.close()
+        await ledger.close()
+        await chat.close()
+        await speech.close()
+        await asyncio.to_thread(pool.threads.close)
+        await asyncio.to_thread(sessions.threads.close)
+        await asyncio.to_thread(reset_mails.close)
+        await asyncio.to_thread(throttle_counts.counters.close)
+        await asyncio.to_thread(watcher.stop)
+        await asyncio.to_thread(keyring.close)
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        """The ASGI lifespan protocol."""
+        await receive()
+        await self.ensure_started()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _start(self) -> None:
+        await ledger.start()
+        try:
+            await pool.run_once(_load_catalog)
+        except Error as error:
+            # Serving begins all the same: the watcher loads it when the database answers.
+            log.error("the catalog cannot be read: %s", type(error).__name__)
+        try:
+            await pool.run_once(keyring.warm)
+        except Error as error:
+            # Nothing is lost: keys are looked up when they are used.
+            log.warning("the keys in use cannot be read: %s", type(error).__name__)
+        watcher.start()
+        hub.start()
+        await speech.start()
+        if voices.snapshot.has_neural:
+            self._beside.append(asyncio.create_task(_start_neural()))
+        self._upkeep = asyncio.create_task(self._run_upkeep())
+        worker_stats.register(METRICS_STATS, own_families)
+        worker_stats.register(STATS_NAME, backends)
+        worker_stats.register(PROBLEMS_STATS, problems)
+        worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
+        self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
+        if voices.snapshot.speaks(Language.HINDI):
+            self._beside.append(asyncio.create_task(asyncio.to_thread(detect.prepare)))
+        if settings.SVC_WORKERS > 1:
+            self._beside.append(asyncio.create_task(_publish_stats()))
+        if settings.SVC_BACKEND_CHECK_SECONDS:
+            egress = chat.service().egress
+            self._beside.append(
+                asyncio.create_task(
+                    check_ejected(egress.pool, egress.client, settings.SVC_BACKEND_CHECK_SECONDS)
+                )
+            )
+
+    async def _run_upkeep(self) -> None:
+        while True:
+            try:
+                await pool.run_once(_upkeep)
+                await outbox.delete_due()
+            except Error as error:
+                log.warning("upkeep put off: %s", type(error).__name__)
+            chat.service().egress.pool.remove_all_but({each.id for each in current_backends()})
+            await asyncio.sleep(UPKEEP_SECONDS)
+
+
+async def _start_neural() -> None:
+    """Start the neural engine beside the first requests; without it, its voices are not served."""
+    try:
+        await speech.service().engines.neural.start()
+    except EngineError as error:
+        log.error("the neural engine does not start: %s", error)
+        embedded.mark_failed(embedded.KOKORO, str(error))
+        with contextlib.suppress(Error):
+            await pool.run_once(voices.load)
+
+
+async def _publish_stats() -> None:
+    while True:
+        try:
+            worker_stats.publish()
+        except OSError as error:
+            log.warning("this worker's stats are not published: %s", error.strerror)
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+def _load_catalog() -> None:
+    catalog.load()
+    voices.load()
+
+
+def _upkeep() -> None:
+    """Delete captures and counts past their retention; prepare the ledger's next periods."""
+    captures.prune()
+    throttle_counts.maintain(now())
+    shards.merge(now())
+    partitions.ensure(now())
+    days.sum_closed_days()
+
+
+runtime = Runtime()
