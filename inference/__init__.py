@@ -1,1 +1,1 @@
-"""The chat surface: catalog, admission, backends and the story of one chat request."""
+"""The chat surface: catalog, admission, backends, and the handling of a chat request."""

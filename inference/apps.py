@@ -1,4 +1,4 @@
-"""Django's registration of this app, and the stamp that every change of the catalog moves."""
+"""Registers this app with Django; every change of the catalog updates its change stamp."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ class InferenceConfig(AppConfig):
                 signal.connect(
                     _catalog_changed, sender=self.get_model(name), dispatch_uid="catalog_changed"
                 )
-        from inference import audited
+        from inference.models import audited
 
         audited.watch()
+        from accounts.console.first_request import examples
+        from accounts.models import Scope
+        from inference.catalog.first_model import first_model
+
+        examples[Scope.INFERENCE] = first_model
 
 
 def _catalog_changed(**_: Any) -> None:

@@ -1,6 +1,6 @@
 import django.core.validators
 import django.db.models.deletion
-import svc_project.lib.rules
+import svc_project.lib.backends.validators
 import svc_project.lib.clock
 import svc_project.lib.fields
 import uuid
@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=80, unique=True)),
-                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9000/v1.', max_length=300, validators=[svc_project.lib.rules.check_base_url], verbose_name='base URL')),
+                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9000/v1.', max_length=300, validators=[svc_project.lib.backends.validators.check_base_url], verbose_name='base URL')),
                 ('api_key_env', models.CharField(blank=True, help_text="Name of the environment variable that holds the backend's key. Empty: no key.", max_length=100, validators=[django.core.validators.RegexValidator('\\A([A-Za-z_][A-Za-z0-9_]*)?\\Z', 'Give the name of a variable, not a key.')], verbose_name='API key variable')),
                 ('max_concurrency', models.PositiveIntegerField(default=64, help_text='Requests that each worker sends to it at once.', validators=[django.core.validators.MinValueValidator(1)])),
                 ('continuous_usage', models.BooleanField(default=False, help_text='It honours stream_options.continuous_usage_stats.')),

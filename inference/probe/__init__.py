@@ -1,5 +1,6 @@
-"""Asking a model server what it is and what it can do, over HTTP as the gateway would.
+"""Probes a model server for its abilities, over HTTP as the gateway would use it.
 
-``run.probe`` asks and returns a ``findings.ServerFindings``; ``settings`` says which settings fit,
-``apply`` writes them to the catalog, ``wording`` prints. docs/operate/probe.md is for operators.
+``run.probe`` sends the requests and returns a ``findings.ServerFindings``; ``settings`` chooses
+settings, ``apply`` writes them to the catalog, ``wording`` prints. docs/operate/probe.md is for
+operators.
 """

@@ -1,4 +1,4 @@
-"""The abilities that a catalog entry promises: tool calls, and answers that fit a schema."""
+"""Probes the abilities that a catalog entry promises: tool calls, and answers that match a schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inference.probe.findings import Found
 from inference.probe.replies import ToolCall, Whole, json_object
 
 _ROOM: Final = 2048
-"""Tokens; a model that reasons does so before it calls."""
+"""Tokens, enough for a model that reasons before it calls."""
 _NAME: Final = "set_lamp"
 _MEMBER: Final = "lamp_is_on"
 _SCHEMA: Final[dict[str, Any]] = {
@@ -32,9 +32,9 @@ _CHOICES: Final[tuple[tuple[object, str], ...]] = (
 
 
 async def tool_calling(model: Model) -> Found[bool]:
-    """Demand a call, in each of the ways that servers know, until one comes.
+    """Request a tool call with each kind of ``tool_choice``, until the model makes one.
 
-    A server that can be made to call but refuses ``auto``, the usual choice, is said not to.
+    A server that makes calls but refuses ``auto``, the usual choice, counts as unable.
     """
     refused: list[str] = []
     ran_out = False
@@ -57,7 +57,7 @@ async def tool_calling(model: Model) -> Found[bool]:
 
 
 async def _also_auto(model: Model, spelled: str, refused: list[str]) -> Found[bool]:
-    """The call came with ``spelled``; whether the model may also choose by itself."""
+    """A call came with ``tool_choice`` ``spelled``: check that ``auto`` is accepted too."""
     if spelled != "auto":
         try:
             await _asked_to_call(model, "auto", 1)
@@ -83,7 +83,7 @@ def _fits_schema(value: dict[str, Any] | None) -> bool:
 
 
 async def structured_output(model: Model) -> Found[bool]:
-    """Ask for an answer that fits a schema; the question itself says nothing of JSON."""
+    """Request an answer that matches a schema; the prompt itself does not mention JSON."""
     schema = {"name": "lamp", "strict": True, "schema": _SCHEMA}
     response_format = {"type": "json_schema", "json_schema": schema}
     body = model.asked("Is the lamp on?", _ROOM, response_format=response_format)

@@ -1,7 +1,7 @@
-"""Comparing a probe's findings with the catalog, and writing what fits.
+"""Compares a probe's findings with the catalog, and writes the changes.
 
-Written are settings of the backend, and what its models' entries promise. Identifiers, weights,
-prices and the lifecycle are never touched.
+It changes settings of the backend, and the abilities and context length of its models' entries.
+Identifiers, weights, prices and the lifecycle are never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.changes import CATALOG, changed
-from inference import lifecycle
+from inference.catalog import lifecycle
 from inference.models import Backend, Deployment, ModelEntry
 from inference.probe.findings import Found, ModelFindings, ServerFindings
 from inference.probe.settings import fitting
@@ -23,7 +23,7 @@ from svc_project.lib import clock
 
 @dataclass(frozen=True)
 class Change:
-    """A column that is not as the probe found it, and why."""
+    """A column that differs from the probe's finding, and the reason."""
 
     row: Backend | ModelEntry
     column: str
@@ -38,16 +38,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs; ``changes`` can be written, ``remarks`` are for the operator to decide."""
+    """The differences: ``changes`` can be written, ``remarks`` are for the operator to decide."""
 
     changes: Sequence[Change]
     remarks: Sequence[str]
 
 
 def compare(backend: Backend, server: ServerFindings) -> Comparison:
-    """What of the catalog differs from what ``server``, which is ``backend``, was found to be.
+    """Compare the catalog's ``backend`` and its models with the findings about ``server``.
 
-    Nothing differs where chat does not work: then nothing is known.
+    Returns no differences when chat does not work, because nothing is known then.
     """
     if not server.working:
         return Comparison([], [])
@@ -75,10 +75,10 @@ def compare(backend: Backend, server: ServerFindings) -> Comparison:
 
 
 def write(changes: Sequence[Change]) -> None:
-    """Write all of ``changes`` or none; workers follow as with any change of the catalog.
+    """Write all of ``changes`` or none; workers reload as after any change of the catalog.
 
-    Raises ``django.core.exceptions.ValidationError``, also where a backend has another address
-    by now than the one that was asked: the key of the new one would go to the old one.
+    Raises ``django.core.exceptions.ValidationError``, also when a backend's address was changed
+    since the probe: the key of the new address would go to the old one.
     """
     rows = {change.row.pk: change.row for change in changes}
     with transaction.atomic():
@@ -103,7 +103,7 @@ def _refuse_another_place(row: Backend | ModelEntry, change: Change) -> None:
 def created(
     name: str, server: ServerFindings, *, api_key_env: str, headers: dict[str, str]
 ) -> Backend:
-    """A new backend for ``server``; it serves nothing before a deployment says so.
+    """Create a backend for ``server``; it serves nothing before it has a deployment.
 
     Raises ``django.core.exceptions.ValidationError``.
     """
@@ -148,7 +148,7 @@ def _change(row: Backend | ModelEntry, column: str, value: str | int | bool, why
 def _of_entry(
     entry: ModelEntry, model: ModelFindings, *, elsewhere: bool
 ) -> Iterator[Change | str]:
-    """``elsewhere``: another backend serves the weights too."""
+    """Compare one entry; ``elsewhere``: another backend serves the weights too."""
     for column, found in (
         ("tool_calling", model.tool_calling),
         ("structured_output", model.structured_output),

@@ -1,19 +1,19 @@
-"""The steps that every model must pass, and what its streams carry."""
+"""The steps that every model must pass, and the probes of its streams."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inference.dialects import OutputCapField, RunningUsage
 from inference.probe.client import NoAnswer, ProbeClient, Refused
 from inference.probe.findings import Found
-from inference.probe.replies import Streamed, TokenFigures
+from inference.probe.replies import Streamed, TokenCounts
+from inference.wire.dialects import OutputCapField, RunningUsage
 
 CAP: Final = 5
-"""Tokens that an answer is cut to, where the question asks for hundreds."""
+"""Output cap in tokens, for a prompt that asks for hundreds."""
 _SURELY_LONGER: Final = 24
-"""Pieces of text after which a cap of ``CAP`` has surely had no effect."""
+"""Pieces of text after which the cap ``CAP`` certainly had no effect."""
 _TRIES: Final = 3
 
 _BOTH, _OLDER, _NEWER = (
@@ -24,42 +24,42 @@ _BOTH, _OLDER, _NEWER = (
 
 
 def cap_fields(field: OutputCapField, tokens: int) -> dict[str, Any]:
-    """The fields of a request that cap its answer at ``tokens``."""
+    """Return the request fields that cap the answer at ``tokens``."""
     names = (_OLDER.value, _NEWER.value) if field is _BOTH else (field.value,)
     return dict.fromkeys(names, tokens)
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model of a server, and how it is asked; ``cap_field`` is one that it does not refuse."""
+    """One model of a server; ``cap_field`` is an output cap field that it does not refuse."""
 
     client: ProbeClient
     name: str
     cap_field: OutputCapField = _BOTH
 
     def asked(self, text: str, tokens: int, **fields: Any) -> dict[str, Any]:
-        """A request with one message, whose answer is capped at ``tokens``."""
+        """Build a request with one message, whose answer is capped at ``tokens``."""
         return self.request(text, **cap_fields(self.cap_field, tokens), **fields)
 
     def request(self, text: str, **fields: Any) -> dict[str, Any]:
-        """A request with one message."""
+        """Build a request with one message."""
         return {"model": self.name, "messages": [{"role": "user", "content": text}], **fields}
 
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """What came of the first request; ``cap_field``: under which names it was capped."""
+    """The outcome of the first request; ``cap_field``: the fields with which it was capped."""
 
     found: Found[bool]
     cap_field: OutputCapField = _BOTH
-    usage: TokenFigures | None = None
+    usage: TokenCounts | None = None
     seconds: float = 0.0
 
 
 async def first_answer(client: ProbeClient, name: str) -> FirstAnswer:
-    """Ask for one token, whole.
+    """Request a whole answer of one token.
 
-    Where the server refuses it, the cap is given under one name only, then with room to think.
+    If the server refuses it, retry with one cap field only, then with room for reasoning.
     """
     refusal: NoAnswer | None = None
     for field, tokens in ((_BOTH, 1), (_NEWER, 1), (_OLDER, 1), (_NEWER, 256)):
@@ -83,7 +83,7 @@ async def first_answer(client: ProbeClient, name: str) -> FirstAnswer:
 
 
 async def streamed(model: Model) -> tuple[Found[bool], Streamed | None]:
-    """Ask for a short stream, as the gateway does: with its figures at the end."""
+    """Request a short stream as the gateway does, with usage at the end."""
     body = model.asked("Say yes.", 8, stream_options={"include_usage": True})
     seen = await model.client.stream(body)
     if not seen.is_complete:
@@ -92,8 +92,8 @@ async def streamed(model: Model) -> tuple[Found[bool], Streamed | None]:
     return Found(True, f"{seen.chunks} chunks{done}"), seen
 
 
-def usage(whole: TokenFigures | None, stream: Streamed | None) -> Found[bool]:
-    """Whether both kinds of answers come with token figures."""
+def usage(whole: TokenCounts | None, stream: Streamed | None) -> Found[bool]:
+    """Whether both whole answers and streams come with token counts."""
     at_end = stream.usage if stream else None
     if whole and at_end:
         return Found(True, f"{whole.prompt} in and {whole.completion} out for a whole answer")
@@ -104,7 +104,7 @@ def usage(whole: TokenFigures | None, stream: Streamed | None) -> Found[bool]:
 
 
 async def output_cap(model: Model) -> Found[OutputCapField]:
-    """Find out under which name a cap cuts an answer off."""
+    """Find out which field caps an answer."""
     older, newer = await _capped(model, _OLDER), await _capped(model, _NEWER)
     both = await _capped(model, _BOTH)
     said = f"max_tokens {older.words}, max_completion_tokens {newer.words}"
@@ -117,7 +117,7 @@ async def output_cap(model: Model) -> Found[OutputCapField]:
 
 
 async def _capped(model: Model, field: OutputCapField) -> Found[bool]:
-    """Whether a cap under ``field`` cuts an answer; one that is short by itself says nothing."""
+    """Whether a cap in ``field`` cuts an answer; not known when the answer is short by itself."""
     text = "Count from 1 to 200 in digits, with commas, and nothing else."
     body = model.request(text, **cap_fields(field, CAP), stream_options={"include_usage": True})
     for _ in range(_TRIES):
@@ -127,8 +127,8 @@ async def _capped(model: Model, field: OutputCapField) -> Found[bool]:
             return Found(False, f"is refused ({refused.words or refused.status})")
         except NoAnswer as error:
             return Found(None, f"is not known ({error})")
-        tokens = seen.usage.completion if seen.usage and not seen.hung_up else seen.pieces
-        if seen.hung_up or tokens > CAP:
+        tokens = seen.usage.completion if seen.usage and not seen.disconnected else seen.pieces
+        if seen.disconnected or tokens > CAP:
             return Found(False, "is ignored")
         if seen.finish_reason == "length":
             return Found(True, "is obeyed")
@@ -136,7 +136,7 @@ async def _capped(model: Model, field: OutputCapField) -> Found[bool]:
 
 
 async def running_usage(model: Model) -> Found[RunningUsage]:
-    """Find out in which dialect figures come while a stream runs."""
+    """Find out in which dialect token counts come while a stream runs."""
     asked = {"include_usage": True, "continuous_usage_stats": True}
     vllm = await _running(model, stream_options=asked)
     if isinstance(vllm, Streamed) and vllm.pieces_with_usage:
@@ -151,7 +151,7 @@ async def running_usage(model: Model) -> Found[RunningUsage]:
 
 
 async def _running(model: Model, **fields: Any) -> Streamed | NoAnswer:
-    """A stream with at least one piece of text, or the reason why there is none."""
+    """Return a stream with text, or the reason why there is none."""
     for _ in range(_TRIES):
         try:
             seen = await model.client.stream(model.asked("Count from 1 to 9.", 8, **fields))

@@ -12,26 +12,25 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
-import aiohttp
 import msgspec
-from yarl import URL
 
-from inference.connections import is_lost, not_connected
+from inference.backends.reasons import reason_in
 from inference.probe.replies import Streamed, Whole, chunk_error, one_line, whole_of
-from inference.reasons import reason_in
-from svc_project.lib.outbound import is_reused, open_session
-from svc_project.lib.sse import DONE, EventReader, FrameTooLarge
+from svc_project.lib.asgi.sse import DONE, EventReader, FrameTooLarge
+from svc_project.lib.backends.outbound import open_client, request_head
+from svc_project.lib.http_client import errors
+from svc_project.lib.http_client.response import Response
 
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 """Bytes; the list of models of a hosted API is the longest."""
 _LARGEST_EVENT: Final = 1024 * 1024
 _LARGEST_ERROR: Final = 64 * 1024
 _GLANCE_SECONDS: Final = 10.0
-"""For what needs no model to be loaded."""
+"""Timeout of requests that need no loaded model."""
 
 
 class NoAnswer(Exception):
-    """A request got no answer of use; the message says why, in words for an operator."""
+    """A request got no usable answer; the message tells an operator why."""
 
 
 class Closed(NoAnswer):
@@ -42,7 +41,7 @@ class Closed(NoAnswer):
 
 
 class Refused(NoAnswer):
-    """The server answered ``status``; ``words`` are its own, on one line, or empty."""
+    """The server answered ``status``; ``words`` are its own message, on one line, or empty."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(f"it answers {status}" + (f": {words}" if words else ""))
@@ -51,20 +50,20 @@ class Refused(NoAnswer):
 
     @property
     def is_about_the_key(self) -> bool:
-        """Whether the server wants a key, or another one."""
+        """Whether the server requires a key, or another one."""
         return self.status in (401, 403)
 
     @property
     def is_about_the_request(self) -> bool:
-        """Whether another request could fare better."""
+        """Whether a different request might be accepted."""
         return 400 <= self.status < 500 and self.status not in (401, 403, 404, 408, 429)
 
 
 @dataclass(frozen=True)
 class Target:
-    """The server that is asked, and what goes with each request.
+    """The server to probe, and what is added to each request.
 
-    ``seconds``: for an answer of the model, loading it included.
+    ``seconds``: the timeout of an answer by the model, including its loading.
     """
 
     base_url: str
@@ -75,17 +74,16 @@ class Target:
 
     @property
     def root(self) -> str:
-        """The address without ``/v1``, where servers have what is their own."""
+        """The address without ``/v1``, where servers have their own endpoints."""
         return self.base_url.removesuffix("/v1")
 
 
 class ProbeClient:
-    """Sends a probe's requests, each over a new connection unless ``kept`` is asked for."""
+    """Sends a probe's requests, each over a new connection unless ``kept`` is set."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._single = open_session(keep_alive=False)
-        self._kept = open_session()
+        self._client = open_client()
 
     async def __aenter__(self) -> ProbeClient:
         return self
@@ -96,58 +94,56 @@ class ProbeClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._single.close()
-        await self._kept.close()
+        await self._client.close()
 
     async def get(self, address: str) -> Any:
-        """The JSON at ``address``. Raises ``NoAnswer``."""
+        """Get the JSON at ``address``. Raises ``NoAnswer``."""
         seconds = min(_GLANCE_SECONDS, self.target.seconds)
         async with self._exchange("GET", address, None, seconds) as response:
             return await _json(response)
 
     async def post(self, address: str, body: Mapping[str, Any]) -> Any:
-        """The JSON that answers ``body``. Raises ``NoAnswer``."""
+        """Post ``body`` and return the JSON answer. Raises ``NoAnswer``."""
         seconds = min(_GLANCE_SECONDS, self.target.seconds)
         async with self._exchange("POST", address, body, seconds) as response:
             return await _json(response)
 
     async def whole(self, body: Mapping[str, Any], *, kept: bool = False) -> Whole:
-        """The whole answer to a chat request. Raises ``NoAnswer``."""
+        """Send a chat request and return its whole answer. Raises ``NoAnswer``."""
         began = time.monotonic()
         async with self._chat(body, kept=kept) as response:
-            reused = is_reused()
             answer = await _json(response)
-            said_close = "close" in response.headers.get("Connection", "").lower()
         whole = whole_of(answer)
         if whole is None:
             raise NoAnswer("its answer has no choices, as chat completions have them")
         whole.seconds = time.monotonic() - began
-        whole.reused, whole.said_close = reused, said_close
+        whole.reused = response.reused
+        whole.said_close = "close" in response.header(b"connection").lower()
         return whole
 
     async def stream(
         self, body: Mapping[str, Any], *, most_pieces: int = 4096, kept: bool = False
     ) -> Streamed:
-        """A streamed answer, hung up after ``most_pieces`` pieces of text. Raises ``NoAnswer``."""
+        """Stream an answer; disconnect after ``most_pieces`` pieces of text. Raises ``NoAnswer``."""
         streamed = Streamed()
         reader = EventReader(_LARGEST_EVENT)
         body = {**body, "stream": True}
         async with self._chat(body, kept=kept) as response:
-            kind = response.content_type
+            kind = _media_type(response)
             if kind != "text/event-stream":
                 raise NoAnswer(f"a stream was asked for, and it sends {one_line(kind)}")
             async for read in _pieces(response):
                 for event in _events(reader, read):
                     streamed.add(_chunk(event))
                 if streamed.pieces >= most_pieces:
-                    streamed.hung_up = True
+                    streamed.disconnected = True
                     return streamed
                 if streamed.done:
                     break
             if not streamed.done and (rest := reader.rest()) is not None:
                 streamed.add(_chunk(rest))
             if kept:
-                # The connection can be used again only when the answer has been read to its end.
+                # The connection can be reused only after the answer was read to its end.
                 async for _ in _pieces(response):
                     pass
         if not streamed.chunks:
@@ -155,9 +151,7 @@ class ProbeClient:
         return streamed
 
     @asynccontextmanager
-    async def _chat(
-        self, body: Mapping[str, Any], *, kept: bool
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _chat(self, body: Mapping[str, Any], *, kept: bool) -> AsyncIterator[Response]:
         address = f"{self.target.base_url}/chat/completions"
         content = {**body, **self.target.extra_fields}
         seconds = self.target.seconds
@@ -173,19 +167,16 @@ class ProbeClient:
         seconds: float,
         *,
         kept: bool = False,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A successful answer, to be read within ``seconds``. Raises ``NoAnswer``."""
-        session = self._kept if kept else self._single
+    ) -> AsyncIterator[Response]:
+        """Send a request and yield a successful answer, to be read within ``seconds`` in all.
+
+        Raises ``NoAnswer``.
+        """
         content = None if body is None else msgspec.json.encode(body)
         try:
             async with asyncio.timeout(seconds):
-                response = await session.request(
-                    method,
-                    URL(address),
-                    data=content,
-                    headers=dict(self.target.headers),
-                    allow_redirects=False,
-                )
+                request = request_head(method, address, self.target.headers)
+                response = await self._client.send(request, content, fresh=not kept)
                 try:
                     await _require_success(response)
                     yield response
@@ -198,48 +189,52 @@ class ProbeClient:
                     response.close()
         except TimeoutError:
             raise NoAnswer(f"no answer within {seconds:g} s") from None
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            if is_lost(error) and not not_connected(error):
-                raise Closed from None
+        except (errors.NoAnswer, errors.NotSent):
+            raise Closed from None
+        except (errors.HttpError, ValueError) as error:
             raise NoAnswer(_reason(error)) from None
 
 
-async def _require_success(response: aiohttp.ClientResponse) -> None:
+async def _require_success(response: Response) -> None:
     status = response.status
     if 300 <= status < 400:
-        place = one_line(response.headers.get("Location", ""))
+        place = one_line(response.header(b"location"))
         raise NoAnswer(f"it redirects to {place or 'another address'}; give the address itself")
     if status != 200:
         body = bytearray()
         try:
-            async for read in response.content.iter_any():
+            while len(body) <= _LARGEST_ERROR and (read := await response.read()):
                 body += read
-                if len(body) > _LARGEST_ERROR:
-                    break
-        except aiohttp.ClientError:
+        except errors.HttpError:
             pass
         raise Refused(status, reason_in(bytes(body[:_LARGEST_ERROR]), "\0") or "")
-    if "Content-Encoding" in response.headers:
+    if response.has_header(b"content-encoding"):
         raise NoAnswer("it compresses its answers though it is asked not to")
 
 
-async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """What comes of the body. Raises ``NoAnswer`` when it is too large."""
+async def _pieces(response: Response) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives. Raises ``NoAnswer`` when it is too large."""
     size = 0
-    async for read in response.content.iter_any():
+    while read := await response.read():
         size += len(read)
         if size > LARGEST_ANSWER:
             raise NoAnswer(f"its answer is longer than {LARGEST_ANSWER // 2**20} MiB")
         yield read
 
 
-async def _json(response: aiohttp.ClientResponse) -> Any:
+async def _json(response: Response) -> Any:
     body = b"".join([read async for read in _pieces(response)])
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        kind = one_line(response.content_type)
+        kind = one_line(_media_type(response))
         raise NoAnswer(f"its answer is no JSON (it is called {kind})") from None
+
+
+def _media_type(response: Response) -> str:
+    """Return the media type without its parameters; a missing one is no type that is read here."""
+    kind = response.header(b"content-type").partition(";")[0].strip().lower()
+    return kind or "application/octet-stream"
 
 
 def _events(reader: EventReader, read: bytes) -> list[bytes]:
@@ -250,7 +245,7 @@ def _events(reader: EventReader, read: bytes) -> list[bytes]:
 
 
 def _chunk(event: bytes) -> Any:
-    """The chunk of an event, or None for ``[DONE]``. Raises ``NoAnswer``."""
+    """Parse the chunk of an event; None for ``[DONE]``. Raises ``NoAnswer``."""
     if event.strip() == DONE:
         return None
     try:
@@ -265,22 +260,24 @@ def _chunk(event: bytes) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Why an exchange failed, in words."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return f"no TLS connection: {one_line(str(error.__cause__ or type(error).__name__))}"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name is not known (DNS)"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect: {_system_words(error.os_error)}"
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "cannot connect: no answer"
-    if isinstance(error, aiohttp.ClientPayloadError):
+    """Describe why an exchange failed."""
+    if isinstance(error, errors.NotConnected):
+        if error.obstacle is errors.Obstacle.TLS:
+            return f"no TLS connection: {one_line(str(error.cause))}"
+        if error.obstacle is errors.Obstacle.UNKNOWN_NAME:
+            return "its name is not known (DNS)"
+        if error.obstacle is errors.Obstacle.TIMED_OUT:
+            return "cannot connect: no answer"
+        return f"cannot connect: {_system_words(error.cause)}"
+    if isinstance(error, errors.BrokenOff):
         return "its answer broke off"
     return f"it does not speak HTTP as it should ({type(error).__name__})"
 
 
-def _system_words(error: OSError) -> str:
-    """What the system calls ``error``; an address that the gateway refuses has words of its own."""
-    if error.errno is not None and error.errno in errno.errorcode and error.errno != errno.EACCES:
-        return os.strerror(error.errno)
-    return one_line(error.strerror or type(error).__name__)
+def _system_words(error: Exception | None) -> str:
+    """Return the system's text for ``error``, or the gateway's own for a refused address (EACCES)."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number is not None and number in errno.errorcode and number != errno.EACCES:
+        return os.strerror(number)
+    words = error.strerror if isinstance(error, OSError) else None
+    return one_line(words or type(error).__name__)

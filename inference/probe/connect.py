@@ -1,4 +1,4 @@
-"""Finding a server's address and its list of models."""
+"""Finds a server's address and its list of models; the server may be a backend of the catalog."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from inference.catalog.snapshot import backend_key
+from inference.models import Backend, Deployment
 from inference.probe.client import NoAnswer, ProbeClient, Refused, Target
 from inference.probe.replies import items_at, one_line, text_at
+from svc_project.lib import variables
 
 LONGEST_MODEL: Final = 200
-"""Characters, as ``Deployment.model`` has room for."""
+"""Characters, the size of the column ``Deployment.model``."""
 _PASTED: Final = ("/chat/completions", "/completions", "/models", "/responses")
 _MOST_LISTED: Final = 5_000
 
@@ -19,7 +22,7 @@ _MOST_LISTED: Final = 5_000
 class Connected:
     """A server that answers; ``models`` are its own descriptions, by name.
 
-    ``target`` has the address that works. ``words`` say what came of it.
+    ``target`` has the address that works; ``words`` describe it.
     """
 
     target: Target
@@ -29,7 +32,7 @@ class Connected:
 
 
 def candidates(base_url: str) -> list[str]:
-    """The addresses that ``base_url`` may mean, the likeliest first, without a slash at the end."""
+    """Return the addresses that ``base_url`` may mean, likeliest first, without a final slash."""
     address = base_url.rstrip("/")
     for pasted in _PASTED:
         address = address.removesuffix(pasted)
@@ -42,10 +45,10 @@ def candidates(base_url: str) -> list[str]:
 
 
 async def connect(target: Target) -> Connected:
-    """The server at ``target``, at whichever of its addresses lists models.
+    """Find the address of ``target`` that lists models.
 
-    A server that lists none is returned with an empty list, when it answered as if it had an API.
-    Raises ``NoAnswer`` with words that say what to do.
+    A server that lists none, but answers like a chat API, is returned with an empty list. Raises
+    ``NoAnswer`` with a message that says what to do.
     """
     missed: list[str] = []
     unlisted: Target | None = None
@@ -78,10 +81,10 @@ async def connect(target: Target) -> Connected:
 
 
 def listed(answer: Any) -> dict[str, Any] | None:
-    """The models in an answer to ``GET /models`` by name, or None when it is no such list."""
+    """Return the models in an answer to ``GET /models`` by name, or None if it is no such list."""
     is_list = isinstance(answer, list)  # Together's form
     if not is_list and not (isinstance(answer, dict) and isinstance(answer.get("data"), list)):
-        # A server without any model says null.
+        # A server without any model sends "data": null.
         return {} if isinstance(answer, dict) and answer.get("object") == "list" else None
     found = answer if is_list else items_at(answer, "data")
     named = {text_at(each, "id"): each for each in found[:_MOST_LISTED]}
@@ -94,7 +97,7 @@ def is_usable(name: str) -> bool:
 
 
 async def _completes(client: ProbeClient) -> bool:
-    """Whether chat completions are there, going by what an empty request gets."""
+    """Whether the server has chat completions, judged by its answer to an empty request."""
     try:
         await client.post(f"{client.target.base_url}/chat/completions", {})
     except Refused as refused:
@@ -115,3 +118,38 @@ def _found(given: str, address: str) -> str:
     if given.rstrip("/") == address:
         return f"it answers at {address}"
     return f"it answers at {address}, not at {one_line(given)}"
+
+
+class KeyUnreadable(Exception):
+    """The variable of the backend's key cannot be read; the message says why."""
+
+
+def target_of(row: Backend, seconds: float) -> Target:
+    """Return the server of ``row`` with what the gateway sends it. Raises ``KeyUnreadable``."""
+    if found := variables.problem(row.api_key_env):
+        raise KeyUnreadable(found)
+    key = backend_key(row)
+    headers = dict(row.headers)
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    return Target(
+        base_url=row.base_url,
+        headers=headers,
+        extra_fields=row.extra_fields,
+        has_key=key is not None,
+        seconds=seconds,
+    )
+
+
+def deployed(row: Backend) -> list[str]:
+    """Return the models that the backend serves, by its own names."""
+    deployments = Deployment.objects.filter(backend=row, enabled=True)
+    return list(deployments.order_by("model").values_list("model", flat=True).distinct())
+
+
+async def reach(target: Target) -> Connected:
+    """Connect to ``target`` at its very address, as the gateway does. Raises ``NoAnswer``."""
+    connected = await connect(target)
+    if connected.target.base_url != target.base_url.rstrip("/"):
+        raise NoAnswer(f"{connected.words}; change the base URL to {connected.target.base_url}")
+    return connected

@@ -1,6 +1,6 @@
-"""How many tokens a model takes, where its server tells it.
+"""Finds the context length of a model, where its server reports it.
 
-What counts is what the server is set up to take, not what the weights could: llama.cpp, Ollama and
+It is the length for which the server is configured, not that of the weights: llama.cpp, Ollama and
 LM Studio load models with less.
 """
 
@@ -26,8 +26,8 @@ _LISTED: Final[tuple[tuple[str, ...], ...]] = (
 
 
 async def context_length(client: ProbeClient, name: str, listed: Any) -> Found[int]:
-    """The context of the model ``name``, which should be loaded; ``listed`` is its own entry in
-    the server's list of models."""
+    """Find the context length of the model ``name``, which should be loaded; ``listed`` is its
+    entry in the server's list of models."""
     for path in _LISTED:
         if (tokens := count_at(listed, *path)) is not None:
             return Found(tokens, f"GET /models says {'.'.join(path)}")
@@ -81,7 +81,7 @@ async def _lite_llm(client: ProbeClient, name: str) -> int | None:
         if at(each, "model_name") == name
     ]
     told = [tokens for tokens in found if tokens is not None]
-    # A name may stand for several deployments: what all of them take.
+    # A name may stand for several deployments: take the smallest.
     return min(told) if told and len(told) == len(found) else None
 
 

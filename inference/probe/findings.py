@@ -1,4 +1,4 @@
-"""What a probe found out; plain data."""
+"""The findings of a probe; plain data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from inference.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Found(Generic[Value]):
-    """The outcome of one step. ``value`` is None when it is not known; ``words`` say why."""
+    """The outcome of one step. ``value`` is None when it is not known; ``words`` give the reason."""
 
     value: Value | None
     words: str
@@ -21,23 +21,23 @@ class Found(Generic[Value]):
 
 @dataclass(frozen=True)
 class ModelFindings:
-    """What one model of a server can do."""
+    """The findings about one model of a server."""
 
     name: str
-    """What the server calls it."""
+    """The server's name for it."""
     chat: Found[bool]
     """Whether a whole answer came, in the shape of the convention."""
     stream: Found[bool]
     usage: Found[bool]
-    """Whether token figures come with whole answers, and at the end of streams."""
+    """Whether token counts come with whole answers, and at the end of streams."""
     output_cap: Found[OutputCapField]
     running_usage: Found[RunningUsage]
     tool_calling: Found[bool]
     structured_output: Found[bool]
     context_length: Found[int]
-    """Tokens of prompt and answer together, as the server is set up to take them."""
+    """Tokens of prompt and answer together, as the server is configured."""
     abort: Found[bool]
-    """Whether the server answers promptly after a client has hung up in the middle of a stream."""
+    """Whether the server answers promptly after a client disconnected in the middle of a stream."""
 
     @property
     def works(self) -> bool:
@@ -47,10 +47,10 @@ class ModelFindings:
 
 @dataclass(frozen=True)
 class ServerFindings:
-    """What a probe found out about one server."""
+    """The findings about one server."""
 
     base_url: str
-    """The address under which it answers, without a slash at its end."""
+    """The address at which it answers, without a final slash."""
     connection: Found[bool]
     listing: Found[bool]
     """Whether it lists its models."""
@@ -58,7 +58,7 @@ class ServerFindings:
     """Every model that it lists."""
     keep_alive: Found[KeepAlive]
     models: Sequence[ModelFindings]
-    """Those that were tried."""
+    """The models that were probed."""
 
     @property
     def working(self) -> list[ModelFindings]:

@@ -1,14 +1,14 @@
-"""What a server does with connections, and with a client that hangs up."""
+"""Probes how a server handles connections, and clients that disconnect."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
-from inference.dialects import KeepAlive
 from inference.probe.chat import Model
 from inference.probe.client import Closed, NoAnswer
 from inference.probe.findings import Found
+from inference.wire.dialects import KeepAlive
 
 _SETTLE_SECONDS: Final = 0.3
 """A server that closes a connection because an answer has ended does so within this time."""
@@ -18,10 +18,10 @@ _PROMPT_SECONDS: Final = 5.0
 
 
 async def keep_alive(model: Model) -> Found[KeepAlive]:
-    """See which connections can be used for a second request.
+    """Find out which connections can be used for a second request.
 
-    The gateway itself learns that a server closes after streams, so only one that closes after
-    whole answers too, without saying so, needs the setting.
+    The gateway itself learns that a server closes connections after streams, so only a server that
+    closes them after whole answers too, without announcing it, needs the setting.
     """
     ask = model.asked("Say yes.", 1)
     first = await model.client.whole(ask, kept=True)
@@ -42,23 +42,23 @@ async def keep_alive(model: Model) -> Found[KeepAlive]:
 
 
 async def _is_kept(model: Model) -> bool:
-    """Whether the connection of the last answer serves another request."""
+    """Whether the connection of the last answer can serve another request."""
     await asyncio.sleep(_SETTLE_SECONDS)
     try:
         return (await model.client.whole(model.asked("Say yes.", 1), kept=True)).reused
     except Closed:
-        # Its end had not been seen when the request took it.
+        # The client had not yet noticed the close when it sent the request.
         return False
 
 
 async def abort(model: Model, *, usual: float) -> Found[bool]:
-    """Hang up in the middle of a long stream, and see how soon the next request is answered.
+    """Disconnect in the middle of a long stream, and measure when the next request is answered.
 
-    ``usual``: the seconds that an answer of one token takes otherwise.
+    ``usual``: the seconds that an answer of one token usually takes.
     """
     body = model.asked("Count from 1 to 500 in digits, with commas.", _LONG)
     seen = await model.client.stream(body, most_pieces=_READ)
-    if not seen.hung_up:
+    if not seen.disconnected:
         return Found(None, "the answer had ended before it could be left")
     try:
         whole = await model.client.whole(model.asked("Say yes.", 1))

@@ -1,4 +1,4 @@
-"""Reading what a server of any dialect answers; nothing here takes a shape for granted."""
+"""Reads answers of any dialect without assuming their shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGEST_COUNT: Final = 2**31 - 1
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """What is at ``path`` in ``value`` (names of members, places in lists), or None."""
+    """Return the value at ``path`` (member names and list indexes) in ``value``, or None."""
     for step in path:
         if isinstance(step, str) and isinstance(value, dict):
             value = value.get(step)
@@ -24,50 +24,50 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def count_at(value: Any, *path: str | int) -> int | None:
-    """The whole number above zero at ``path``, or None."""
+    """Return the positive integer at ``path``, or None."""
     found = at(value, *path)
     is_count = isinstance(found, int) and not isinstance(found, bool)
     return found if is_count and 0 < found <= _LARGEST_COUNT else None
 
 
 def text_at(value: Any, *path: str | int) -> str:
-    """The text at ``path``, or an empty one."""
+    """Return the string at ``path``, or an empty one."""
     found = at(value, *path)
     return found if isinstance(found, str) else ""
 
 
 def items_at(value: Any, *path: str | int) -> list[Any]:
-    """The list at ``path``, or an empty one."""
+    """Return the list at ``path``, or an empty one."""
     found = at(value, *path)
     return found if isinstance(found, list) else []
 
 
 def one_line(text: str, longest: int = 200) -> str:
-    """``text`` as it can be shown on a terminal: printable, on one line, not long."""
+    """Make ``text`` fit for a terminal: printable, on one line, at most ``longest`` characters."""
     shown = "".join(each if each.isprintable() else " " for each in text[: 2 * longest])
     return " ".join(shown.split())[:longest]
 
 
 @dataclass(frozen=True)
-class TokenFigures:
-    """Token figures as a server reports them."""
+class TokenCounts:
+    """Token counts as a server reports them."""
 
     prompt: int
     completion: int
 
 
-def figures_of(answer: Any) -> TokenFigures | None:
-    """The ``usage`` of an answer or a chunk."""
+def usage_of(answer: Any) -> TokenCounts | None:
+    """Return the ``usage`` of an answer or a chunk, or None."""
     prompt = count_at(answer, "usage", "prompt_tokens")
     completion = at(answer, "usage", "completion_tokens")
     if prompt is None or not isinstance(completion, int) or isinstance(completion, bool):
         return None
-    return TokenFigures(prompt, completion)
+    return TokenCounts(prompt, completion)
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that the model made; ``arguments`` are decoded, None where they are no JSON object."""
+    """A tool call; ``arguments`` are decoded, or None if they are not a JSON object."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -75,20 +75,20 @@ class ToolCall:
 
 @dataclass
 class Whole:
-    """An answer that came whole. ``reused``: over a kept connection; ``said_close``: its headers
-    say that the connection is closed."""
+    """A whole answer. ``reused``: it came over a kept connection; ``said_close``: its headers
+    announce that the connection closes."""
 
     text: str
     tool_calls: list[ToolCall]
     finish_reason: str
-    usage: TokenFigures | None
+    usage: TokenCounts | None
     seconds: float = 0.0
     reused: bool = False
     said_close: bool = False
 
 
 def whole_of(answer: Any) -> Whole | None:
-    """``answer`` as a chat completion, or None when it is none."""
+    """Parse ``answer`` as a chat completion; None when it is not one."""
     choice = at(answer, "choices", 0)
     if not isinstance(at(choice, "message"), dict):
         return None
@@ -96,7 +96,7 @@ def whole_of(answer: Any) -> Whole | None:
         text=text_at(choice, "message", "content")[:_LONGEST_TEXT],
         tool_calls=[_call(each) for each in items_at(choice, "message", "tool_calls")[:16]],
         finish_reason=text_at(choice, "finish_reason"),
-        usage=figures_of(answer),
+        usage=usage_of(answer),
     )
 
 
@@ -109,7 +109,7 @@ def _call(call: Any) -> ToolCall:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that ``text`` is, or None."""
+    """Parse ``text`` as a JSON object, or return None."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -132,15 +132,15 @@ class Streamed:
     pieces_with_usage: int = 0
     pieces_with_timings: int = 0
     finish_reason: str = ""
-    usage: TokenFigures | None = None
-    """The last that came."""
+    usage: TokenCounts | None = None
+    """The last one received."""
     done: bool = field(default=False)
-    hung_up: bool = False
-    """Whether the probe, not the server, ended it."""
+    disconnected: bool = False
+    """Whether the probe disconnected before the end."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server ended it as the convention has it."""
+        """Whether the stream ended with a finish reason, as the convention requires."""
         return bool(self.finish_reason)
 
     def add(self, chunk: Any) -> None:
@@ -149,7 +149,7 @@ class Streamed:
             self.done = True
             return
         self.chunks += 1
-        usage = figures_of(chunk)
+        usage = usage_of(chunk)
         self.usage = usage or self.usage
         delta = at(chunk, "choices", 0, "delta")
         self.finish_reason = text_at(chunk, "choices", 0, "finish_reason") or self.finish_reason

@@ -1,4 +1,4 @@
-"""A whole probe: every step in turn, none of which hides the others."""
+"""Runs all steps of a probe in turn; a step that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from inference.dialects import KeepAlive
 from inference.probe import abilities, chat, context, habits
 from inference.probe.client import NoAnswer, ProbeClient, Target
 from inference.probe.connect import Connected, connect
 from inference.probe.findings import Found, ModelFindings, ServerFindings
+from inference.wire.dialects import KeepAlive
 
 MOST_MODELS: Final = 16
-"""How many of a server's models are tried when none is named."""
+"""Number of a server's models that are probed when none is named."""
 Value = TypeVar("Value")
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What came of a model, and how it is asked from then on."""
+    """A model with its findings."""
 
     findings: ModelFindings
     model: chat.Model
@@ -30,10 +30,10 @@ class _Tried:
 async def probe(
     target: Target, models: Sequence[str] = (), tell: Tell = lambda _: None
 ) -> ServerFindings:
-    """Ask the server at ``target`` about ``models``, or about those that it lists.
+    """Probe ``models`` of the server at ``target``, or those that it lists.
 
-    ``tell`` is given a line before what may take a while. Raises nothing that a server causes:
-    what went wrong is in the findings.
+    ``tell`` gets a progress line before each model. Raises no error that a server causes: failures
+    are in the findings.
     """
     try:
         connected = await connect(target)
@@ -60,7 +60,7 @@ async def probe(
 
 
 async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
-    """Ask about one model; ``listed`` is the server's own description of it."""
+    """Probe one model; ``listed`` is the server's own description of it."""
     first = await chat.first_answer(client, name)
     model = chat.Model(client, name, first.cap_field)
     seen = None
@@ -87,7 +87,7 @@ async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
 async def _step(
     worthwhile: bool, step: Callable[[chat.Model], Awaitable[Found[Value]]], model: chat.Model
 ) -> Found[Value]:
-    """What ``step`` found; nothing, with the reason, when it failed or was not ``worthwhile``."""
+    """Return what ``step`` found; no value, with the reason, when it failed or was skipped."""
     if not worthwhile:
         return _not_tried()
     try:

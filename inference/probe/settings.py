@@ -1,4 +1,4 @@
-"""Which settings fit what a probe found."""
+"""Chooses the settings of a backend from a probe's findings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from inference.probe.findings import Found, ModelFindings, ServerFindings
+from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 
 Dialect = TypeVar("Dialect", bound=StrEnum)
 
 
 @dataclass(frozen=True)
 class FittingSettings:
-    """Settings of a backend; without a value where the probe cannot tell."""
+    """Settings of a backend; a value is None where the probe could not find it."""
 
     base_url: str
     running_usage: Found[RunningUsage]
@@ -24,9 +24,9 @@ class FittingSettings:
 
 
 def fitting(server: ServerFindings) -> FittingSettings:
-    """The settings of a backend for ``server``.
+    """Choose the settings of a backend for ``server``.
 
-    A backend has one of each, so models that differ leave the setting open.
+    A backend has one value of each setting, so models that differ leave it open.
     """
     return FittingSettings(
         base_url=server.base_url,
@@ -39,7 +39,7 @@ def fitting(server: ServerFindings) -> FittingSettings:
 def _common(
     models: Sequence[ModelFindings], found: Callable[[ModelFindings], Found[Dialect]]
 ) -> Found[Dialect]:
-    """What all of ``models`` have in common, of those that are known."""
+    """Return the value that all ``models`` with a known value share."""
     known = [found(model) for model in models if found(model).value is not None]
     if not known:
         return Found(None, found(models[0]).words if models else "chat does not work")

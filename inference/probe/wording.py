@@ -1,4 +1,4 @@
-"""A probe's findings as lines for a terminal."""
+"""Formats a probe's findings for a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from inference.dialects import KeepAlive, OutputCapField, RunningUsage
 from inference.probe.findings import Found, ModelFindings, ServerFindings
 from inference.probe.settings import FittingSettings
+from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 
 _NOT_KNOWN: Final = "not known"
 Shown = Found[bool] | Found[int] | Found[RunningUsage] | Found[OutputCapField] | Found[KeepAlive]
@@ -16,7 +16,7 @@ _Row = tuple[str, Shown]
 
 
 def findings_table(server: ServerFindings) -> list[str]:
-    """A line for each step: what was asked, what came of it, and why."""
+    """Return a line for each step: its name, its outcome, and the reason."""
     rows: list[_Row] = [("connection", server.connection), ("list of models", server.listing)]
     if server.connection.value:
         rows.append(("kept connections", server.keep_alive))
@@ -27,7 +27,7 @@ def findings_table(server: ServerFindings) -> list[str]:
 
 
 def settings_table(fitting: FittingSettings) -> list[str]:
-    """A line for each setting of a backend that the probe decides about."""
+    """Return a line for each setting of a backend that the probe chooses."""
     rows: list[_Row] = [
         ("running_usage", fitting.running_usage),
         ("output_cap_field", fitting.output_cap_field),
@@ -37,7 +37,7 @@ def settings_table(fitting: FittingSettings) -> list[str]:
 
 
 def summary(model: ModelFindings) -> str:
-    """One model in one line, for those who start a demonstration."""
+    """Describe one model in one line, for the demo."""
     if not model.works:
         failed = model.chat if not model.chat.value else model.stream
         return f"{model.name}: left out, because chat does not work: {failed.words}"
@@ -52,7 +52,7 @@ def summary(model: ModelFindings) -> str:
 
 
 def shortcomings(model: ModelFindings) -> Iterator[str]:
-    """What a working model cannot do, each with its reason."""
+    """Yield the abilities that a working model lacks, each with the reason."""
     for name, found in (
         ("token figures", model.usage),
         ("tool calls", model.tool_calling),

@@ -1,7 +1,7 @@
 """The structured-output schema subset ``svc-json-schema-subset-v1``.
 
-``violations`` lists what is wrong with a schema, ``check`` raises it. What the contract leaves open
-is decided in docs/api/schema-subset.md. Contract: inference, "Structured-output schema subset".
+``violations`` lists the errors of a schema, ``check`` raises them. docs/api/schema-subset.md decides
+points that the contract leaves open. Contract: inference, "Structured-output schema subset".
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
 
 LISTED_VIOLATIONS = 100
 LISTED_CHARACTERS = 65_536
-"""An error lists violations, and characters of their pointers, up to these bounds: a small
-document can break a rule very often, at very long pointers."""
+"""An error lists at most so many violations, and characters of their pointers: a small document
+can break a rule very often, at very long pointers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +55,20 @@ class Violation:
 
 
 def violations(schema: Any) -> list[Violation]:
-    """Every violation in ``schema``, in document order; none means that it is in the subset.
+    """Return every violation in ``schema``, in document order; none means it is in the subset.
 
-    Of a document of more than ``MAX_SCHEMAS`` schemas, those in as many, and that it has more.
+    A document of more than ``MAX_SCHEMAS`` schemas is checked up to that bound, which is itself
+    reported as a violation.
     """
     return [_violation(finding) for finding in findings(schema)]
 
 
-def check(schema: Any, name: str | None, strict: bool | None = True) -> None:
+def check(schema: Any, name: str | None, *, strict: bool | None = True) -> None:
     """Raise ``UnsupportedJsonSchema`` when ``schema`` is outside the subset.
 
-    ``name`` and ``strict`` are what the caller sent with the schema; neither changes what is
-    accepted, and one who did not ask for ``strict`` is told so. The message names the first violation, and
-    ``extra["violations"]`` lists them, as many as the bounds above let. The document is read no
-    further than that.
+    ``name`` and ``strict`` come with the schema; neither changes what is accepted, and the message
+    says so to a caller who did not ask for ``strict``. The message names the first violation, and
+    ``extra["violations"]`` lists them up to the bounds above. The document is not walked further.
     """
     found = list(islice(findings(schema), LISTED_VIOLATIONS + 1))
     if not found:

@@ -1,9 +1,9 @@
-"""What a document's definitions refer to, found in one pass over it before its rules are checked.
+"""Finds what a document's definitions refer to, in one pass before the rules are checked.
 
-Two questions are answered from it. How large does the document become when each reference is
-replaced by the definition that it names? A few definitions that refer to one another twice double
-at each step, so a small document can mean a huge one to a model server that writes references out.
-And which definitions lead in a circle that never reaches a schema?
+It answers two questions. How large does the document become when each reference is replaced by the
+definition that it names? A few definitions that refer to one another twice double at each step, so
+a small document can become huge in a model server that expands references. And which definitions
+form a circle that never reaches a schema?
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from inference.schema_subset.tables import MAX_EXPANDED, MAX_SCHEMAS
 
 
 class _Body(NamedTuple):
-    """One definition, or the root: its own schemas, the definitions that it refers to, each as
-    often as it does, and those that it refers to without a property or an item in between."""
+    """One definition, or the root: the number of its own schemas, the definitions that it refers to
+    (with repetitions), and those that it refers to without a property or an item in between."""
 
     schemas: int
     refers_to: list[str]
@@ -25,11 +25,11 @@ class _Body(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """``expanded`` is the number of schemas written out, at most ``MAX_EXPANDED`` and one.
+    """``expanded`` is the number of schemas after expansion, at most ``MAX_EXPANDED`` + 1.
 
-    ``endless`` are the definitions that lead by ``$ref`` and ``anyOf`` alone into a circle: a model
-    server that follows it never ends. Recursion through ``properties`` or ``items`` is another
-    matter: each turn consumes a piece of the answer.
+    ``endless`` are the definitions that lead by ``$ref`` and ``anyOf`` alone into a circle, which a
+    model server would follow for ever. Recursion through ``properties`` or ``items`` is allowed:
+    each turn consumes a piece of the answer.
     """
 
     expanded: int
@@ -37,10 +37,10 @@ class Outline(NamedTuple):
 
 
 def outline(root: Any, defs: dict[str, Any], refs: RefReader) -> Outline | None:
-    """None for a document of more than ``MAX_SCHEMAS`` schemas.
+    """Outline a document; return None when it has more than ``MAX_SCHEMAS`` schemas.
 
-    A reference back into a definition that is being written out counts as one schema, so a
-    recursive schema has a size.
+    A reference back into a definition that is being expanded counts as one schema, so a recursive
+    schema has a finite size.
     """
     left = MAX_SCHEMAS
     bodies: dict[str, _Body] = {}
@@ -64,7 +64,7 @@ def outline(root: Any, defs: dict[str, Any], refs: RefReader) -> Outline | None:
 
 
 def _body(schema: Any, defs: dict[str, Any], refs: RefReader, most: int) -> _Body | None:
-    """None when more than ``most`` schemas, or what stands in the place of one, are in it."""
+    """Return None when it has more than ``most`` schemas, or values in the place of one."""
     count = seen = 0
     refers_to: list[str] = []
     leads_to: set[str] = set()
@@ -94,8 +94,8 @@ def _body(schema: Any, defs: dict[str, Any], refs: RefReader, most: int) -> _Bod
 
 
 def _measure(first: str, bodies: dict[str, _Body], sizes: dict[str, int]) -> None:
-    """Put the size of ``first``, and of what it leads to, into ``sizes``: depth first, with a stack
-    of its own, since a chain of definitions can be long."""
+    """Put the sizes of ``first`` and of the definitions it leads to into ``sizes``: depth first,
+    with an explicit stack, because a chain of definitions can be long."""
     stack = [(first, iter(bodies[first].refers_to))]
     begun = {first}
     while stack:
@@ -111,7 +111,7 @@ def _measure(first: str, bodies: dict[str, _Body], sizes: dict[str, int]) -> Non
 
 
 def _size(body: _Body, sizes: dict[str, int]) -> int:
-    """A definition without a size yet is one that is being written out."""
+    """Return a definition's size; one that has none yet is being expanded and counts as 1."""
     inside = sum(sizes.get(name, 1) for name in body.refers_to)
     return min(body.schemas + inside, MAX_EXPANDED + 1)
 

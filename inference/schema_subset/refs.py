@@ -10,17 +10,17 @@ _PREFIX = "#/$defs/"
 _BAD_ESCAPE = re.compile(r"~(?![01])|%(?![0-9A-Fa-f]{2})")
 
 _LONGEST = 8192
-"""Characters of a reference that is read, several hundred characters of any script among them."""
+"""Longest reference in characters: enough for several hundred percent-encoded ones of any script."""
 
 
 class RefReader:
-    """Reads the references of one document, each distinct text once."""
+    """Parses the references of one document, each distinct text once."""
 
     def __init__(self) -> None:
         self._names: dict[str, str | None] = {}
 
     def name(self, ref: Any) -> str | None:
-        """As ``def_name``."""
+        """Return ``def_name`` of ``ref``, cached."""
         if not isinstance(ref, str):
             return None
         if ref not in self._names:
@@ -29,8 +29,8 @@ class RefReader:
 
 
 def def_name(ref: Any) -> str | None:
-    """The name that ``ref`` points at, its escapes decoded; None for any other reference, and for
-    one that is absurdly long.
+    """Return the name that ``ref`` points at, with escapes decoded; None for any other reference,
+    and for one longer than ``_LONGEST``.
 
     A fragment is percent-encoded UTF-8 around a JSON pointer (RFC 6901, section 6).
     """
@@ -41,7 +41,7 @@ def def_name(ref: Any) -> str | None:
     except UnicodeDecodeError:
         return None
     name = fragment.removeprefix(_PREFIX)
-    # Percent-encoding can bring in a stray tilde, so the escapes are looked at once more.
+    # Percent-decoding can yield a stray tilde, so the escapes are checked again.
     if not ref.startswith("#") or name == fragment or "/" in name or re.search("~(?![01])", name):
         return None
     return name.replace("~1", "/").replace("~0", "~")

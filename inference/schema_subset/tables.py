@@ -12,10 +12,10 @@ SUBSET_ID = "svc-json-schema-subset-v1"
 MAX_DEPTH = 5
 """Levels of objects and arrays; the root is the first."""
 MAX_SCHEMAS = 10_000
-"""Schemas in a document, as it is written. Twice what OpenAI takes in properties, and a bound on the
-time that a check takes."""
+"""Schemas in a document before expansion. Twice OpenAI's limit on properties; it bounds the time
+of a check."""
 MAX_EXPANDED = 100_000
-"""Schemas in a document whose references are replaced by what they name."""
+"""Schemas in a document after its references are replaced by their definitions."""
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 STRUCTURAL = (
@@ -60,4 +60,4 @@ REFUSED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 GROUP_OF: Mapping[str, str] = MappingProxyType(
     {keyword: group for group, keywords in REFUSED.items() for keyword in keywords}
 )
-"""Refused keyword to the group that refuses it."""
+"""Refused keyword to its group."""

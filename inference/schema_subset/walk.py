@@ -1,8 +1,8 @@
-"""The walk over a schema document: every broken rule, in document order.
+"""Walks a schema document and yields every broken rule, in document order.
 
-References are resolved by name and never followed, and pointers are written out only when they
-are reported, so a document of any shape costs time in proportion to its size. The walk gives each
-violation when it comes to it, so that its reader can stop, and ends by itself after ``MAX_SCHEMAS``.
+References are resolved by name and never followed, and pointers are built only when they are
+reported, so the time is proportional to the document's size whatever its shape. The caller may stop
+after any violation; the walk ends by itself after ``MAX_SCHEMAS``.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Code(StrEnum):
 
 
 class Path(NamedTuple):
-    """A place in the document, written out only when it is reported: a pointer for each node
-    would cost the depth times the length of its names."""
+    """A place in the document, turned into a pointer only when it is reported: a pointer for each
+    node would cost the depth times the length of its names."""
 
     parent: Path | None
     token: str
@@ -87,7 +87,7 @@ class _Definitions(NamedTuple):
 
 
 def findings(schema: Any) -> Iterator[Finding]:
-    """Walks the document depth first with a stack of its own: nesting cannot exhaust Python's."""
+    """Walk the document depth first with an explicit stack, so nesting cannot exhaust Python's."""
     defs = schema.get("$defs") if isinstance(schema, dict) else None
     defs = defs if isinstance(defs, dict) else {}
     refs = RefReader()
@@ -140,24 +140,26 @@ def _schema(place: _Place, known: _Definitions) -> _Step:
             place = _Place(value, Path(path, keyword), depth)
             yield from _keyword(keyword, place, schema, known)
     if shapeless and refused:
-        # The refused keyword is what the author meant; it is the first to be told.
+        # Report the refused keyword first, because it is what the author meant.
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
 
 
 def _is_shapeless(schema: dict[str, Any]) -> bool:
-    """Whether nothing says what the value is, not even a composition that is refused by itself."""
+    """Whether no keyword says what the value is, not even a composition, which is refused anyway."""
     return _KINDS.isdisjoint(schema) and _COMPOSITION.isdisjoint(schema)
 
 
 def _missing(schema: dict[str, Any], path: Path, types: list[Any]) -> _Step:
-    """What an object or an array must have and has not."""
+    """Yield the keywords that an object or an array lacks."""
     if ("object" in types or "properties" in schema) and "additionalProperties" not in schema:
         yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
     if "array" in types and "items" not in schema and "prefixItems" not in schema:
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_ITEMS)
 
 
-def _keyword(keyword: str, place: _Place, schema: dict[str, Any], known: _Definitions) -> _Step:
+def _keyword(  # noqa: C901  # one case a keyword
+    keyword: str, place: _Place, schema: dict[str, Any], known: _Definitions
+) -> _Step:
     value, path = place.value, place.path
     if keyword not in _STRUCTURAL:
         yield Finding(Code.UNSUPPORTED_KEYWORD, path, wording.keyword(keyword))
@@ -234,7 +236,7 @@ def _any_of(place: _Place) -> _Step:
 
 
 def _defs(value: Any, path: Path) -> _Step:
-    """A definition stands beside the root, so its levels are counted from itself."""
+    """Yield the definitions; their depth is counted from themselves, not from the root."""
     if not isinstance(value, dict):
         yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("$defs"))
         return

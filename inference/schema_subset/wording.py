@@ -1,4 +1,4 @@
-"""What a violation tells its reader: what is wrong and how to mend it."""
+"""The messages of violations: what is wrong and how to correct it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NOT_A_SCHEMA = "a schema must be a JSON object; true and false are not. Give it 
 NO_TYPE = "the schema does not say what the value is. Give it a 'type', 'anyOf', 'enum', 'const' or '$ref'."
 NO_ITEMS = "the array has no 'items'. Add the schema of its elements."
 TOO_LARGE = (
-    f"written out, with each reference replaced by its definition, the schema has more than "
-    f"{MAX_EXPANDED} schemas. Let fewer definitions refer to one another."
+    f"with each reference replaced by its definition, the schema has more than {MAX_EXPANDED} "
+    "schemas. Let fewer definitions refer to one another."
 )
 TOO_MANY = (
     f"the schema has more than {MAX_SCHEMAS} schemas in it, too many to check. "
@@ -33,7 +33,7 @@ ENDLESS_REF = (
 )
 
 _STATE_IT = "Remove it; state the rule in 'description' and check the answer on your side."
-_MENDS = {
+_CORRECTIONS = {
     "allOf": "Merge its schemas into one.",
     "oneOf": "Use 'anyOf'.",
     "prefixItems": "Use 'items', with 'anyOf' in it for mixed elements.",
@@ -41,11 +41,11 @@ _MENDS = {
 
 
 def keyword(name: str) -> str:
-    """For a keyword that is not accepted: whether the subset refuses it or does not know it."""
+    """Say whether the subset refuses the keyword or does not know it."""
     if name not in GROUP_OF:
         return f"keyword '{shown(name)}' is not known to the subset. Remove it."
-    mend = _MENDS.get(name, _STATE_IT)
-    return f"keyword '{name}' is refused by the subset. {mend}"
+    correction = _CORRECTIONS.get(name, _STATE_IT)
+    return f"keyword '{name}' is refused by the subset. {correction}"
 
 
 def bad_map(name: str) -> str:
@@ -76,5 +76,5 @@ def no_such_def(name: str) -> str:
 
 
 def shown(text: str, characters: int = 64) -> str:
-    """``text`` cut to a length that a message can bear."""
+    """Shorten ``text`` to ``characters`` for a message."""
     return text if len(text) <= characters else text[: characters - 3] + "..."

@@ -1,7 +1,7 @@
 """The request body of ``POST /v1/chat/completions``, from bytes to checked fields and back.
 
-``parse_body`` -> ``model_of`` -> ``ChatRequest.from_fields`` -> ``ChatRequest.backend_body``; they
-are apart because the model is looked up before the other fields are validated.
+``parse_body`` -> ``model_of`` -> ``ChatRequest.from_fields`` -> ``ChatRequest.backend_body``: these
+are separate steps because the model is looked up before the other fields are validated.
 """
 
 from __future__ import annotations

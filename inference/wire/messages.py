@@ -1,8 +1,8 @@
-"""The members of ``messages``: one shape per role.
+"""The members of ``messages``: one struct per role.
 
-Members that are not modelled vanish, text parts included; content parts of other types are
-carried whole, as the contract asks. ``reasoning_content`` is the open-weights convention's name
-for an assistant's reasoning: it is modelled so that an assistant message can be appended as
+Members that are not modelled are dropped, also in text parts; content parts of other types are
+passed on whole, as the contract requires. ``reasoning_content`` is the open-weights convention's
+name for an assistant's reasoning: it is modelled so that an assistant message can be appended as
 received.
 """
 
@@ -55,7 +55,7 @@ class ToolCall(Struct):
 
 
 class AssistantMessage(Struct, tag_field="role", tag="assistant", omit_defaults=True):
-    """``content`` goes on as it came: null stays null, absent stays absent."""
+    """``content`` is passed on unchanged: null stays null, absent stays absent."""
 
     content: Content | UnsetType | None = UNSET
     name: str | None = None
@@ -70,8 +70,8 @@ Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | To
 def settle_messages(messages: list[Message]) -> None:
     """Apply in place the rules that concern more than one member of a message.
 
-    Raises ``InvalidField`` for a content part that is not one, and for an assistant message that
-    says nothing at all.
+    Raises ``InvalidField`` for an invalid content part, and for an assistant message without any
+    content.
     """
     for index, message in enumerate(messages):
         content = message.content

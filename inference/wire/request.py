@@ -1,7 +1,7 @@
 """``ChatRequest``: the field table of ``POST /v1/chat/completions``.
 
-The structs are an allow-list: what they do not name is dropped on the way in, so it can not reach
-a backend. Two kinds of document are carried whole, as sent: ``tools[].function.parameters`` and
+The structs are an allow-list: fields that they do not name are dropped while parsing and never
+reach a backend. Two kinds of document are passed on whole: ``tools[].function.parameters`` and
 ``response_format.json_schema.schema``.
 """
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from inference.dialects import OutputCapField, RunningUsage
 from inference.wire import wording
+from inference.wire.dialects import OutputCapField, RunningUsage
 from inference.wire.messages import Message, settle_messages
 from svc_project.lib.errors import UnsupportedParameter
 
@@ -34,7 +34,7 @@ class StreamOptions(Struct):
 
 
 class ContinuousUsage(StreamOptions):
-    """Asks a backend that can for usage on every chunk (``continuous_usage_stats``, vLLM)."""
+    """Asks vLLM for usage on every chunk (``continuous_usage_stats``)."""
 
     continuous_usage_stats: bool = True
 
@@ -69,7 +69,7 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object"):
 
 
 class NamedSchema(Struct, omit_defaults=True):
-    """``schema`` is whatever was sent: what is no schema at all, the schema subset refuses."""
+    """``schema`` may be any JSON value here: the schema subset refuses invalid ones."""
 
     name: Annotated[str, Meta(min_length=1)]
     schema: Any
@@ -116,14 +116,14 @@ class ChatRequest(Struct, omit_defaults=True):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> ChatRequest:
-        """The request that ``fields`` describe, its fields settled among one another.
+        """Validate ``fields``, and apply the rules between them.
 
-        Raises ``InvalidField`` with the path of the first field that is wrong, and, when nothing
-        else is, ``UnsupportedParameter`` for ``n`` above 1.
+        Raises ``InvalidField`` with the path of the first wrong field, and, when there is none,
+        ``UnsupportedParameter`` for ``n`` above 1.
         """
         for name in _INTEGERS:
             value = fields.get(name)
-            # To JSON Schema 1.0 is an integer, and some languages know no other numbers.
+            # 1.0 is an integer in JSON Schema, and some languages have only floats.
             if type(value) is float and value.is_integer():
                 fields = {**fields, name: int(value)}
         try:
@@ -135,12 +135,12 @@ class ChatRequest(Struct, omit_defaults=True):
 
     @property
     def output_cap(self) -> int | None:
-        """The most tokens that the caller wants generated, or None."""
+        """The largest number of tokens to generate, or None when the caller set no limit."""
         return self.max_completion_tokens or self.max_tokens
 
     @property
     def is_tool_request(self) -> bool:
-        """Whether tools are attached that the model may call.
+        """Whether the request has tools that the model may call.
 
         Contract: with ``tool_choice: 'none'`` a request is not a tool-calling one.
         """
@@ -148,7 +148,7 @@ class ChatRequest(Struct, omit_defaults=True):
 
     @property
     def shape(self) -> Shape:
-        """Tools win over the response format."""
+        """The request's shape; tools take precedence over the response format."""
         if self.is_tool_request:
             return "tools"
         if type(self.response_format) is JsonSchemaFormat:
@@ -157,7 +157,7 @@ class ChatRequest(Struct, omit_defaults=True):
 
     @property
     def json_schema(self) -> NamedSchema | None:
-        """The named schema that the answer must fit, to be checked against the subset."""
+        """The schema that the answer must match, to be checked against the subset, or None."""
         answer = self.response_format
         return answer.json_schema if type(answer) is JsonSchemaFormat else None
 
@@ -170,12 +170,12 @@ class ChatRequest(Struct, omit_defaults=True):
         extra_fields: bytes = b"",
         send_tools: bool = True,
     ) -> bytes:
-        """The JSON body for a backend that knows the model as ``model``.
+        """Encode the JSON body for a backend whose name for the model is ``model``.
 
-        A stream always asks for usage, and for running usage in the backend's dialect. The cap
-        goes under the name or names that the backend reads. ``extra_fields`` are members of a JSON
-        object, as written there, that the request does not have. Without ``send_tools`` the three
-        tool fields stay behind.
+        A stream always asks for usage, and for running usage in the backend's dialect. The output
+        cap is sent in the fields that the backend reads. ``extra_fields`` are encoded members of a
+        JSON object that the request does not have. Without ``send_tools`` the three tool fields
+        are left out.
         """
         body = copy(self)
         body.model = model
@@ -191,17 +191,17 @@ class ChatRequest(Struct, omit_defaults=True):
             vllm = running_usage is RunningUsage.VLLM
             body.stream_options = _CONTINUOUS_USAGE if vllm else _USAGE
             if running_usage is RunningUsage.LLAMA_CPP:
-                # No field of the request: a caller who sends it is not obeyed.
+                # Not a field of ChatRequest, so a caller cannot set it.
                 extra_fields = b"%b,%b" % (extra_fields, _TIMINGS) if extra_fields else _TIMINGS
         encoded = _encode(body)
         return b"%b,%b}" % (encoded[:-1], extra_fields) if extra_fields else encoded
 
     def __repr__(self) -> str:
-        """Says nothing of what the caller sent, so that no log can hold it."""
+        """Return a text without any content of the request, so that logs cannot contain it."""
         return f"<ChatRequest {self.shape}>"
 
     def _settle(self) -> None:
-        """The rules that concern more than one field, ``n`` last."""
+        """Apply the rules that concern more than one field, ``n`` last."""
         settle_messages(self.messages)
         if self.tools or self.tool_choice is not None or self.parallel_tool_calls is not None:
             self._settle_tools()

@@ -1,6 +1,6 @@
-"""What a caller reads when a field failed validation.
+"""The messages to callers whose fields fail validation.
 
-msgspec's own sentences name Python types and can repeat values, so none of them leaves: only the
+msgspec's own messages name Python types and can repeat values, so they are never sent: only the
 path, the fact that a member is missing and the JSON type that was sent are read from them. The
 rest comes from ``EXPECTED``, one line per modelled field.
 """
@@ -83,7 +83,7 @@ EXPECTED = MappingProxyType(
         "metadata": "an object whose values are all strings",
     }
 )
-"""Path of a field (``[]`` for any index) to what it must be, in plain words."""
+"""Path of a field (``[]`` for any index) to a description of its valid values."""
 
 _REQUIRED = frozenset({"model", "messages"})
 _JSON_TYPES = {
@@ -105,30 +105,31 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def missing(path: str) -> InvalidField:
-    """The member at ``path`` was not sent."""
+    """Build the error for a missing member at ``path``."""
     return InvalidField(f"'{path}' is required. It must be {_expected(path)}.", param=path)
 
 
 def wrong(path: str, got: str | None = None) -> InvalidField:
-    """The value at ``path`` is not what it must be.
+    """Build the error for an invalid value at ``path``.
 
-    ``got``: the type that was sent, under Python's or msgspec's name; leave it out when the type
-    is right and the value is not.
+    ``got``: the type that was sent, in Python's or msgspec's name; leave it out when the type is
+    right and the value is not.
     """
     sent = f" {_JSON_TYPES[got].capitalize()} was sent." if got in _JSON_TYPES else ""
-    mend = " Correct it." if _is_required(path) else " Correct it or leave it out."
-    return InvalidField(f"'{path}' must be {_expected(path)}.{sent}{mend}", param=path)
+    advice = " Correct it." if _is_required(path) else " Correct it or leave it out."
+    return InvalidField(f"'{path}' must be {_expected(path)}.{sent}{advice}", param=path)
 
 
 def refused(path: str, why: str) -> InvalidField:
-    """``why`` completes a sentence that begins with the field's name and says what to do."""
+    """Build an error; ``why`` continues a sentence that begins with the field, and says what to do."""
     return InvalidField(f"'{path}' {why}", param=path)
 
 
 def translated(said: str) -> InvalidField:
-    """What a ``msgspec.ValidationError`` says, as an error in our words.
+    """Translate the message of a ``msgspec.ValidationError`` into an API error.
 
-    The path ends the sentence: a refused value can hold anything before it, even a path.
+    The path is searched at the end of the message: a refused value before it may contain anything,
+    even a path.
     """
     found = _PATH.search(said)
     path, inside, _ = found[1].partition("[...]") if found else ("", "", "")
@@ -145,5 +146,5 @@ def _expected(path: str) -> str:
 
 
 def _is_required(path: str) -> bool:
-    """Whether leaving the field out would not mend it: true inside messages, tools and the like."""
+    """Whether leaving the field out would not help: true inside messages, tools and the like."""
     return path in _REQUIRED or "[" in path or "." in path

@@ -1,0 +1,177 @@
+"""The admin pages of model servers: where they are, what they serve, how they are, and a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from inference.backends.pool import BackendView
+from inference.models import Backend, Deployment
+from inference.probe.chat import first_answer
+from inference.probe.client import NoAnswer, ProbeClient, Target
+from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
+from inference.serving.monitoring import STATS_NAME
+from svc_project.lib import variables
+from svc_project.lib.admin.backend_test import (
+    Step,
+    StepFailed,
+    TestedBackendAdmin,
+    failed,
+    try_step,
+)
+from svc_project.lib.admin.columns import Tone, badge
+from svc_project.lib.monitoring.worker_stats import worker_stats
+
+if TYPE_CHECKING:  # generic in the stubs only
+    DeploymentTabularInline = admin.TabularInline[Deployment, Backend]
+else:
+    DeploymentTabularInline = admin.TabularInline
+
+MOST_MODELS: Final = 8
+"""Models that a test requests an answer of."""
+
+ANSWER_SECONDS: Final = 15.0
+"""How long a model may take for the one token of a test."""
+
+
+class DeploymentInline(DeploymentTabularInline):
+    model = Deployment
+    extra = 0
+    autocomplete_fields = ("weights",)
+    verbose_name_plural = "weights that it serves"
+
+
+@admin.register(Backend)
+class BackendAdmin(TestedBackendAdmin):
+    test_words = (
+        "A test requests the list of models, and one token of each model that the backend serves."
+    )
+    list_display = (
+        "name",
+        "standing",
+        "deployed",
+        "max_concurrency",
+        "health",
+        "base_url",
+        "unreported",
+    )
+    list_filter = ("enabled", "running_usage")
+    search_fields = ("name", "base_url")
+    actions = None
+    inlines = (DeploymentInline,)
+    readonly_fields = ("health", "unreported", "problems")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
+        serving = Count("deployments", filter=Q(deployments__enabled=True))
+        rows: QuerySet[Backend] = super().get_queryset(request).annotate(serving=serving)
+        return rows
+
+    def steps(self, backend: Backend) -> AsyncIterator[Step]:
+        try:
+            target = target_of(backend, ANSWER_SECONDS)
+        except KeyUnreadable as error:
+            return failed(Step("Key", False, str(error), 0))
+        return _steps(target, deployed(backend))
+
+    @admin.display(description="status")
+    def standing(self, backend: Any) -> SafeString:
+        """What stands in its way, if anything does."""
+        problems = self.problems(backend)
+        if problems != "none":
+            return badge(problems, Tone.BAD if backend.enabled else Tone.QUIET)
+        if any(view.ejected for _, view in _views_of(backend)):
+            return badge("ejected", Tone.BAD)
+        return badge("ready", Tone.GOOD)
+
+    @admin.display(description="weights served", ordering="serving")
+    def deployed(self, backend: Any) -> int:
+        return int(backend.serving)
+
+    @admin.display(description="health on this host")
+    def health(self, backend: Any) -> str:
+        return health_of(backend)
+
+    @admin.display(description="unreported tokens")
+    def unreported(self, backend: Any) -> int:
+        """Tokens that the backend generated and never reported, since the workers of this host started."""
+        return sum(view.unreported_tokens for _, view in _views_of(backend))
+
+    @admin.display(description="problems")
+    def problems(self, backend: Any) -> str:
+        """The reasons why the backend cannot serve, as far as this process knows."""
+        if backend.pk is None or backend._state.adding:
+            return "-"
+        found = []
+        if not backend.enabled:
+            found.append("It is switched off.")
+        if not backend.serving:
+            found.append("No deployment is enabled.")
+        if unread := variables.problem(backend.api_key_env):
+            found.append(unread)
+        return " ".join(found) or "none"
+
+
+def health_of(backend: Any) -> str:
+    """The backend's health in each worker of this host; other hosts have their own."""
+    seen = _views_of(backend)
+    if not seen:
+        return "no worker uses it"
+    busy = sum(view.inflight for _, view in seen)
+    waiting = sum(view.waiting for _, view in seen)
+    words = [_failures_of(worker, view) for worker, view in seen if view.failures or view.ejected]
+    return f"{'; '.join(words) or 'in'} ({busy} running, {waiting} waiting)"
+
+
+def _views_of(backend: Any) -> list[tuple[int, BackendView]]:
+    """Return the backend's state in each worker of this host, with the worker's number."""
+    return [
+        (worker, view)
+        for worker, all_views in worker_stats.read(STATS_NAME, list[BackendView])
+        for view in all_views
+        if view.id == str(backend.pk)
+    ]
+
+
+def _failures_of(worker: int, view: BackendView) -> str:
+    failed = f"worker {worker}: {view.failures} failures in a row"
+    if not view.ejected:
+        return failed
+    left = f"for {view.seconds_left:.0f} s more" if view.seconds_left else "until the next probe"
+    return f"{failed}, ejected {left}"
+
+
+async def _steps(target: Target, names: Sequence[str]) -> AsyncIterator[Step]:
+    listed: set[str] = set()
+
+    async def reached() -> str:
+        try:
+            connected = await reach(target)
+        except NoAnswer as error:
+            raise StepFailed(str(error)) from None
+        listed.update(connected.models)
+        return connected.words
+
+    async def answered(name: str) -> str:
+        async with ProbeClient(target) as client:
+            found = (await first_answer(client, name)).found
+        words = found.words
+        if not found.value:
+            raise StepFailed(words)
+        return (
+            f"{words}, though its list does not name it" if listed and name not in listed else words
+        )
+
+    connected = await try_step("Connect and list models", reached)
+    yield connected
+    if not connected.passed:
+        return
+    if not names:
+        yield Step("Models", False, "No deployment is enabled: add one below the backend.", 0)
+    for name in names[:MOST_MODELS]:
+        yield await try_step(f"One token of {name}", partial(answered, name))

@@ -1,0 +1,1 @@
+"""Model servers: the HTTP client, the choice of a backend for each request, and their health."""

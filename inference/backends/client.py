@@ -1,0 +1,183 @@
+"""The HTTP client for model servers, and the names of their failures.
+
+A request cannot choose a host: addresses come from the catalog alone, redirects are not followed,
+the environment's proxies are not used, headers are made from scratch. A backend's answer is
+untrusted. docs/explain/backends.md has the table of failures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from inference.backends.connections import Connections
+from inference.backends.reasons import reason_in
+from inference.catalog.snapshot import BackendRef, DeploymentRef
+from svc_project.lib.backends.outbound import request_head
+from svc_project.lib.errors import (
+    ApiError,
+    BackendError,
+    BackendProtocolError,
+    BackendRejectedRequest,
+    BackendTimeout,
+    BackendUnavailable,
+    ServerOverloaded,
+)
+from svc_project.lib.http_client.errors import (
+    BrokenOff,
+    HttpError,
+    NoAnswer,
+    NotConnected,
+    NotSent,
+)
+from svc_project.lib.http_client.request import RequestHead
+from svc_project.lib.http_client.response import Response
+
+log = logging.getLogger(__name__)
+
+_LARGEST_ERROR = 64 * 1024
+
+
+class NotStarted(Exception):
+    """The backend cannot have started on the request, so it may be retried on another backend.
+
+    ``error`` is for the caller when there is no other backend; ``unreachable``: no connection to
+    the backend could be made.
+    """
+
+    def __init__(self, error: ApiError, *, unreachable: bool = False) -> None:
+        super().__init__(type(error).__name__)
+        self.error = error
+        self.unreachable = unreachable
+
+
+class ConnectionLost(BackendUnavailable):
+    """The connection broke after the request was sent: the backend may have started on it."""
+
+    default_message = "The connection to the model server was lost."
+
+
+class ServerFailed(BackendError):
+    """The backend answered with a server error."""
+
+
+class Misconfigured(BackendError):
+    """The backend works, but its key, its address or the model's name is wrong."""
+
+    default_message = "The model server is not configured correctly. The operator was notified."
+
+
+class ReportedTimeout(BackendTimeout):
+    """The backend works, and reports a timeout of its own (408)."""
+
+
+class BackendClient:
+    """The pooled HTTP client for all backends; belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._connections = Connections()
+        self._requests: dict[str, tuple[BackendRef, RequestHead]] = {}
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def post(self, deployment: DeploymentRef, body: bytes, *, streamed: bool) -> Response:
+        """Send a chat request and return the answer once its status is 200.
+
+        Raises ``NotStarted`` when the backend cannot have started, else an ``ApiError`` with the
+        contract's name for the failure. Cancellation closes the connection.
+        """
+        backend = deployment.backend
+        try:
+            response = await self._connections.post(
+                backend, self._request(backend), body, streamed=streamed
+            )
+        except (HttpError, ValueError) as error:
+            raise _failure(backend, error) from None
+        if response.status == 200 and not response.has_header(b"content-encoding"):
+            return response
+        try:
+            await _refuse(deployment, response)
+        finally:
+            response.close()
+        raise BackendProtocolError
+
+    async def read_some(self, response: Response) -> bytes:
+        """Read the next bytes of an answer's body, at least one; empty at its end.
+
+        Raises ``ConnectionLost``.
+        """
+        try:
+            return await response.read()
+        except HttpError:
+            raise ConnectionLost from None
+
+    async def is_alive(self, backend: BackendRef, seconds: float) -> bool:
+        """Whether ``GET /models`` is answered within ``seconds`` with a status below 500.
+
+        A 404 counts as alive too, because not every server has the path.
+        """
+        try:
+            request = request_head("GET", backend.base_url + "/models", backend.headers)
+            due = asyncio.get_running_loop().time() + seconds
+            response = await self._connections.client().send(request, None, due=due)
+        except (HttpError, ValueError):
+            return False
+        response.close()
+        return response.status < 500
+
+    def _request(self, backend: BackendRef) -> RequestHead:
+        known = self._requests.get(backend.id)
+        if known is not None and known[0] is backend:
+            return known[1]
+        request = request_head("POST", backend.base_url + "/chat/completions", backend.headers)
+        self._requests[backend.id] = backend, request
+        return request
+
+
+def _failure(backend: BackendRef, error: HttpError | ValueError) -> Exception:
+    """Return the failure of an exchange without an answer: ``NotStarted`` or an ``ApiError``."""
+    kind = type(error).__name__
+    if isinstance(error, NotConnected):
+        log.warning("backend %s: cannot connect: %s", backend.name, error)
+        return NotStarted(BackendUnavailable(), unreachable=True)
+    if isinstance(error, NotSent):
+        log.warning("backend %s: closes new connections: %s", backend.name, kind)
+        return NotStarted(BackendUnavailable())
+    if isinstance(error, NoAnswer | BrokenOff):
+        log.warning("backend %s: connection lost: %s", backend.name, kind)
+        return ConnectionLost()
+    log.warning("backend %s: not HTTP: %s", backend.name, kind)
+    return BackendProtocolError()
+
+
+async def _refuse(deployment: DeploymentRef, response: Response) -> None:
+    """Raise the error for a status other than 200 (docs/explain/backends.md, Failures)."""
+    status, name = response.status, deployment.backend.name
+    if status in (429, 503):
+        raise NotStarted(ServerOverloaded())
+    if status in (401, 403, 404):
+        log.error("backend %s: answers %d: its key, address or model is wrong", name, status)
+        raise Misconfigured
+    if status == 408:
+        raise ReportedTimeout
+    if status == 504:
+        log.warning("backend %s: answers %d", name, status)
+        raise BackendTimeout
+    if 400 <= status < 500:
+        raise BackendRejectedRequest(await _reason(deployment, response))
+    log.warning("backend %s: answers %d", name, status)
+    if status >= 500:
+        raise ServerFailed
+    raise BackendProtocolError
+
+
+async def _reason(deployment: DeploymentRef, response: Response) -> str:
+    """Return the message for a refusal, with the backend's own reason where that can be shown."""
+    refused = BackendRejectedRequest.default_message
+    try:
+        body = await response.read_all(_LARGEST_ERROR)
+    except HttpError:
+        return refused
+    reason = reason_in(body, deployment.model)
+    return f"{refused[:-1]}: {reason}" if reason else refused

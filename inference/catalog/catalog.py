@@ -1,0 +1,67 @@
+"""The catalog in memory, which every request and every catalog view reads.
+
+A worker holds one ``CatalogSnapshot`` and replaces it as a whole when the catalog's change stamp
+changes (``accounts.changes``). Future prices and shutdown dates are in the snapshot and take effect
+by the clock, so no reload has to happen on time.
+"""
+
+from __future__ import annotations
+
+from accounts.changes import CATALOG, ChangeWatcher, watcher
+from accounts.snapshots import SnapshotHolder
+from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
+from svc_project.lib.clock import iso_milliseconds
+from svc_project.lib.errors import ModelNotFound, ModelRetired
+
+_SHOWN_CHARACTERS = 200
+
+
+class Catalog(SnapshotHolder[CatalogSnapshot]):
+    """This process's catalog."""
+
+    def __init__(self, watcher: ChangeWatcher) -> None:
+        super().__init__(watcher, CATALOG, CatalogSnapshot(models={}))
+
+    def read(self) -> CatalogSnapshot:
+        return read_snapshot()
+
+    def resolve(self, identifier: str, now: float) -> PublishedModel:
+        """Return the model that ``identifier`` names; ``now`` in seconds since the epoch.
+
+        Raises ``ModelNotFound`` for an identifier that was never published and ``ModelRetired``
+        for one past its shutdown date.
+        """
+        model = self.snapshot.models.get(identifier)
+        if model is None:
+            raise ModelNotFound(
+                f"The model '{identifier[:_SHOWN_CHARACTERS]}' does not exist. "
+                "GET /v1/models lists the models that do."
+            )
+        if model.shutdown_epoch <= now:
+            raise ModelRetired(_retired_message(model, self._serving_successor(model, now)))
+        return model
+
+    def _serving_successor(self, model: PublishedModel, now: float) -> str | None:
+        """Return the first successor that is not retired."""
+        models = self.snapshot.models
+        while model.superseded_by is not None:
+            successor = models.get(model.superseded_by)
+            if successor is None:
+                return None
+            if not successor.is_retired(now):
+                return successor.id
+            model = successor
+        return None
+
+
+def _retired_message(model: PublishedModel, successor: str | None) -> str:
+    on = f" on {iso_milliseconds(model.shutdown_at)}" if model.shutdown_at else ""
+    advice = f"Use its successor '{successor}'. " if successor else ""
+    return (
+        f"The model '{model.id}' was retired{on}. {advice}"
+        "GET /v1/models lists the models that serve."
+    )
+
+
+catalog = Catalog(watcher)
+"""The catalog of this process."""

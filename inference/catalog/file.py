@@ -1,0 +1,146 @@
+"""Parses and checks the chat tables of a catalog file (TOML), without the database.
+
+docs/operate/catalog.md, "The catalog file", describes every table and key.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from svc_project.lib.catalog_tables import CatalogFileError, Table, require_unique, shape_error
+
+AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class BackendTable(Table, frozen=True):
+    """A ``[[backends]]`` table."""
+
+    name: str
+    base_url: str
+    api_key_env: str = ""
+    max_concurrency: int = 64
+    continuous_usage: bool | None = None
+    running_usage: RunningUsage | None = None
+    output_cap_field: OutputCapField = OutputCapField.BOTH
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    keep_alive: KeepAlive = KeepAlive.AUTO
+    enabled: bool = True
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    total_seconds: float | None = None
+    disconnect_drain_seconds: float | None = None
+
+    @property
+    def dialect(self) -> RunningUsage:
+        """``running_usage``, or its value according to the older key ``continuous_usage``."""
+        if self.running_usage is not None:
+            return self.running_usage
+        return RunningUsage.VLLM if self.continuous_usage else RunningUsage.NONE
+
+
+class DeploymentTable(Table, frozen=True):
+    """One item of a model's ``backends``: a backend, and the model's name there."""
+
+    name: str
+    model: str
+
+
+class PricingTable(Table, frozen=True):
+    """A model's ``pricing``: decimals in quotes, so that money is never a float."""
+
+    input_per_mtok: str
+    output_per_mtok: str
+    currency: str
+
+
+class ModelTable(Table, frozen=True):
+    """A ``[[models]]`` table."""
+
+    id: str
+    weights: str
+    backends: list[DeploymentTable]
+    context_length: int
+    max_request_bytes: int
+    default_max_output_tokens: int
+    pricing: PricingTable
+    tokenizer: str | None = None
+    tool_calling: bool = False
+    structured_output: bool = False
+    published: bool = False
+    superseded_by: str | None = None
+    shutdown_at: AwareDatetime | None = None
+
+
+class CatalogFile(Table, frozen=True):
+    """A whole file. ``speech.voices.file`` parses the speech tables."""
+
+    backends: list[BackendTable] = msgspec.field(default_factory=list)
+    models: list[ModelTable] = msgspec.field(default_factory=list)
+    voices: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    speech_backends: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+
+def read_catalog_file(content: bytes) -> CatalogFile:
+    """Parse and check the catalog in ``content``.
+
+    Raises ``CatalogFileError`` for TOML that does not parse, an unknown or missing key, a value of
+    the wrong type, a name given twice, and for keys that contradict each other.
+    """
+    try:
+        file = msgspec.toml.decode(content, type=CatalogFile)
+    except msgspec.ValidationError as error:
+        raise shape_error(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CatalogFileError("", f"This is not TOML: {error}.") from None
+    require_unique([table.name for table in file.backends], "backends", "name")
+    require_unique([table.id for table in file.models], "models", "id")
+    for index, backend in enumerate(file.backends):
+        _check_backend(backend, f"backends[{index}]")
+    for index, model in enumerate(file.models):
+        _check_model(model, f"models[{index}]")
+    _check_shared_weights(file.models)
+    return file
+
+
+def _check_backend(backend: BackendTable, where: str) -> None:
+    if backend.continuous_usage is not None and backend.running_usage is not None:
+        raise CatalogFileError(
+            f"{where}.continuous_usage", "running_usage replaces this key. Leave this one out."
+        )
+
+
+def _check_model(model: ModelTable, where: str) -> None:
+    require_unique([item.name for item in model.backends], f"{where}.backends", "name")
+    if model.superseded_by is not None and not model.published:
+        raise CatalogFileError(
+            f"{where}.superseded_by", "Only a published model is superseded. Set published = true."
+        )
+    if model.shutdown_at is not None and model.superseded_by is None:
+        raise CatalogFileError(
+            f"{where}.shutdown_at", "Name the successor in superseded_by as well."
+        )
+
+
+def _check_shared_weights(models: list[ModelTable]) -> None:
+    """Require that models pinned to the same weights record agree about it."""
+    tokenizers: dict[str, str] = {}
+    names: dict[tuple[str, str], str] = {}
+    for index, model in enumerate(models):
+        if model.tokenizer is not None:
+            first = tokenizers.setdefault(model.weights, model.tokenizer)
+            if first != model.tokenizer:
+                raise CatalogFileError(
+                    f"models[{index}].tokenizer", f"{model.weights} has {first} further up."
+                )
+        for position, item in enumerate(model.backends):
+            first = names.setdefault((model.weights, item.name), item.model)
+            if first != item.model:
+                raise CatalogFileError(
+                    f"models[{index}].backends[{position}].model",
+                    f"{item.name} serves {model.weights} as {first} further up.",
+                )

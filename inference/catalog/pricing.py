@@ -1,0 +1,88 @@
+"""Prices of the catalog: appended, never edited, and in force by the clock.
+
+A usage row is stamped with the price in force when its request was admitted, so a price may be
+entered ahead but never for the past: written rows keep theirs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from inference.models import ModelEntry, Price
+from svc_project.lib import clock
+
+
+class PriceError(Exception):
+    """A price cannot be added; ``field`` is the column of ``Price`` that is wrong."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+
+
+def effective_moment(given: datetime | None) -> datetime:
+    """Return when a new price takes effect: ``given``, or now.
+
+    Raises ``PriceError`` for a moment in the past, even on a draft.
+    """
+    now = clock.now()
+    if given is None:
+        return now
+    if given < now:
+        raise PriceError(
+            "effective_from",
+            "A price cannot take effect in the past. Leave the moment out for now.",
+        )
+    return given
+
+
+def price_in_force(entry: ModelEntry, at: datetime) -> Price | None:
+    """Return the price of ``entry`` in force at ``at``, or None."""
+    return entry.prices.filter(effective_from__lte=at).order_by("-effective_from").first()
+
+
+def ensure_price(
+    entry: ModelEntry, input_per_mtok: str, output_per_mtok: str, currency: str
+) -> Price | None:
+    """Append a price in force from now, unless the one in force is the same.
+
+    Returns the appended price, or None. Raises ``PriceError`` that names the column.
+    """
+    price = _checked(entry, input_per_mtok, output_per_mtok, currency)
+    before = price_in_force(entry, price.effective_from)
+    if before is not None and _terms(before) == _terms(price):
+        return None
+    with transaction.atomic():
+        price.save()
+    return price
+
+
+def _checked(
+    entry: ModelEntry,
+    input_per_mtok: str,
+    output_per_mtok: str,
+    currency: str,
+) -> Price:
+    """A price in force from now. Raises ``PriceError`` that names the column."""
+    price = Price(
+        entry=entry,
+        input_per_mtok=input_per_mtok,
+        output_per_mtok=output_per_mtok,
+        currency=currency,
+        effective_from=clock.now(),
+    )
+    try:
+        price.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        raise PriceError(field, messages[0]) from None
+    return price
+
+
+def _terms(price: Price) -> tuple[Decimal, Decimal, str]:
+    return price.input_per_mtok, price.output_per_mtok, price.currency

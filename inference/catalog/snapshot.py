@@ -1,0 +1,245 @@
+"""The immutable snapshot of the catalog that requests read, built by four queries."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+from django.conf import settings
+from django.db.models import Q
+
+from accounts.keys.principal import RateLimits
+from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
+from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from svc_project.lib import variables
+
+log = logging.getLogger(__name__)
+
+SMALLEST_READ_BYTES = 1_048_576
+"""Read at least this many bytes of a body before the model is known: an unknown model then gives
+404 and not 413, however small the models' limits are."""
+
+
+@dataclass(frozen=True, slots=True)
+class StampedPrice:
+    """A price per million tokens as it is copied onto usage rows."""
+
+    input: Decimal
+    output: Decimal
+    currency: str
+    effective_from: float
+    """Seconds since the epoch."""
+    provisional: bool = True
+    """Always true during the beta (inference contract, Model entry)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The timeouts of a backend, in seconds."""
+
+    first_byte: float
+    idle: float
+    total: float
+    disconnect_drain: float
+    """How long an answer is read on for its token counts after the client disconnected."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRef:
+    """A model server, its address and its settings."""
+
+    id: str
+    name: str
+    base_url: str
+    """Without a slash at its end."""
+    headers: dict[str, str] = field(repr=False)
+    """Sent with each request: the operator's, and the backend's key."""
+    max_concurrency: int
+    timeouts: Timeouts
+    running_usage: RunningUsage
+    output_cap_field: OutputCapField
+    extra_fields: bytes
+    """Members of a JSON object that are added to each body: ``"top_k":40``."""
+    keep_alive: KeepAlive
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRef:
+    """A backend that serves a model, and the model's name there."""
+
+    backend: BackendRef
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """A published entry, perhaps retired; the numbers are those of the contract's Model entry."""
+
+    id: str
+    """The identifier that clients send."""
+    model_id: str
+    model_version_id: str
+    context_length: int
+    max_request_bytes: int
+    default_max_output_tokens: int
+    tool_calling: bool
+    structured_output: bool
+    tokenizer: str
+    created: int
+    """When it was published, in seconds since the epoch."""
+    superseded_by: str | None
+    shutdown_at: datetime | None
+    shutdown_epoch: float
+    """``shutdown_at`` in seconds since the epoch; infinity when there is none."""
+    prices: tuple[StampedPrice, ...]
+    """By ``effective_from``; future ones included."""
+    deployments: tuple[DeploymentRef, ...]
+    limits: dict[str, RateLimits]
+    """An organization's own limits on this model, by organization id."""
+    superseded_epoch: int = 0
+    """When it was superseded, in seconds since the epoch; 0 while it is active."""
+
+    def price_at(self, now: float) -> StampedPrice:
+        """Return the price in force at ``now``, in seconds since the epoch.
+
+        Raises ``LookupError`` before the first price; a published entry always has one.
+        """
+        for price in reversed(self.prices):
+            if price.effective_from <= now:
+                return price
+        raise LookupError(f"{self.id} has no price in force")
+
+    def is_retired(self, now: float) -> bool:
+        """Whether the shutdown date has come; ``now`` in seconds since the epoch."""
+        return self.shutdown_epoch <= now
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSnapshot:
+    """All published models by identifier, retired ones included."""
+
+    models: dict[str, PublishedModel]
+    largest_request_bytes: int = SMALLEST_READ_BYTES
+    """The largest number of bytes of a body that is read before its model is known."""
+
+
+def read_snapshot() -> CatalogSnapshot:
+    """Read the catalog from the database, in four queries whatever its size."""
+    models = read_models(Q())
+    largest = max((model.max_request_bytes for model in models.values()), default=0)
+    return CatalogSnapshot(models, max(SMALLEST_READ_BYTES, largest))
+
+
+def read_models(which: Q) -> dict[str, PublishedModel]:
+    """Read the published entries that match ``which``, by identifier."""
+    entries = list(
+        ModelEntry.objects.filter(which, published_at__isnull=False)
+        .select_related("weights", "superseded_by")
+        .order_by("identifier")
+    )
+    prices = defaultdict(list)
+    for price in Price.objects.filter(entry__in=entries).order_by("effective_from"):
+        prices[price.entry_id].append(_stamped(price))
+    deployments = _deployments()
+    limits: dict[object, dict[str, RateLimits]] = defaultdict(dict)
+    for limit in ModelLimit.objects.all():
+        limits[limit.entry_id][str(limit.organization_id)] = RateLimits(
+            limit.requests_per_minute, limit.tokens_per_minute
+        )
+    return {
+        entry.identifier: _published(
+            entry,
+            tuple(prices[entry.pk]),
+            tuple(deployments.get(entry.weights_id, ())),
+            limits.get(entry.pk, {}),
+        )
+        for entry in entries
+    }
+
+
+def _published(
+    entry: ModelEntry,
+    prices: tuple[StampedPrice, ...],
+    deployments: tuple[DeploymentRef, ...],
+    limits: dict[str, RateLimits],
+) -> PublishedModel:
+    assert entry.published_at is not None  # noqa: S101  # the query selects it
+    return PublishedModel(
+        id=entry.identifier,
+        model_id=str(entry.pk),
+        model_version_id=str(entry.weights_id),
+        context_length=entry.context_length,
+        max_request_bytes=entry.max_request_bytes,
+        default_max_output_tokens=entry.default_max_output_tokens,
+        tool_calling=entry.tool_calling,
+        structured_output=entry.structured_output,
+        tokenizer=entry.weights.tokenizer,
+        created=int(entry.published_at.timestamp()),
+        superseded_by=entry.superseded_by.identifier if entry.superseded_by else None,
+        shutdown_at=entry.shutdown_at,
+        shutdown_epoch=entry.shutdown_at.timestamp() if entry.shutdown_at else float("inf"),
+        prices=prices,
+        deployments=deployments,
+        limits=limits,
+        superseded_epoch=int(entry.superseded_at.timestamp()) if entry.superseded_at else 0,
+    )
+
+
+def _stamped(price: Price) -> StampedPrice:
+    return StampedPrice(
+        input=price.input_per_mtok,
+        output=price.output_per_mtok,
+        currency=price.currency,
+        effective_from=price.effective_from.timestamp(),
+    )
+
+
+def _deployments() -> dict[object, list[DeploymentRef]]:
+    """Read the enabled deployments on enabled backends, by weights record."""
+    backends: dict[object, BackendRef] = {}
+    by_weights: dict[object, list[DeploymentRef]] = defaultdict(list)
+    for row in (
+        Deployment.objects.filter(enabled=True, backend__enabled=True)
+        .select_related("backend")
+        .order_by("backend__name")
+    ):
+        if row.backend_id not in backends:
+            backends[row.backend_id] = _backend(row.backend)
+        by_weights[row.weights_id].append(DeploymentRef(backends[row.backend_id], row.model))
+    return by_weights
+
+
+def _backend(row: Backend) -> BackendRef:
+    api_key = backend_key(row)
+    if found := variables.problem(row.api_key_env):
+        log.warning("backend %s: %s", row.name, found)
+    return BackendRef(
+        id=str(row.pk),
+        name=row.name,
+        base_url=row.base_url.rstrip("/"),
+        headers={**row.headers, **({"Authorization": f"Bearer {api_key}"} if api_key else {})},
+        max_concurrency=row.max_concurrency,
+        timeouts=Timeouts(
+            first_byte=row.first_byte_seconds or settings.SVC_BACKEND_FIRST_BYTE_SECONDS,
+            idle=row.idle_seconds or settings.SVC_BACKEND_IDLE_SECONDS,
+            total=row.total_seconds or settings.SVC_BACKEND_TOTAL_SECONDS,
+            disconnect_drain=(
+                settings.SVC_DISCONNECT_DRAIN_SECONDS
+                if row.disconnect_drain_seconds is None
+                else row.disconnect_drain_seconds
+            ),
+        ),
+        running_usage=RunningUsage(row.running_usage),
+        output_cap_field=OutputCapField(row.output_cap_field),
+        extra_fields=msgspec.json.encode(row.extra_fields)[1:-1],
+        keep_alive=KeepAlive(row.keep_alive),
+    )
+
+
+def backend_key(row: Backend) -> str | None:
+    """Return a backend's key from its variable, or from the file that ``NAME_FILE`` names."""
+    return variables.secret_of(row.api_key_env)

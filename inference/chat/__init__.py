@@ -1,0 +1,1 @@
+"""Serves one chat request, from its first byte to its row in the ledger."""

@@ -1,0 +1,268 @@
+"""Rate limits of chat requests: what a request reserves, what it is refunded, and the 429.
+
+Limits are per minute, on requests and on tokens, each on the organization, on the key and on the
+model for that organization. The rules are in docs/explain/limits.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+import msgspec
+
+from inference.chat import metrics
+from inference.chat.spent_limits import SpentLimits
+from svc_project.lib.errors import RateLimitExceeded
+from svc_project.lib.ids import NIL_UUID
+from svc_project.lib.limits.buckets import Charge, Granted, Level, Limiter, LimitScope, Refusal
+from svc_project.lib.limits.refused_requests import TooManyRefused
+from usage.ledger import throttle_counts
+
+BYTES_PER_TOKEN: Final = 4
+
+
+class RateLimits(Protocol):
+    """Limits per minute; None is unlimited."""
+
+    @property
+    def requests_per_minute(self) -> int | None: ...
+    @property
+    def tokens_per_minute(self) -> int | None: ...
+
+
+class Caller(Protocol):
+    """The part of a principal that limits use; a console session has no key."""
+
+    @property
+    def organization_id(self) -> str: ...
+    @property
+    def api_key_id(self) -> str | None: ...
+    @property
+    def organization_limits(self) -> RateLimits: ...
+    @property
+    def key_limits(self) -> RateLimits | None: ...
+
+
+class LimitedModel(Protocol):
+    """The part of a published model that limits use; ``limits`` is by organization id."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def limits(self) -> Mapping[str, RateLimits]: ...
+    @property
+    def context_length(self) -> int: ...
+    @property
+    def default_max_output_tokens(self) -> int: ...
+
+
+class Reservation:
+    """The limits that a request holds until it ends. Only the first ``settle`` or ``refund`` counts."""
+
+    __slots__ = ("_granted", "_limiter")
+
+    def __init__(self, limiter: Limiter, granted: Granted) -> None:
+        self._limiter = limiter
+        self._granted = granted
+
+    def settle(self, actual_total_tokens: int) -> None:
+        """Correct the reserved tokens to prompt and completion as metered; returns at once.
+
+        Unused tokens are refunded to their buckets. Using more than was reserved leaves a debt
+        there, which delays later requests.
+        """
+        self._limiter.settle(
+            self._granted,
+            [
+                actual_total_tokens if charge.scope == "tokens" else charge.amount
+                for charge in self._granted.charges
+            ],
+        )
+
+    def refund(self) -> None:
+        """Refund everything, the request too, because it was refused for lack of capacity (503)."""
+        self._limiter.settle(self._granted, [0] * len(self._granted.charges))
+
+
+def estimate_prompt(body_bytes: int) -> int:
+    """Estimate the prompt tokens of a request body of ``body_bytes``.
+
+    English text usually has four bytes a token. JSON syntax is included, which makes up for denser
+    text. An exact count would cost more than relaying the request, and the settlement corrects the
+    estimate.
+    """
+    return -(-body_bytes // BYTES_PER_TOKEN)
+
+
+def charges_for(
+    principal: Caller, model: LimitedModel, prompt_estimate: int, output_cap: int | None
+) -> tuple[Charge, ...]:
+    """Return what a request reserves: one request, and its prompt plus output cap in tokens.
+
+    Without an output cap the model's default is used (inference contract, Chat completions, rule
+    3); the reservation is then never larger than a limit, so that a small limit still serves one
+    request. No reservation is larger than the model's context.
+    """
+    ceiling = model.default_max_output_tokens if output_cap is None else output_cap
+    tokens = max(1, min(prompt_estimate + ceiling, model.context_length))
+    is_implied = output_cap is None
+    organization_id = principal.organization_id
+    owners = _owners(organization_id, principal.api_key_id, model.id)
+    limits = (
+        principal.organization_limits,
+        principal.key_limits,
+        model.limits.get(organization_id),
+    )
+    charges = []
+    for owner, limit in zip(owners, limits, strict=True):
+        if limit is None:
+            continue
+        if (requests := limit.requests_per_minute) is not None:
+            charges.append(Charge(owner.requests, "requests", requests, 1, owner.words))
+        if (most := limit.tokens_per_minute) is not None:
+            amount = max(1, min(tokens, most)) if is_implied else tokens
+            charges.append(Charge(owner.tokens, "tokens", most, amount, owner.words))
+    return tuple(charges)
+
+
+def least_charges(
+    principal: Caller, model: LimitedModel, prompt_estimate: int
+) -> tuple[Charge, ...]:
+    """Return the least that a request can reserve when only its size and model are known."""
+    return tuple(
+        msgspec.structs.replace(charge, amount=min(charge.amount, charge.limit))
+        for charge in charges_for(principal, model, prompt_estimate, 1)
+    )
+
+
+async def reserve(
+    limiter: Limiter,
+    model_id: str,
+    charges: Sequence[Charge],
+    spent: SpentLimits | None = None,
+) -> Reservation:
+    """Reserve ``charges`` for a request to ``model_id``.
+
+    Raises ``RateLimitExceeded`` (429) with the time to wait, and remembers it in ``spent``; nothing
+    is reserved then.
+    """
+    outcome = await limiter.reserve(charges) if charges else Granted(charges)
+    if isinstance(outcome, Refusal):
+        if spent is not None:
+            spent.note(outcome)
+        raise rate_limit_exceeded(model_id, outcome)
+    return Reservation(limiter, outcome)
+
+
+_UNIT_NAMES: Final[dict[LimitScope, str]] = {
+    "requests": "requests per min (RPM)",
+    "tokens": "tokens per min (TPM)",
+}
+
+
+def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
+    """Build the 429 for ``refusal``: message in the convention's form, headers of the contract."""
+    charge = refusal.charge
+    unit = _UNIT_NAMES[charge.scope]
+    if refusal.is_final:
+        message = (
+            f"Request too large for {model_id} on {unit}: Limit {charge.limit}, "
+            f"Requested {charge.amount}. The limit is set on {charge.owner}. "
+            + (
+                "Lower max_completion_tokens or shorten the messages."
+                if charge.scope == "tokens" and charge.limit
+                else "Ask the operator for a higher limit."
+            )
+        )
+    else:
+        message = (
+            f"Rate limit reached for {model_id} on {unit}: Limit {charge.limit}, "
+            f"Used {refusal.used}, Requested {charge.amount}. "
+            f"Please try again in {duration(refusal.wait_milliseconds)}. "
+            f"The limit is set on {charge.owner}."
+        )
+    error = RateLimitExceeded(message, headers=_headers(refusal))
+    error.limit_scope = charge.scope
+    return error
+
+
+def count_refusal(refusal: RateLimitExceeded, principal: Caller, model: LimitedModel) -> None:
+    """Count a 429 in the metrics and for ``throttled`` in the usage summary."""
+    metrics.refusals.add(refusal.limit_scope)
+    throttle_counts.counters.count(
+        principal.organization_id,
+        principal.api_key_id or str(NIL_UUID),
+        model.id,
+        refusal.limit_scope,
+    )
+
+
+def refused_too_often(refused: TooManyRefused) -> RateLimitExceeded:
+    """Build the 429 for a caller whose requests were refused too often."""
+    return RateLimitExceeded(
+        "Rate limit reached on refused requests per min: "
+        f"Limit {refused.limit}, Used {refused.used}. "
+        f"Please try again in {duration(refused.wait_milliseconds)}, and correct what the "
+        "answers with status 400, 404 and 413 name. The limit is set on the organization.",
+        headers=refused.headers,
+    )
+
+
+def duration(milliseconds: int) -> str:
+    """Format like Go's ``time.Duration``: ``12ms``, ``2.14s``, ``6m0s``."""
+    if milliseconds == 0:
+        return "0s"
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds, 60_000)
+    seconds = f"{rest / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
+
+
+def _headers(refusal: Refusal) -> dict[str, str]:
+    headers = {
+        "retry-after": str(-(-refusal.wait_milliseconds // 1000)),
+        "retry-after-ms": str(refusal.wait_milliseconds),
+    }
+    for level in refusal.levels:
+        headers |= _level_headers(level)
+    if refusal.is_final:
+        headers["x-should-retry"] = "false"
+    return headers
+
+
+def _level_headers(level: Level) -> dict[str, str]:
+    return {
+        f"x-ratelimit-limit-{level.scope}": str(level.limit),
+        f"x-ratelimit-remaining-{level.scope}": str(level.remaining),
+        f"x-ratelimit-reset-{level.scope}": duration(level.reset_milliseconds),
+    }
+
+
+class _Owner:
+    """The two buckets of the owner of a limit; the braces keep an organization's buckets on one
+    node of a Redis cluster."""
+
+    __slots__ = ("requests", "tokens", "words")
+
+    def __init__(self, name: str, words: str) -> None:
+        self.requests = name + ":requests"
+        self.tokens = name + ":tokens"
+        self.words = words
+
+
+@lru_cache(maxsize=10_000)
+def _owners(
+    organization_id: str, api_key_id: str | None, model_id: str
+) -> tuple[_Owner, _Owner, _Owner]:
+    organization = f"{{{organization_id}}}"
+    return (
+        _Owner(organization, "the organization"),
+        _Owner(f"{organization}:key:{api_key_id}", "the API key"),
+        _Owner(f"{organization}:model:{model_id}", "this model for the organization"),
+    )

@@ -1,0 +1,118 @@
+"""The HTTP side of ``POST /v1/chat/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from django.conf import settings
+
+from accounts.keys.consumer import KeyConsumer
+from accounts.keys.principal import Principal
+from accounts.models import Scope
+from inference.catalog.deprecation import deprecation_headers
+from inference.chat import captures
+from inference.chat.service import ChatService
+from svc_project.lib.asgi.disconnects import Stoppable
+from svc_project.lib.asgi.http import JSON_TYPE, Header
+from svc_project.lib.asgi.sse import frame
+from svc_project.lib.errors import (
+    ApiError,
+    error_body,
+)
+from svc_project.lib.sharing.places import in_flight
+
+CAPTURE_HEADER = b"x-svc-diagnostic-capture"
+CAPTURE_WORDS = frozenset({b"1", b"true", b"yes", b"on"})
+
+STREAM_HEADERS: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"connection", b"keep-alive"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class ChatCompletionsConsumer(KeyConsumer):
+    """Authenticates, then reads the body, then answers through a ``ChatSink``.
+
+    ``service`` returns the process's ``ChatService``.
+    """
+
+    body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
+    scopes = frozenset({Scope.INFERENCE})
+    surface: ClassVar[str] = "inference"
+    route: ClassVar[str] = "chat"
+
+    def __init__(self, service: Callable[[], ChatService]) -> None:
+        super().__init__()
+        self._service = service
+        self.lifecycle_headers: tuple[Header, ...] = ()
+        """Headers of the model's answers, by its place in the catalog's lifecycle."""
+
+    async def answer_to(self, principal: Principal) -> None:
+        chat = self._service()
+        preparation = chat.preparation
+        body = await self.read_body(preparation.catalog.snapshot.largest_request_bytes)
+        if self.disconnected:
+            return
+        captured = (self.header(CAPTURE_HEADER) or b"").strip().lower() in CAPTURE_WORDS
+        if captured and not principal.captures_allowed:
+            captured = False
+            captures.forbidden()
+        call = await preparation.prepare(body, principal, self.request_id, self.arrived, captured)
+        self.lifecycle_headers = deprecation_headers(call.model)
+        end_watch = self.watch_client()
+        try:
+            await chat.complete(call, ChatSink(self, bool(call.request.stream)))
+        finally:
+            end_watch()
+
+
+class ChatSink:
+    """Sends the answer to the consumer's client: server-sent events, or one JSON body.
+
+    The status 200 is sent with the first bytes.
+    """
+
+    __slots__ = ("_consumer", "_streamed", "status")
+
+    def __init__(self, consumer: ChatCompletionsConsumer, streamed: bool) -> None:
+        self._consumer = consumer
+        self._streamed = streamed
+        self.status: int | None = None
+
+    @property
+    def disconnected(self) -> bool:
+        return self._consumer.disconnected
+
+    @property
+    def backed_up(self) -> bool:
+        return self._consumer.backed_up
+
+    def admit(self) -> None:
+        self._consumer.hold(in_flight)
+
+    def follow(self, exchange: Stoppable) -> None:
+        self._consumer.follow(exchange)
+
+    async def send(self, frames: bytes) -> None:
+        if self.status is None:
+            await self._start(STREAM_HEADERS)
+        await self._consumer.send_body(frames, more=True)
+
+    async def finish(self, last: bytes) -> None:
+        if self.status is None:
+            length = (b"content-length", str(len(last)).encode())
+            await self._start(STREAM_HEADERS if self._streamed else (JSON_TYPE, length))
+        await self._consumer.send_body(last, more=False)
+
+    async def fail(self, error: ApiError) -> None:
+        if self.status is None:
+            raise error
+        self._consumer.failure = error
+        await self._consumer.send_body(frame(error_body(error)), more=False)
+
+    async def _start(self, headers: tuple[Header, ...]) -> None:
+        self.status = 200
+        await self._consumer.start(200, headers + self._consumer.lifecycle_headers)

@@ -1,0 +1,287 @@
+"""One admitted request's exchange with a backend, from dispatch to the answer's last piece."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from inference.backends.client import BackendClient, NotStarted
+from inference.backends.health_checks import HealthChecks
+from inference.backends.outcomes import TotalTimeout, fingerprint, report, report_not_started
+from inference.backends.pool import BackendPool, Lease
+from inference.catalog.snapshot import BackendRef, PublishedModel
+from inference.chat.captures import Content
+from inference.chat.meter import Meter
+from inference.chat.relays import Relay
+from inference.chat.relays.stream import StreamRelay
+from inference.chat.relays.whole import WholeRelay
+from inference.chat.timeouts import ExchangeTimeouts
+from inference.wire import ChatRequest
+from inference.wire.dialects import RunningUsage
+from svc_project.lib.asgi.disconnects import Stoppable
+from svc_project.lib.asgi.drain import drain
+from svc_project.lib.backends.quarantine import Fingerprint, Quarantine
+from svc_project.lib.errors import (
+    ApiError,
+    BackendProtocolError,
+    BackendTimeout,
+    ClientDisconnected,
+    InternalError,
+    ServerShuttingDown,
+)
+from svc_project.lib.http_client.response import Response
+from svc_project.lib.monitoring.logs import log_unexpected
+from usage.receipts import Progress
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS: Final = 1.0
+
+
+class Client(Protocol):
+    """Receives the frames of a streamed answer."""
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client closed its connection."""
+
+    @property
+    def backed_up(self) -> bool:
+        """Whether the socket's buffer is full, so that the next ``send`` waits for the client."""
+
+    def follow(self, exchange: Stoppable) -> None:
+        """Stop ``exchange`` when the client disconnects, or already has, and when the server stops."""
+
+    async def send(self, frames: bytes) -> None:
+        """Write ``frames`` to the client's socket; does nothing once the client disconnected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Slots, the HTTP client, the quarantine of requests that break servers, and health checks."""
+
+    pool: BackendPool
+    client: BackendClient
+    quarantine: Quarantine
+    health_checks: HealthChecks
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an exchange ended.
+
+    ``failure`` is None for a complete answer; ``meter`` has its token counts and times; ``backend``
+    made the last attempt; ``last`` makes the client's last bytes from the meter, of a complete
+    answer only. ``release`` keeps the connection of a complete answer; it is called once the row is
+    durable, because a connection whose answer has not ended by then is closed.
+    """
+
+    failure: ApiError | None
+    meter: Meter
+    backend: BackendRef
+    content: Content
+    last: Callable[[], bytes]
+    release: Callable[[], object]
+
+
+class Exchange:
+    """Sends a request to one backend and, if that one cannot have started it, to a second one.
+
+    ``note_progress`` journals the counts about once a second while it runs. ``stop`` ends it early
+    from outside: when the client disconnected, or the server stops.
+    """
+
+    def __init__(  # noqa: PLR0913  # each is a collaborator of its own
+        self,
+        request: ChatRequest,
+        model: PublishedModel,
+        lease: Lease,
+        meter: Meter,
+        egress: Egress,
+        *,
+        note_progress: Callable[[Progress], None],
+        kept_bytes: int = 0,
+    ) -> None:
+        self._request = request
+        self._model = model
+        self._lease = lease
+        self._meter = meter
+        self._egress = egress
+        self._note_progress = note_progress
+        self._timeouts = ExchangeTimeouts(lease.deployment.backend.timeouts.total)
+        self._stopped: ApiError | None = None
+        self._ended = False
+        self._sending = False
+        self._response: Response | None = None
+        self._content = Content(kept_bytes)
+        self._relay: Relay | None = None
+
+    async def run(self, client: Client, created: int) -> Ended:
+        """Run the exchange; ``created`` is the answer's time, in seconds since the epoch.
+
+        Never raises, because the caller must write a row.
+        """
+        try:
+            client.follow(self)
+            failure = await self._run(client, created)
+            self._report(failure)
+        except Exception as error:
+            log_unexpected(log, self._meter.identity.request_id, error)
+            failure = InternalError()
+        self._ended = True
+        self._lease.release()
+        answer = self._response
+        if failure is not None and answer is not None:
+            # At once: the model server may go on generating until its connection closes.
+            answer.close()
+        return Ended(
+            failure=failure,
+            meter=self._meter,
+            backend=self._lease.deployment.backend,
+            content=self._content,
+            last=_nothing if self._relay is None else self._relay.last,
+            release=_nothing if failure is not None or answer is None else answer.release,
+        )
+
+    def stop(self, reason: ApiError) -> None:
+        """End the exchange because of ``reason``; when called before ``run``, nothing is sent.
+
+        After a client disconnected, a backend with running usage is aborted once it has reported
+        usage. The answer of any other is read on for ``disconnect_drain`` seconds, to get its
+        token counts.
+        """
+        if self._ended:
+            return
+        # The row gets the first reason. A later one may only shorten the wait: a server that
+        # stops does not wait for token counts.
+        self._stopped = self._stopped or reason
+        waits = isinstance(reason, ClientDisconnected) and not self._reports_while_running
+        drain_seconds = self._lease.deployment.backend.timeouts.disconnect_drain
+        self._timeouts.end_within(drain_seconds if waits else 0.0)
+
+    async def _run(self, client: Client, created: int) -> ApiError | None:
+        try:
+            if self._stopped is not None:
+                return self._stopped
+            with self._timeouts:
+                self._response = await self._open()
+                await self._relay_answer(self._response, client, created)
+        except ApiError as error:
+            return self._stopped or error
+        except TimeoutError:
+            if self._stopped is None and self._sending:
+                # The total timeout expired while the client read too slowly.
+                return ClientDisconnected()
+            if self._timeouts.total_expired:
+                return self._stopped or TotalTimeout()
+            return self._stopped or BackendTimeout()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+        return None
+
+    async def _open(self) -> Response:
+        """Send the request and return the answer once its head has arrived."""
+        failed = None
+        while True:
+            deployment = self._lease.deployment
+            backend = deployment.backend
+            self._timeouts.wait_at_most(backend.timeouts.first_byte)
+            self._content.sent = self._request.backend_body(
+                deployment.model,
+                running_usage=backend.running_usage,
+                output_cap_field=backend.output_cap_field,
+                extra_fields=backend.extra_fields,
+                send_tools=self._model.tool_calling,
+            )
+            try:
+                response = await self._egress.client.post(
+                    deployment, self._content.sent, streamed=bool(self._request.stream)
+                )
+                self._lease.report.answered()
+                return response
+            except NotStarted as nothing:
+                report_not_started(nothing, self._lease, self._egress.quarantine)
+                if self._stopped is not None:
+                    # Nothing was started, so there are no token counts to wait for: no retry.
+                    raise self._stopped from None
+                if failed is not None:
+                    raise nothing.error from None
+                failed = nothing
+                self._lease.release()
+                try:
+                    self._lease = await self._egress.pool.lease(
+                        self._model.deployments,
+                        self._meter.identity.organization_id,
+                        without=deployment,
+                    )
+                except ApiError:
+                    raise nothing.error from None
+
+    async def _relay_answer(self, response: Response, client: Client, created: int) -> None:
+        """Read the answer to its end, relay it to the client, and journal the progress."""
+        backend = self._lease.deployment.backend
+        relay: Relay = (
+            StreamRelay(self._meter, created, backend.running_usage)
+            if self._request.stream
+            else WholeRelay(self._meter, created)
+        )
+        self._relay = relay
+        read_some, take = self._egress.client.read_some, self._content.take
+        while not relay.done:
+            self._timeouts.wait_at_most(backend.timeouts.idle)
+            read = await read_some(response)
+            take(read)
+            try:
+                frames = relay.feed(read)
+            except ApiError:
+                await self._send(client, relay.unsent, relay)
+                raise
+            await self._send(client, frames, relay)
+            if not read:
+                break
+            if (progress := self._meter.progress(PROGRESS_SECONDS)) is not None:
+                self._note_progress(progress)
+            if client.disconnected and self._stopped and self._reports_while_running:
+                raise self._stopped
+        if not relay.finished:
+            raise BackendProtocolError("The model server ended its answer without a finish reason.")
+
+    async def _send(self, client: Client, frames: bytes, relay: Relay) -> None:
+        if not frames or client.disconnected:
+            return
+        if client.backed_up:
+            # Wait for the client now; the gateway's write timeout ends one that never reads.
+            self._timeouts.wait_until_deadline()
+        self._sending = True
+        await client.send(frames)
+        self._sending = False
+        if not client.disconnected:
+            self._meter.mark_delivered()
+            self._meter.finish_delivered = relay.finished
+
+    @property
+    def _reports_while_running(self) -> bool:
+        dialect = self._lease.deployment.backend.running_usage
+        asked = bool(self._request.stream) and dialect is not RunningUsage.NONE
+        return asked and self._meter.reported
+
+    def _report(self, failure: ApiError | None) -> None:
+        """Report the outcome to the backend's health and to the quarantine."""
+        caller = self._meter.identity.api_key_id
+        if report(failure, self._lease, self._egress.quarantine, self._fingerprint, caller):
+            self._egress.health_checks.check(self._lease.deployment.backend)
+
+    def _fingerprint(self) -> Fingerprint:
+        return fingerprint(
+            self._egress.quarantine, self._meter.identity.api_key_id, self._request, self._model
+        )
+
+
+def _nothing() -> bytes:
+    return b""

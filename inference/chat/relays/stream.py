@@ -1,0 +1,235 @@
+"""Rewrites the events of a streamed answer in the form of the contract.
+
+Every frame has the same id, creation time and published model name; the role appears once; tool
+calls have dense indexes and one id and name each; running usage and unknown members are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from inference.chat.meter import Meter
+from inference.chat.relays import completion_id, finish_reason
+from inference.chat.relays.tool_calls import ToolCalls
+from inference.wire.answers import (
+    ChoiceDelta,
+    Chunk,
+    ChunkHead,
+    Delta,
+    TimedChunk,
+    UsageChunk,
+    decode_chunk,
+    decode_timed_chunk,
+    encode,
+    exact_chunk,
+    exact_timed_chunk,
+)
+from inference.wire.deviations import is_flat_error
+from inference.wire.dialects import RunningUsage
+from svc_project.lib.asgi.sse import (
+    DONE,
+    DONE_FRAME,
+    EventReader,
+    FrameTooLarge,
+    escape_line_breaks,
+    frame,
+)
+from svc_project.lib.errors import ApiError, BackendError, BackendProtocolError
+
+LARGEST_STREAM: Final = 256 * 1024 * 1024
+"""Bytes of a streamed answer: 1 KiB for each of 262 144 tokens. The stream is not held in memory;
+the bound stops a backend that sends for ever."""
+
+LARGEST_TEXT: Final = 32 * 1024 * 1024
+"""Characters of a streamed answer's text, with 64 more for each piece, because the meter holds
+them: 128 for each of 262 144 tokens. A real token has about 4 characters in one piece."""
+
+LARGEST_EVENT: Final = 1024 * 1024
+
+_END: Final = b'],"usage":null}\n\n'
+_PLAIN_START, _, _PLAIN_CLOSE = encode(ChoiceDelta(delta=Delta(content="%"))).partition(b'"%"')
+_PLAIN_END: Final = _PLAIN_CLOSE + _END
+_NOT_A_CHUNK: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_NOTHING: Final = Delta()
+
+
+class StreamRelay:
+    """Relays server-sent events (``relays.Relay``)."""
+
+    def __init__(
+        self, meter: Meter, created: int, running_usage: RunningUsage = RunningUsage.NONE
+    ) -> None:
+        timed = running_usage is RunningUsage.LLAMA_CPP
+        self._decode: Callable[[bytes], Chunk] = exact_timed_chunk if timed else exact_chunk
+        self._decode_deviating = decode_timed_chunk if timed else decode_chunk
+        self._reader = EventReader(LARGEST_EVENT)
+        self._size = 0
+        self._meter = meter
+        self._created = created
+        self._head = b""
+        self._first_head = b""
+        self._plain_head = b""
+        self._service_tier: str | None = None
+        self._role_sent = False
+        self._may_call = meter.identity.shape == "tools"
+        self._calls = ToolCalls(meter)
+        self.finished = False
+        self.done = False
+        self.unsent = b""
+
+    def feed(self, read: bytes) -> bytes:
+        self._size += len(read)
+        if self._size > LARGEST_STREAM or (
+            self._size > LARGEST_TEXT and self._meter.held_characters() > LARGEST_TEXT
+        ):
+            raise BackendProtocolError("The model server's answer is too large.")
+        if read:
+            try:
+                return self._take(self._reader.feed(read))
+            except FrameTooLarge:
+                raise BackendProtocolError("The model server sent an oversized event.") from None
+        rest = self._reader.rest()
+        frames = self._take([rest]) if rest else b""
+        self.done = True
+        return frames
+
+    def last(self) -> bytes:
+        """Return the usage chunk, which is always the last data, and ``[DONE]``."""
+        head = self._chunk_head()
+        chunk = UsageChunk(
+            id=head.id,
+            created=head.created,
+            model=head.model,
+            system_fingerprint=head.system_fingerprint,
+            service_tier=head.service_tier,
+            request_id=self._meter.identity.request_id,
+            usage=self._meter.client_usage(),
+        )
+        return frame(encode(chunk)) + DONE_FRAME
+
+    def _take(self, events: Sequence[bytes]) -> bytes:
+        """Return the client's bytes for ``events``, joined; empty when there is nothing to send."""
+        out: list[bytes] = []
+        try:
+            for event in events:
+                if event == DONE:
+                    self.done = True
+                    break
+                self._take_event(event, out)
+        except ApiError:
+            self.unsent = escape_line_breaks(b"".join(out))
+            raise
+        return escape_line_breaks(b"".join(out)) if out else b""
+
+    def _take_event(self, event: bytes, out: list[bytes]) -> None:
+        try:
+            chunk = self._decode(event)
+        except _NOT_A_CHUNK:
+            chunk = self._deviating(event)
+        meter = self._meter
+        if chunk.error is not None:
+            raise BackendError
+        if chunk.usage is not None:
+            meter.take_usage(chunk.usage)
+        elif type(chunk) is TimedChunk and chunk.timings is not None:
+            meter.take_usage(chunk.timings.usage())
+        if chunk.system_fingerprint is not None and meter.fingerprint is None:
+            meter.take_fingerprint(chunk.system_fingerprint)
+        if not chunk.choices:
+            if chunk.choices is None and is_flat_error(event):
+                raise BackendError
+            return
+        if self.finished:
+            return
+        choice = chunk.choices[0]
+        delta = choice.delta
+        if (
+            self._plain_head
+            and delta.content
+            and delta.reasoning_content is None
+            and delta.reasoning is None
+            and delta.tool_calls is None
+            and delta.refusal is None
+            and choice.logprobs is None
+            and not choice.finish_reason
+        ):
+            # Nearly every chunk has nothing but a text, which is all that the client gets of it.
+            meter.take_text(delta.content)
+            out += (self._plain_head, encode(delta.content), _PLAIN_END)
+            return
+        if not self._head:
+            self._service_tier = chunk.service_tier
+            self._make_heads()
+        if self._edit(choice):
+            out += (self._first_head or self._head, encode(choice), _END)
+            self._first_head = b""
+            self._plain_head = self._head + _PLAIN_START
+
+    def _deviating(self, event: bytes) -> Chunk:
+        """Read an event that is not a chunk to the letter. Raises ``BackendProtocolError``."""
+        try:
+            return self._decode_deviating(event)
+        except _NOT_A_CHUNK:
+            raise BackendProtocolError from None
+
+    def _chunk_head(self) -> ChunkHead:
+        identity = self._meter.identity
+        return ChunkHead(
+            id=completion_id(identity.request_id),
+            created=self._created,
+            model=identity.model_identifier,
+            system_fingerprint=self._meter.fingerprint or UNSET,
+            service_tier=self._service_tier or UNSET,
+        )
+
+    def _make_heads(self) -> None:
+        # Every frame of a stream has the same bytes before its one choice.
+        head = self._chunk_head()
+        self._head = _open_frame(head)
+        head.request_id = self._meter.identity.request_id
+        self._first_head = _open_frame(head)
+
+    def _edit(self, choice: ChoiceDelta) -> bool:
+        """Rewrite ``choice`` for the client; return False when nothing is left to send."""
+        delta = choice.delta
+        choice.index = 0
+        if delta.reasoning is not None:
+            if delta.reasoning_content is None:
+                delta.reasoning_content = delta.reasoning
+            delta.reasoning = None
+        if self._role_sent:
+            delta.role = None
+        else:
+            self._role_sent = True
+            delta.role = "assistant"
+            if delta.content is None and delta.tool_calls is None:
+                delta.content = ""
+        if self._may_call and not delta.content:
+            # A message with tool calls has null content. Clients concatenate the deltas, so one
+            # empty string, which servers often send with the role, would make it "".
+            delta.content = None
+        if delta.tool_calls is not None:
+            self._calls.edit(delta.tool_calls)
+            if not delta.tool_calls:
+                delta.tool_calls = None
+        for text in (delta.content, delta.reasoning_content, delta.refusal):
+            if text:
+                self._meter.take_text(text)
+        if not choice.finish_reason:
+            # Some servers send "" until the end.
+            choice.finish_reason = None
+        else:
+            choice.finish_reason = finish_reason(choice.finish_reason)
+            self.finished = True
+            if self._may_call and not self._calls and delta.content is None:
+                delta.content = ""
+            return True
+        return delta != _NOTHING
+
+
+def _open_frame(head: ChunkHead) -> bytes:
+    return b"data: " + encode(head)[:-1] + b',"choices":['

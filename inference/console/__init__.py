@@ -1,0 +1,1 @@
+"""The console's pages that know the catalog: overview, models and playground."""

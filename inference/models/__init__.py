@@ -1,0 +1,18 @@
+"""The tables of the catalog, of backends and deployments, and of diagnostic captures."""
+
+from inference.models.backends import Backend, Deployment
+from inference.models.captures import CaptureReading, DiagnosticCapture
+from inference.models.catalog import ModelEntry, ModelLimit, Price, WeightsRecord
+from inference.models.unchangeable import Unchangeable
+
+__all__ = [
+    "Backend",
+    "CaptureReading",
+    "Deployment",
+    "DiagnosticCapture",
+    "ModelEntry",
+    "ModelLimit",
+    "Price",
+    "Unchangeable",
+    "WeightsRecord",
+]

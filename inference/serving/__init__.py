@@ -1,0 +1,1 @@
+"""The chat service of this process: its wiring from the settings, and its metrics."""

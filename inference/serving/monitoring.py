@@ -1,0 +1,84 @@
+"""The current state of the chat surface, for ``/metrics`` and the admin's list of backends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from inference.backends import metrics as backend_metrics
+from inference.backends.pool import BackendView
+from inference.catalog.catalog import catalog
+from inference.catalog.snapshot import BackendRef
+from inference.chat import metrics as chat_metrics
+from inference.serving.wiring import service
+from svc_project.lib.limits.redis import RedisLimiter
+from svc_project.lib.monitoring.metrics import Family, Sample, gauge, total
+
+STATS_NAME = "backends"
+"""The key of ``backends`` in the workers' statistics."""
+
+
+def current_backends() -> list[BackendRef]:
+    """Return the backends of this process's catalog, by name."""
+    found = {
+        deployment.backend.id: deployment.backend
+        for model in catalog.snapshot.models.values()
+        for deployment in model.deployments
+    }
+    return sorted(found.values(), key=lambda backend: backend.name)
+
+
+def backends() -> list[BackendView]:
+    """Return the current state of the backends in this process."""
+    now = time.time()
+    models = catalog.snapshot.models.values()
+    return service().egress.pool.views(
+        current_backends(), [each.deployments for each in models if not each.is_retired(now)]
+    )
+
+
+def families() -> Iterator[Family]:
+    """Yield all metrics of the chat surface."""
+    yield from chat_metrics.families()
+    yield from backend_metrics.families()
+    yield total(
+        "svc_poison_refusals",
+        "Requests refused because model servers crashed on them.",
+        service().egress.quarantine.refused,
+    )
+    limiter = service().limiter
+    if isinstance(limiter, RedisLimiter):
+        yield gauge(
+            "svc_limiter_shared",
+            "1 while limits are kept in Redis, 0 while this worker keeps its share of them.",
+            limiter.is_shared,
+        )
+    yield from _backend_families(backends())
+
+
+def _backend_families(views: list[BackendView]) -> Iterator[Family]:
+    shown: list[tuple[str, str, list[float]]] = [
+        (
+            "svc_backend_ejected",
+            "1 while no model sends requests to the backend, because it keeps failing.",
+            [view.ejected for view in views],
+        ),
+        (
+            "svc_backend_failures_in_a_row",
+            "Failures since the backend's last success.",
+            [view.failures for view in views],
+        ),
+        ("svc_backend_in_flight", "Slots that are taken.", [view.inflight for view in views]),
+        ("svc_backend_slots", "Slots in all.", [view.limit for view in views]),
+        ("svc_backend_waiting", "Requests in its queue.", [view.waiting for view in views]),
+    ]
+    for name, help_, values in shown:
+        samples = [
+            Sample("", {"backend": view.name}, float(value))
+            for view, value in zip(views, values, strict=True)
+        ]
+        yield Family(name, "gauge", help_, samples)
+    failed = [Sample("_total", {"backend": view.name}, view.total_failures) for view in views]
+    yield Family("svc_backend_failures", "counter", "Failures that count against it.", failed)
+    ejected = [Sample("_total", {"backend": view.name}, view.ejections) for view in views]
+    yield Family("svc_backend_ejections", "counter", "Times that it was ejected.", ejected)

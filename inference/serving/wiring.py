@@ -1,0 +1,60 @@
+"""Builds the chat service of this process from the settings."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+
+from django.conf import settings
+
+from inference.backends.client import BackendClient
+from inference.backends.health_checks import HealthChecks
+from inference.backends.pool import BackendPool
+from inference.catalog.catalog import catalog
+from inference.chat import captures
+from inference.chat.exchange import Egress
+from inference.chat.preparation import Preparation
+from inference.chat.reconciliation import Reconciler
+from inference.chat.service import ChatService
+from svc_project.lib.backends.quarantine import Quarantine
+from svc_project.lib.limits.redis import open_limiter
+from svc_project.lib.limits.refused_requests import RefusedRequests
+from svc_project.lib.sharing.fair_thread import FairThread
+from usage.ledger.ledger import ledger
+
+
+@cache
+def service() -> ChatService:
+    """Return the one chat service; it belongs to the event loop that first uses it."""
+    pool, client = BackendPool(), BackendClient()
+    quarantine = Quarantine(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS)
+    return ChatService(
+        preparation=Preparation(
+            catalog=catalog,
+            quarantine=quarantine,
+            refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
+            thread=FairThread("chat-bodies"),
+        ),
+        limiter=open_limiter(
+            settings.REDIS_URL,
+            workers=settings.SVC_WORKERS,
+            timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS,
+        ),
+        egress=Egress(
+            pool,
+            client,
+            quarantine,
+            HealthChecks(pool, client),
+        ),
+        ledger=ledger,
+        reconciler=Reconciler(),
+    )
+
+
+async def close() -> None:
+    """Close the connections and threads of the service; its requests have ended."""
+    chat = service()
+    await chat.egress.client.close()
+    await chat.limiter.close()
+    await asyncio.to_thread(chat.reconciler.close)
+    await asyncio.to_thread(captures.thread.close)

@@ -1,0 +1,1 @@
+"""A separate program that simulates model servers and speech servers."""

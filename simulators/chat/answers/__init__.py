@@ -1,0 +1,1 @@
+"""Composes the simulated answers: text, reasoning, tool calls and structured answers."""

@@ -1,0 +1,204 @@
+"""Composes one answer: its reasoning, its text and its tool calls.
+
+The whole answer is composed before the first token is sent, from the request alone, so that the
+same request always gets the same text.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import msgspec
+
+from inference.chat.tokenizers import Piece, Tokenizer
+from simulators.chat.answers.hints import hints_in
+from simulators.chat.answers.schema_values import UnfitSchema, value_for
+from simulators.chat.answers.tool_choice import Call, choose_calls
+from simulators.chat.directives import BadDirective, Directive, read_directive
+from simulators.chat.wire import ChatBody, Message, ResponseFormat, bad_request
+
+_OPENINGS = (
+    "Here is a short answer about “{topic}”.",
+    "You asked about “{topic}”.",
+    "Let me help with “{topic}”.",
+)
+_SENTENCES = (
+    "The main point is simpler than it looks at first.",
+    "It helps to begin with what is already known.",
+    "Small steps are easier to check than large ones.",
+    "Most of the work is in asking the right question.",
+    "A second look often finds what the first one missed.",
+    "There is more than one good way to go about it.",
+    "It is worth writing down what was decided, and why.",
+    "The details depend on where it is going to be used.",
+)
+_THOUGHTS = (
+    "The user wants a clear answer.",
+    "First I should look at what is being asked.",
+    "Then I can put the main points in order.",
+    "A short reply is enough here.",
+)
+_SAY = re.compile(r"\bsay:[ \t]?(.*)", re.IGNORECASE | re.DOTALL)
+_THINK = re.compile(r"\bthink\b", re.IGNORECASE)
+_TOPIC_PIECES = 12
+_USUAL_THOUGHTS = 2
+
+
+class Finish(StrEnum):
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+
+
+class Part(StrEnum):
+    REASONING = "reasoning"
+    CONTENT = "content"
+    CALL = "call"
+    ARGUMENTS = "arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The content of one frame: ``text`` of ``tokens`` tokens; ``call`` is the tool call's index."""
+
+    part: Part
+    text: str
+    tokens: int
+    call: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The steps of an answer in order, the tool calls that they make up, and its finish reason."""
+
+    steps: tuple[Step, ...]
+    calls: tuple[Call, ...]
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The last message of the user: its text without the directive, and the directive."""
+
+    text: str
+    directive: Directive
+
+
+def read_ask(body: ChatBody) -> Ask:
+    """Read the last message of the user. Raises ``Refusal`` for an invalid directive."""
+    places = [place for place, message in enumerate(body.messages) if message.role == "user"]
+    if not places:
+        return Ask("", Directive())
+    try:
+        return Ask(*read_directive(body.messages[places[-1]].text))
+    except BadDirective as error:
+        raise bad_request(str(error), f"messages[{places[-1]}].content") from None
+
+
+def compose(body: ChatBody, ask: Ask, tokenizer: Tokenizer, cap: int | None) -> Answer:
+    """Compose the answer to ``body``, cut at its stop sequences and at ``cap`` tokens.
+
+    Raises ``Refusal`` when a schema in the request allows no value.
+    """
+    dice = random.Random(_seed(body))  # noqa: S311  # picks sentences, guards nothing
+    calls = () if _SAY.search(ask.text) else choose_calls(body, hints_in(ask.text))
+    steps = _reasoning(ask, tokenizer, dice)
+    if calls:
+        steps += _spelled(calls, tokenizer)
+    else:
+        steps += _content(_text(body, ask, tokenizer, dice), body.stop_sequences, tokenizer)
+    answer = Answer(tuple(steps), calls, Finish.TOOL_CALLS if calls else Finish.STOP)
+    return _capped(answer, cap)
+
+
+def _seed(body: ChatBody) -> str:
+    return f"{body.seed} {[(message.role, message.text) for message in body.messages]}"
+
+
+def _reasoning(ask: Ask, tokenizer: Tokenizer, dice: random.Random) -> list[Step]:
+    wanted = ask.directive.reasoning
+    if wanted is not None:
+        pieces = _prose(_THOUGHTS, wanted, tokenizer, dice)
+    elif _THINK.search(ask.text):
+        pieces = tokenizer.cut(" ".join(dice.sample(_THOUGHTS, _USUAL_THOUGHTS)))
+    else:
+        pieces = []
+    return [Step(Part.REASONING, piece.text, piece.tokens) for piece in pieces]
+
+
+def _spelled(calls: tuple[Call, ...], tokenizer: Tokenizer) -> list[Step]:
+    steps = []
+    for index, call in enumerate(calls):
+        steps.append(Step(Part.CALL, call.name, tokenizer.count(call.name), index))
+        steps += [
+            Step(Part.ARGUMENTS, piece.text, piece.tokens, index)
+            for piece in tokenizer.cut(call.arguments)
+        ]
+    return steps
+
+
+def _content(text: str, stops: list[str], tokenizer: Tokenizer) -> list[Step]:
+    ends = [place for stop in stops if (place := text.find(stop)) >= 0]
+    pieces = tokenizer.cut(text[: min(ends)] if ends else text)
+    return [Step(Part.CONTENT, piece.text, piece.tokens) for piece in pieces]
+
+
+def _text(body: ChatBody, ask: Ask, tokenizer: Tokenizer, dice: random.Random) -> str:
+    if said := _SAY.search(ask.text):
+        return said[1]
+    if body.response_format and body.response_format.type != "text":
+        return _json_text(body.response_format, ask)
+    if ask.directive.tokens is not None:
+        pieces = _prose(_SENTENCES, ask.directive.tokens, tokenizer, dice)
+        return "".join(piece.text for piece in pieces)
+    if body.messages[-1].role == "tool":
+        return _report(body.messages)
+    topic = "".join(tokenizer.pieces(ask.text)[:_TOPIC_PIECES]).strip() or "your request"
+    opening = dice.choice(_OPENINGS).format(topic=topic)
+    return " ".join([opening, *dice.sample(_SENTENCES, 2)])
+
+
+def _json_text(form: ResponseFormat, ask: Ask) -> str:
+    if form.type == "json_object" or form.json_schema is None or form.json_schema.schema is None:
+        return msgspec.json.encode({"answer": ask.text[:200], "ok": True}).decode()
+    try:
+        value = value_for(form.json_schema.schema, hints_in(ask.text))
+    except UnfitSchema as error:
+        raise bad_request(str(error), "response_format") from None
+    return msgspec.json.encode(value).decode()
+
+
+def _report(messages: list[Message]) -> str:
+    """Return a text with the results of the tools at the end of the conversation."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.role != "tool":
+            break
+        results.insert(0, message.text.strip()[:400].rstrip("."))
+    return f"Here is what I found: {'; '.join(results)}."
+
+
+def _prose(
+    sentences: tuple[str, ...], length: int, tokenizer: Tokenizer, dice: random.Random
+) -> list[Piece]:
+    """Return ``length`` tokens of ``sentences``, repeated in a random order."""
+    order = dice.sample(sentences, len(sentences))
+    once = " ".join(order)
+    times = -(-length // max(1, tokenizer.count(once)))
+    pieces = tokenizer.cut(" ".join([once] * (times + 1)))
+    return pieces[:length]
+
+
+def _capped(answer: Answer, cap: int | None) -> Answer:
+    """Cut ``answer`` at ``cap`` tokens; its finish reason is then ``length``."""
+    if cap is None:
+        return answer
+    room = cap
+    for place, step in enumerate(answer.steps):
+        room -= step.tokens
+        if room < 0:
+            return replace(answer, steps=answer.steps[:place], finish=Finish.LENGTH)
+    return answer

@@ -1,0 +1,174 @@
+"""The routes of the simulator, as a plain ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+
+from inference.chat.tokenizers import count_prompt, load
+from simulators.application import Application, header_names, until_disconnected
+from simulators.chat.answers.answer import compose, read_ask
+from simulators.chat.delivery.dialect_stream import answer_dialect_streamed
+from simulators.chat.delivery.dialect_whole import answer_dialect_whole
+from simulators.chat.delivery.stream import answer_streamed
+from simulators.chat.delivery.whole import answer_whole
+from simulators.chat.dialects.definition import Dialect
+from simulators.chat.dialects.known import parse_dialect
+from simulators.chat.early import apply_early_faults
+from simulators.chat.exchange import Exchange, Pace, wants_running_usage
+from simulators.chat.fast import answer_fast
+from simulators.chat.faults import NOT_IN_DIALECTS
+from simulators.chat.options import DEFAULT_MODEL, Options
+from simulators.chat.requests_log import RequestEntry, RequestLog
+from simulators.chat.responses import read_body
+from simulators.chat.wire import (
+    ChatBody,
+    ErrorObject,
+    Refusal,
+    bad_request,
+    parse_chat,
+    parse_object,
+)
+from simulators.serving import respond
+from svc_project.lib.ids import uuid7_hex
+
+CONTEXT_LENGTH = 131_072
+
+
+class Simulator(Application):
+    """The simulated model server."""
+
+    def __init__(self, options: Options, log: RequestLog) -> None:
+        super().__init__(options.api_key)
+        self._options = options
+        self._log = log
+        self._started = int(time.time())
+
+    def refusal(self, status: int, message: str, kind: str) -> Refusal:
+        return Refusal(status, ErrorObject(message, kind))
+
+    async def route(self, scope: Any, receive: Any, send: Any) -> None:
+        match scope["method"], scope["path"]:
+            case "POST", "/v1/chat/completions":
+                await self._chat(scope, receive, send)
+            case "GET", "/v1/models":
+                await respond(send, 200, self._models())
+            case "GET", "/health":
+                await respond(send, 200, {"status": "ok"})
+            case "GET", "/sim/requests":
+                await respond(send, 200, {"requests": list(self._log.entries)})
+            case "DELETE", "/sim/requests":
+                self._log.entries.clear()
+                await respond(send, 204, b"")
+            case _:
+                raise self.refusal(404, "There is nothing here.", "not_found_error")
+
+    def _models(self) -> dict[str, Any]:
+        return {
+            "object": "list",
+            "data": [
+                {
+                    "id": name,
+                    "object": "model",
+                    "created": self._started,
+                    "owned_by": "svc-simulator",
+                    "root": name,
+                    "parent": None,
+                    "max_model_len": CONTEXT_LENGTH,
+                }
+                for name in self._options.models or (DEFAULT_MODEL,)
+            ],
+        }
+
+    async def _chat(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._options.fast:
+            try:
+                await answer_fast(self._options, receive, send)
+            except msgspec.DecodeError:
+                raise bad_request("Bad body.") from None
+            return
+        fields = parse_object(await read_body(receive))
+        entry = _entry(scope, fields)
+        transport: asyncio.Transport = scope["state"]["transport"]
+        answering = self._complete(entry, fields, send, transport)
+        await until_disconnected(self.answer(entry, answering, send), transport, receive)
+
+    def ended(self, entry: RequestEntry) -> None:
+        self._log.append(entry)
+
+    async def _complete(
+        self, entry: RequestEntry, fields: dict[str, Any], send: Any, transport: asyncio.Transport
+    ) -> None:
+        exchange = self._exchange(entry, fields, send, transport)
+        await apply_early_faults(exchange)
+        await _answering(exchange)
+
+    def _exchange(
+        self, entry: RequestEntry, fields: dict[str, Any], send: Any, transport: asyncio.Transport
+    ) -> Exchange:
+        body = parse_chat(fields)
+        self._check_model(body)
+        ask = read_ask(body)
+        faults = self._options.faults if ask.directive.fault is None else ask.directive.fault
+        dialect = parse_dialect(ask.directive.dialect or self._options.dialect)
+        if dialect is not None and (
+            unknown := [name for name in NOT_IN_DIALECTS if name in faults]
+        ):
+            raise bad_request(f"No dialect has the fault {unknown[0]}.")
+        tokenizer = load(self._options.tokenizer)
+        entry.fault = faults.text
+        entry.prompt_tokens = count_prompt(tokenizer, fields["messages"], fields.get("tools"))
+        return Exchange(
+            entry=entry,
+            created=int(time.time()),
+            body=body,
+            answer=compose(body, ask, tokenizer, _output_cap(body, dialect)),
+            faults=faults,
+            pace=Pace.of(ask.directive, self._options),
+            dialect=dialect,
+            running_usage=wants_running_usage(
+                body, faults, dialect, offered=self._options.continuous_usage
+            ),
+            send=send,
+            transport=transport,
+        )
+
+    def _check_model(self, body: ChatBody) -> None:
+        if self._options.models and body.model not in self._options.models:
+            message = f"The model {body.model!r} does not exist."
+            raise Refusal(404, ErrorObject(message, "not_found_error", "model", "model_not_found"))
+
+
+def _answering(exchange: Exchange) -> Coroutine[Any, Any, None]:
+    streamed, dialect = exchange.body.stream, exchange.dialect
+    if dialect is None:
+        return answer_streamed(exchange) if streamed else answer_whole(exchange)
+    if streamed:
+        return answer_dialect_streamed(exchange, dialect)
+    return answer_dialect_whole(exchange, dialect)
+
+
+def _output_cap(body: ChatBody, dialect: Dialect | None) -> int | None:
+    """Return the output cap in the first of the fields that the server reads."""
+    if dialect is None:
+        return body.max_completion_tokens or body.max_tokens
+    given = {
+        "max_completion_tokens": body.max_completion_tokens,
+        "max_tokens": body.max_tokens,
+    }
+    return next((cap for name in dialect.output_caps if (cap := given[name])), None)
+
+
+def _entry(scope: Any, fields: dict[str, Any]) -> RequestEntry:
+    return RequestEntry(
+        id=f"chatcmpl-{uuid7_hex()}",
+        model=str(fields.get("model", "")),
+        stream=fields.get("stream") is True,
+        received_fields=sorted(fields),
+        received_headers=header_names(scope),
+        body=fields,
+    )

@@ -1,0 +1,1 @@
+"""Sends answers: streamed or whole, in each dialect."""

@@ -1,0 +1,159 @@
+"""Sends one spoken answer, with its faults."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from simulators.serving import Broken, break_connection, respond
+from simulators.speech.directives import Directive
+from simulators.speech.faults import Faults, SpeechFault
+from simulators.speech.requests_log import SpeechEntry
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
+
+ELSEWHERE: Final = b"http://127.0.0.1:1/v1/audio/speech"
+NASTY: Final = (
+    b"<html><body><h1>Internal error</h1><pre>Traceback (most recent call last):\n"
+    b'  File "/srv/tts/app.py", line 7, in speak\n'
+    b"RuntimeError: token sk-upstream-secret-0123456789 rejected at http://10.0.0.5:9100\n"
+    b"</pre></body></html>"
+)
+"""An internal error page of a server; no part of it may reach a client."""
+
+_HUGE_PIECE: Final = bytes([0x10, 0x20]) * 32_768
+_JSON_ERROR: Final = {"error": {"message": NASTY.decode(), "type": "server_error"}}
+_SSE: Final = b"text/event-stream; charset=utf-8"
+
+
+class Framing(Enum):
+    """How the body is sent."""
+
+    WHOLE = "with its length"
+    CHUNKED = "in chunks"
+    EVENTS = "as server-sent events"
+
+
+@dataclass(slots=True)
+class Answer:
+    """``send`` is ASGI's; ``transport`` is the connection under it, for faults that break it."""
+
+    entry: SpeechEntry
+    body: bytes
+    content_type: bytes
+    framing: Framing
+    directive: Directive
+    faults: Faults
+    delay: float
+    send: Any
+    transport: asyncio.Transport
+
+    async def deliver(self) -> None:
+        """Send the answer, changed by its faults. Raises ``Broken`` when a fault ended it."""
+        await self._apply_early_faults()
+        await asyncio.sleep(self.delay)
+        if SpeechFault.UNFRAMED in self.faults:
+            await self._unframed()
+        headers = [(b"content-type", _SSE if self._by_events else self._typed())]
+        if self.directive.header_rate is not None:
+            headers.append((b"x-sample-rate", str(self.directive.header_rate).encode()))
+        if self.framing is Framing.WHOLE and SpeechFault.HUGE not in self.faults:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        if SpeechFault.COMPRESSED in self.faults:
+            headers.append((b"content-encoding", b"gzip"))
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for piece in self._pieces():
+            await self._write(piece)
+        await self.send({"type": "http.response.body", "body": b""})
+
+    @property
+    def _by_events(self) -> bool:
+        return self.framing is Framing.EVENTS
+
+    def _typed(self) -> bytes:
+        rate = self.directive.type_rate
+        return self.content_type if rate is None else self.content_type + b";rate=%d" % rate
+
+    async def _apply_early_faults(self) -> None:
+        faults = self.faults
+        await asyncio.sleep(faults.number(SpeechFault.SLOW_HEADER) or 0)
+        if (status := faults.number(SpeechFault.STATUS)) is not None:
+            self.entry.status = int(status)
+            await respond(self.send, int(status), NASTY, b"text/html")
+        elif SpeechFault.REDIRECT in faults:
+            self.entry.status = 302
+            await respond(self.send, 302, b"", extra=((b"location", ELSEWHERE),))
+        elif SpeechFault.HTML in faults:
+            await respond(self.send, 200, NASTY, b"text/html")
+        elif SpeechFault.JSON in faults:
+            await respond(self.send, 200, _JSON_ERROR)
+        elif SpeechFault.EMPTY in faults:
+            await respond(self.send, 200, b"", self.content_type)
+        else:
+            for name in (SpeechFault.CUT, SpeechFault.RESET):
+                if faults.early(name):
+                    break_connection(self.transport, reset=name is SpeechFault.RESET)
+            if faults.early(SpeechFault.HANG):
+                await asyncio.Event().wait()
+            return
+        raise Broken
+
+    async def _unframed(self) -> None:
+        """Send an HTTP/1.0 style answer, which ends when the connection closes."""
+        number = self.faults.number(SpeechFault.UNFRAMED)
+        content = self.body if number is None else self.body[: int(number)]
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: " + self.content_type
+        self.transport.write(head + b"\r\nconnection: close\r\n\r\n" + content)
+        self.entry.sent_bytes = len(content)
+        break_connection(self.transport, reset=False)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        size = self.directive.piece
+        seconds = size / (SAMPLE_RATE * SAMPLE_WIDTH)
+        pause = seconds / self.directive.pace if self.directive.pace else 0.0
+        for number, at in enumerate(range(0, len(self.body), size)):
+            if self._by_events and self.faults.number(SpeechFault.ERROR_EVENT) == number:
+                yield _event({"type": "speech.audio.error", **_JSON_ERROR})
+                return
+            piece = self.body[at : at + size]
+            yield _delta(piece) if self._by_events else piece
+            await asyncio.sleep(pause)
+        while SpeechFault.HUGE in self.faults:
+            yield _delta(_HUGE_PIECE) if self._by_events else _HUGE_PIECE
+            await asyncio.sleep(
+                0
+            )  # send() to a disconnected client never waits: allow cancellation
+        if self._by_events:
+            if SpeechFault.BAD_EVENT in self.faults:
+                yield b"data: {not json\n\n"
+            if SpeechFault.NO_DONE not in self.faults:
+                yield _event({"type": "speech.audio.done", "usage": {"output_tokens": 1}})
+
+    async def _write(self, piece: bytes) -> None:
+        for name in (SpeechFault.CUT, SpeechFault.RESET, SpeechFault.HANG):
+            number = self.faults.number(name)
+            if number is None or self.entry.sent_bytes + len(piece) <= number:
+                continue
+            await self._send(piece[: int(number) - self.entry.sent_bytes])
+            if name is SpeechFault.HANG:
+                await asyncio.Event().wait()
+            await asyncio.sleep(0)  # send the last bytes before a reset drops them
+            break_connection(self.transport, reset=name is SpeechFault.RESET)
+        await self._send(piece)
+
+    async def _send(self, piece: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+        self.entry.sent_bytes += len(piece)
+
+
+def _delta(piece: bytes) -> bytes:
+    return _event({"type": "speech.audio.delta", "audio": b64encode(piece).decode()})
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(content) + b"\n\n"
