@@ -1,4 +1,4 @@
-"""Django's registration of this app, and the stamp that every change of the voices moves."""
+"""Registers this app with Django; every change of the voices moves their stamp."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ class SpeechConfig(AppConfig):
                 signal.connect(
                     _voices_changed, sender=self.get_model(name), dispatch_uid="voices_changed"
                 )
-        from speech import audited
+        from speech.models import audited
 
         audited.watch()
+        from accounts.console.first_request import examples
+        from accounts.models import Scope
+        from speech.voices.first_voice import first_voice
+
+        examples[Scope.SPEECH] = first_voice
 
 
 def _voices_changed(**_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Every way in which a speech request can fail, and the one shape that all of them are given.
+"""The errors of the speech surface, and the one shape of their bodies.
 
     ApiError
     |- UnknownVoice 400            proxy_error
@@ -25,21 +25,21 @@ import msgspec
 from svc_project.lib.errors import ApiError, BadRequest, NotFound
 
 MOST_CLONES: Final = 10
-"""Clones of an organization (speech contract, Limits)."""
+"""The most clones of an organization (speech contract, Limits)."""
 
 RETRY_SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
-"""Goes with every 503 for want of capacity on this surface."""
+"""The headers of every 503 of this surface for lack of capacity."""
 
 _TYPES: Final = {
     "authentication_error": "auth_error",
     "server_error": "proxy_error",
     "service_unavailable_error": "proxy_error",
 }
-"""What this surface calls the types of errors that both surfaces have."""
+"""This surface's names of the error types that both surfaces share."""
 
 
 class UnknownVoice(ApiError):
-    """One text for absent, foreign, deleted and plan-hidden ids, so that none can be probed."""
+    """One error for absent, foreign, deleted and plan-hidden ids, so that none can be probed."""
 
     status = 400
     type = "proxy_error"
@@ -56,10 +56,10 @@ class QuotaExceeded(ApiError):
 class NameTaken(ApiError):
     status = 409
     type = "invalid_request_error"
-    default_message = "A voice with this name is there already. Choose another name."
+    default_message = "A voice with this name already exists. Choose another name."
 
     def __init__(self) -> None:
-        # The OpenAI SDKs repeat a 409 otherwise.
+        # Otherwise the OpenAI SDKs retry a 409.
         super().__init__(headers={"x-should-retry": "false"})
 
 
@@ -92,13 +92,13 @@ class SpeechFull(ApiError):
 
 
 class CloneNotFound(NotFound):
-    """A clone to be deleted that the caller does not own; global voices count as foreign."""
+    """The clone to delete is not the caller's; neither are global voices."""
 
     default_message = "You have no cloned voice with this id."
 
 
 def error_type(error: ApiError | type[ApiError]) -> str:
-    """``error.type`` as this surface spells it."""
+    """This surface's ``error.type`` of an error."""
     return _TYPES.get(error.type, error.type)
 
 

@@ -1,8 +1,8 @@
-"""What clients of the speech surface send: the body of ``POST /v1/audio/speech`` and the messages
-of the WebSocket (speech contract, Endpoints). Plain values, no framework.
+"""Parses what clients of the speech surface send: the body of ``POST /v1/audio/speech`` and the
+messages of the WebSocket (speech contract, Endpoints). Plain values, no framework.
 
-Whatever is wrong is an ``InvalidField`` that names the field and repeats nothing of what was sent.
-Fields that are not modelled are ignored; ``null`` for an optional field means absent.
+Every mistake is an ``InvalidField`` that names the field and quotes nothing that was sent. Unknown
+fields are ignored; ``null`` for an optional field means absent.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from speech.encoding import AudioFormat
+from speech.audio.encoding import AudioFormat
+from svc_project.lib.asgi.json_object import kind_of, parse_object
 from svc_project.lib.errors import InvalidField
-from svc_project.lib.json_object import parse_object
 
 LONGEST_INPUT: Final = 4096
 """Code points of ``input``, and of ``text`` in one message."""
@@ -27,33 +27,26 @@ LARGEST_MESSAGE: Final = 64 * 1024
 """Bytes of one WebSocket message. The longest text fits, each character as two ``\\u`` escapes."""
 
 LARGEST_BODY: Final = 128 * 1024
-"""Bytes of a request body: the longest ``input`` all in escapes takes 49 152 of them, and fields
-that are ignored may be as long again."""
+"""Bytes of a request body: the longest ``input``, all in escapes, takes 49 152 of them; the rest is
+left for ignored fields."""
 
 MOST_VALUES: Final = 1000
-"""Objects and arrays, and numbers with a fraction, of a body or message: those that are ignored."""
+"""The most objects and arrays, and numbers with a fraction, in ignored fields."""
 
 SLOWEST: Final = 0.25
 FASTEST: Final = 4.0
-"""Bounds of ``speed``, a factor on a voice's own pace (those of the public convention)."""
+"""Bounds of ``speed``, a factor on a voice's own pace (as in the OpenAI API)."""
 
 LONGEST_INSTRUCTIONS: Final = 4096
-"""Code points of ``instructions``."""
+"""The most code points of ``instructions``."""
 
 _BODY_EXAMPLE = '{"voice": "...", "input": "..."}'
 _MESSAGE_EXAMPLE = '{"type": "text", "text": "..."}'
 _FORMATS = ", ".join(f"'{name.value}'" for name in AudioFormat)
-_KINDS = {
-    str: "a string",
-    bool: "a boolean",
-    type(None): "null",
-    list: "an array",
-    dict: "an object",
-}
 
 
 class StreamFormat(StrEnum):
-    """How the sound is wrapped: as it is, or in server-sent events."""
+    """How the sound is sent: as plain bytes, or in server-sent events."""
 
     AUDIO = "audio"
     SSE = "sse"
@@ -62,8 +55,8 @@ class StreamFormat(StrEnum):
 class SpeechRequest(msgspec.Struct, frozen=True):
     """A checked body of ``POST /v1/audio/speech``.
 
-    ``speed`` is a factor on the voice's pace; ``instructions`` say how to speak, to engines that
-    take such a text, and are empty where none were given.
+    ``speed`` is a factor on the voice's pace; ``instructions`` say how to speak, for engines that
+    support them; empty means none.
     """
 
     voice: str
@@ -75,7 +68,7 @@ class SpeechRequest(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_body(cls, body: bytes) -> SpeechRequest:
-        """Raises ``InvalidField`` for the first field that is wrong."""
+        """Parse a body. Raises ``InvalidField`` for the first wrong field."""
         fields = parse_object(body, _BODY_EXAMPLE, most_values=MOST_VALUES)
         return cls(
             voice=_voice(fields),
@@ -88,7 +81,7 @@ class SpeechRequest(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Begins a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``."""
+    """Starts a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``."""
 
     voice: str
     response_format: AudioFormat
@@ -103,22 +96,22 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """No more text will come."""
+    """Ends the text."""
 
 
 class Flush(msgspec.Struct, frozen=True):
-    """Speak what has come so far, complete sentence or not."""
+    """Requests that all text so far is spoken, even an incomplete sentence."""
 
 
 class Cancel(msgspec.Struct, frozen=True):
-    """Drop what was not spoken yet and end the session."""
+    """Drops the unspoken text and ends the session."""
 
 
 Message = Start | Text | Done | Flush | Cancel
 
 
 def parse_message(message: str) -> Message:
-    """The message that a client sent as WebSocket text. Raises ``InvalidField``."""
+    """Parse a client's WebSocket text message. Raises ``InvalidField``."""
     try:
         encoded = message.encode()
     except UnicodeEncodeError:
@@ -153,7 +146,7 @@ _MESSAGES: dict[str, Callable[[dict[str, Any]], Message]] = {
 
 
 def _voice(fields: dict[str, Any]) -> str:
-    """``voice`` as a string, or as the object ``{"id": ...}`` that newer OpenAI SDKs send too."""
+    """Read ``voice``, a string or the object ``{"id": ...}`` that newer OpenAI SDKs may send."""
     voice = fields.get("voice")
     if type(voice) is dict:
         return _filled(_string(voice, "id", "a voice's id", "voice.id"), "voice.id")
@@ -200,7 +193,7 @@ def _speed(fields: dict[str, Any]) -> float:
     speed = fields.get("speed")
     if speed is None:
         return 1.0
-    # A bool is an int to Python, and none to JSON.
+    # A bool is an int in Python, but not a number in JSON.
     if type(speed) not in (int, float) or not SLOWEST <= speed <= FASTEST:
         raise InvalidField(f"'speed' must be a number from {SLOWEST} to {FASTEST}.", param="speed")
     return float(speed)
@@ -233,5 +226,6 @@ def _string(fields: dict[str, Any], name: str, meaning: str, param: str | None =
         return value
     if name not in fields:
         raise InvalidField(f"'{param}' is required: {meaning}, as a string.", param=param)
-    kind = _KINDS.get(type(value), "a number")
-    raise InvalidField(f"'{param}' must be a string ({meaning}), not {kind}.", param=param)
+    raise InvalidField(
+        f"'{param}' must be a string ({meaning}), not {kind_of(value)}.", param=param
+    )

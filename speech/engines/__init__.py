@@ -1,8 +1,8 @@
-"""What turns text into sound: one interface, one module per engine.
+"""Engines turn text into sound: one interface, one package per engine.
 
-An engine is given a sentence and yields PCM (``speech.audio``) as it comes. How failures reach a
-caller: ``EngineFull`` 503 with ``retry-after``, ``EngineTimeout`` 504, any other ``EngineError``
-502, all ``proxy_error`` (docs/explain/speech-engine.md).
+An engine gets a sentence and yields PCM (``speech.audio.pcm``) as it is made. API clients see a
+failure as ``proxy_error``: ``EngineFull`` 503 with ``retry-after``, ``EngineTimeout`` 504, any
+other ``EngineError`` 502 (docs/explain/speech-engine.md).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import ClassVar, Protocol
 
 
 class EngineError(Exception):
-    """The engine could not speak. Messages name no text of the caller.
+    """The engine could not speak. Messages never quote the request's text.
 
-    ``outcome`` is how the ledger names the failure (``usage.models.Outcome``).
+    ``outcome`` is the ledger's outcome of such a failure (``usage.models.SpeechOutcome``).
     """
 
     outcome: ClassVar[str] = "backend_error"
@@ -29,36 +29,36 @@ class EngineTimeout(EngineError):
 
 
 class EngineFull(EngineError):
-    """Every place to speak is taken, and so are the places to wait; try again soon."""
+    """The engine and its queue are full; retry soon."""
 
     outcome = "backend_unavailable"
 
 
 class EngineUnavailable(EngineError):
-    """The engine cannot be reached, or went away while it spoke."""
+    """The engine cannot be reached, or the connection broke while it spoke."""
 
     outcome = "backend_unavailable"
 
 
 class EngineProtocolError(EngineError):
-    """What came from the engine is not sound, or cannot be all of it."""
+    """The engine's answer is not sound, or is incomplete."""
 
     outcome = "backend_protocol_error"
 
 
 class CloneProfile(Protocol):
-    """The measured manner of a speaker, as far as the embedded engine can take it on.
+    """The measured features of a speaker that the embedded engine can imitate.
 
-    Made by ``speech.clones``; anything with these members will do.
+    ``speech.voices.clones`` makes them.
     """
 
     @property
     def pitch(self) -> float:
-        """First figure of ``pitch`` in an espeak-ng voice file, 30 to 400 (base voice: 82)."""
+        """First number of ``pitch`` in an espeak-ng voice file, 30 to 400 (base voice: 82)."""
 
     @property
     def pitch_range(self) -> float:
-        """Second figure of ``pitch``: where intonation peaks, 30 to 600 (base voice: 118)."""
+        """Second number of ``pitch``: the peak of intonation, 30 to 600 (base voice: 118)."""
 
     @property
     def warp(self) -> float:
@@ -75,13 +75,13 @@ class CloneProfile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One thing to say: a sentence, or a clause of a very long one.
+    """A text to speak at once: a sentence, or a clause of a very long one.
 
     ``rate`` is a factor on the voice's speed, ``pitch`` is in semitones above the voice's own.
-    ``instructions`` say in words how to speak; engines that take no such text leave them out.
-    ``engine_voice`` is the name by which the engine knows the voice. A clone is named by
-    ``clone_id``; ``profile`` is what the embedded engine takes on of it. Utterances of different
-    ``organization_id`` take turns where an engine makes them wait.
+    ``instructions`` say in words how to speak; engines without that feature ignore them.
+    ``engine_voice`` is the engine's name of the voice. A clone is named by ``clone_id``; the
+    embedded engine imitates it by ``profile``. Waiting utterances of different
+    ``organization_id`` take turns.
     """
 
     text: str
@@ -96,16 +96,16 @@ class Utterance:
 
 
 class Engine(ABC):
-    """Speaks. One instance serves one event loop and any number of utterances at once."""
+    """Speaks utterances. An instance serves one event loop and any number of them at once."""
 
     @abstractmethod
     def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         """Yield the utterance as PCM pieces, at least one, none empty.
 
-        Raises ``EngineError`` before the first piece where it can. Close the generator
-        (``aclose``) to stop early; nothing of it goes on to hold a place for long.
+        Raises ``EngineError``, if possible before the first piece. Close the generator (``aclose``)
+        to stop early; the worker or slot is freed promptly.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Free everything. Utterances that still run end with ``EngineError``."""
+        """Release all resources. Running utterances end with ``EngineError``."""

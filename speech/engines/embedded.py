@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from speech.engines import espeak_voices, kokoro_files, kokoro_voices
+from speech.engines.espeak import voices
+from speech.engines.kokoro import files
+from speech.engines.kokoro import voices as kokoro_voices
 
 ESPEAK: Final = "espeak"
 KOKORO: Final = "kokoro"
@@ -14,19 +16,19 @@ _failed: dict[str, str] = {}
 
 
 def language_of(engine: str, engine_voice: str) -> str:
-    """The language that an engine's voice speaks. Raises ``EngineError`` where there is none."""
+    """The language of an engine's voice. Raises ``EngineError`` for an unknown voice."""
     if engine == KOKORO:
         return kokoro_voices.parse_voice(engine_voice).language
-    return espeak_voices.parse_voice(engine_voice).language
+    return voices.parse_voice(engine_voice).language
 
 
 def problem(engine: str, neural_directory: Path) -> str | None:
-    """Why no voice of ``engine`` is served by this process; None when they are."""
+    """Why this process cannot serve the voices of ``engine``; None when it can."""
     if engine != KOKORO:
         return None
-    return _failed.get(engine) or kokoro_files.missing(neural_directory)
+    return _failed.get(engine) or files.missing(neural_directory)
 
 
-def failed(engine: str, reason: str) -> None:
-    """Note that ``engine`` did not start, until the process ends."""
+def mark_failed(engine: str, reason: str) -> None:
+    """Mark ``engine`` as unusable in this process, because it did not start."""
     _failed[engine] = reason

@@ -1,8 +1,8 @@
-"""Text that espeak-ng can be given.
+"""Sanitizes text for espeak-ng.
 
-espeak-ng 1.52 crashes on some texts (very long unbroken tokens, letters of scripts it half knows)
-and reads stray markup. Only characters known to be safe go through; a list of forbidden ones was
-tried on prototypes and still crashed. Nothing here knows markup: ``<`` and ``&`` are spoken.
+espeak-ng 1.52 crashes on some texts (very long unbroken tokens, letters of partly supported
+scripts) and reads stray markup. So only characters known to be safe pass: with a list of forbidden
+ones, prototypes still crashed. Markup is not interpreted: ``<`` and ``&`` are spoken.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from speech.text.sentences import clauses
+from speech.text.clauses import clauses
 
 LONGEST_RUN = 40
-"""Longest stretch without a space; a longer one is broken up."""
+"""Longest run of characters without a space; a longer one is broken up."""
 
 LONGEST_PORTION = 360
-"""Most characters in one order to a worker: a whole utterance, which may have grown a little."""
+"""Most characters of one order to a worker: a whole utterance, grown a little by sanitizing."""
 
 _ALLOWED = (
     "\x20-\x7e"  # printable ASCII
@@ -27,7 +27,7 @@ _ALLOWED = (
 )
 _FORBIDDEN = re.compile(f"[^{_ALLOWED}]")
 _REPEATED = re.compile(r"(\D)\1{4,}")
-"""Digits are left: a shorter run of them would be another number."""
+"""Runs of digits are kept: a shorter one would be another number."""
 _UNBROKEN = re.compile(rf"\S{{{LONGEST_RUN}}}(?=\S)")
 _MARK = "[\u0901-\u0903\u093c\u093e-\u094d\u200c\u200d]"
 # A sign that belongs to no Devanagari letter crashes the Hindi rules: "'-\u094d.\u094d" does.
@@ -54,7 +54,7 @@ _SPELT = str.maketrans(
         "\u2015": " - ",
         "\u2212": "-",
         "\u2026": "...",
-        # Their nearest characters would say something else: 12, an equals sign.
+        # Their nearest characters mean something else: 12, an equals sign.
         "\u2044": "/",
         "\u2215": "/",
         "\u00f7": "/",
@@ -69,7 +69,7 @@ _SPELT = str.maketrans(
 
 
 def sanitized(text: str) -> str:
-    """The text with everything else than known characters spelt plainly or left out."""
+    """``text`` with every unknown character spelt in known ones or left out."""
     text = unicodedata.normalize("NFC", text).translate(_SPELT)
     text = _FORBIDDEN.sub(_nearest, text)
     text = _STRAY_MARKS.sub("", text)
@@ -80,9 +80,9 @@ def sanitized(text: str) -> str:
 
 
 def _nearest(match: re.Match[str]) -> str:
-    """An unknown character as known ones (a fullwidth digit, a ligature), else as a space.
+    """Spell an unknown character in known ones (a fullwidth digit, a ligature), else as a space.
 
-    A raised digit or a fraction stands apart: beside a figure it would make another number.
+    A raised digit or a fraction gets spaces: beside a number it would make another number.
     """
     parts = unicodedata.normalize("NFKD", match[0]).translate(_SPELT)
     if not match[0].isdecimal() and any(map(str.isdecimal, parts)):
@@ -91,10 +91,10 @@ def _nearest(match: re.Match[str]) -> str:
 
 
 def portions(text: str) -> list[str]:
-    """``sanitized`` text cut to at most ``LONGEST_PORTION`` characters, at a clause or a space."""
+    """Cut ``sanitized`` text, at clauses or spaces, to at most ``LONGEST_PORTION`` characters."""
     return [portion.strip() for portion in clauses(text, LONGEST_PORTION)]
 
 
 def plain_words(text: str) -> str:
-    """Only the words, each cut short: what a text that crashed espeak-ng is retried as."""
+    """Keep only the words, each cut short, to retry a text that crashed espeak-ng."""
     return " ".join(word[0][:_LONGEST_PLAIN_WORD] for word in _WORD.finditer(text))

@@ -1,4 +1,4 @@
-"""Faster or slower speech at the same pitch, for engines that cannot go as far as asked.
+"""Faster or slower speech at the same pitch, for engines with a narrower range of speeds.
 
 Overlap-add of windows that are moved to where they fit best (WSOLA; Verhelst and Roelands, 1993).
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from speech.audio import Samples
+from speech.audio.pcm import Samples
 
 _WINDOW: Final = 720  # samples: 30 ms at 24 000 a second, more than two periods of a low voice
 _HOP: Final = _WINDOW // 2

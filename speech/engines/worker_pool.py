@@ -1,7 +1,7 @@
-"""Worker processes of an embedded engine as the server sees them: start, ask, replace.
+"""The server's side of the worker processes of an embedded engine: start, run orders, replace.
 
-A worker takes one order at a time. One that dies is replaced and its order tried once more; one
-that is late is killed. What crosses the pipe: ``worker_frames``.
+A worker takes one order at a time. A worker that dies is replaced and its order retried once; a
+worker that times out is killed. The frames on the pipe: ``worker_frames``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from speech.engines import EngineError, EngineFull, EngineTimeout, worker_frames
-from svc_project.lib.capacity import Slots
 from svc_project.lib.errors import ServerOverloaded
+from svc_project.lib.sharing.fair_queue import FairQueue
 
 OrderT = TypeVar("OrderT")
 
@@ -35,16 +35,16 @@ _LARGEST_ANSWER: Final = 1 << 20
 
 
 class WorkerDied(Exception):
-    """The process ended, or answered what no worker answers."""
+    """The process ended, or sent an invalid answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a worker process runs, and what it must say of itself.
+    """The program of a worker process, and what it must answer.
 
-    ``name`` stands in errors. ``module`` is run by its name with ``flags`` for the interpreter
-    beside ``-I``. ``ready`` is what it says after ``READY``, within ``start_seconds``. An answer
-    has at most ``most_bytes``.
+    ``name`` is used in errors. ``module`` is run by its name with ``flags`` for the interpreter
+    beside ``-I``. ``ready`` is the payload of ``READY``, due within ``start_seconds``. An answer to
+    an order has at most ``most_bytes``.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Program:
 
 
 class Worker:
-    """One place for a process."""
+    """A worker whose process is started when needed and replaced after its death."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -65,7 +65,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process's id while there is one."""
+        """The id of the process; None while none runs."""
         process = self._process
         if process is None or process.returncode is not None:
             return None
@@ -73,7 +73,7 @@ class Worker:
         return None if ended else process.pid
 
     async def start(self) -> None:
-        """Have a process. Raises ``EngineError`` when the program cannot work here."""
+        """Start a process unless one runs. Raises ``EngineError`` when it does not start."""
         if self.pid is not None:
             return
         await self.kill()
@@ -99,23 +99,23 @@ class Worker:
             reason = payload.decode(errors="replace")[:80]
             raise EngineError(f"The {program.name} worker does not start: {reason}.")
 
-    async def ask(self, order: object) -> bytes:
-        """What ``order``, written as JSON, is answered by; raises ``WorkerDied``, ``EngineError``."""
+    async def run(self, order: object) -> bytes:
+        """Send ``order`` as JSON and return the answer. Raises ``WorkerDied``, ``EngineError``."""
         await self.start()
         assert self._process is not None  # noqa: S101 - start has made it; for the type checker
         assert self._process.stdin is not None  # noqa: S101 - made with a pipe
         message = msgspec.json.encode(order)
         self._process.stdin.write(worker_frames.ORDER.pack(len(message)) + message)
-        heard = bytearray()
+        received = bytearray()
         while True:
             kind, payload = await self._answer()
             if kind == worker_frames.END:
-                return bytes(heard)
+                return bytes(received)
             if kind == worker_frames.FAILED:
                 reason = payload.decode(errors="replace")[:80]
                 raise EngineError(f"The {self._program.name} engine refused: {reason}.")
-            heard += payload
-            if kind != worker_frames.DATA or len(heard) > self._program.most_bytes:
+            received += payload
+            if kind != worker_frames.DATA or len(received) > self._program.most_bytes:
                 raise WorkerDied
 
     async def _answer(self) -> tuple[bytes, bytes]:
@@ -132,17 +132,17 @@ class Worker:
             raise WorkerDied from problem
 
     async def kill(self) -> None:
-        """End the process now; the next ``start`` makes another."""
+        """Kill the process; the next ``start`` makes a new one."""
         process, self._process = self._process, None
         if process is None:
             return
         if process.stdin is not None:
             process.stdin.close()
         if process.stdout is not None:
-            # One that dies by itself is left to: asyncio's kill would reap it before its watcher.
+            # An ending process is not killed: asyncio's kill would reap it before its watcher.
             if not process.stdout.at_eof():
                 _kill(process)
-            # asyncio takes a process as ended only when its output was read to the end.
+            # asyncio regards a process as ended only when its output was read to the end.
             with contextlib.suppress(ConnectionError):
                 await process.stdout.read()
         try:
@@ -153,7 +153,7 @@ class Worker:
             await process.wait()
 
     async def stop(self) -> None:
-        """End the process by ending its input, and kill it if it does not care."""
+        """Close the process's input so that it exits, and kill it after a timeout."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
@@ -163,7 +163,11 @@ class Worker:
 
 
 class WorkerPool(ABC, Generic[OrderT]):
-    """A fixed number of workers, and a bounded number of orders that wait for one."""
+    """A fixed number of workers and a bounded queue of orders.
+
+    An organization has at most all workers but one while another used them in the last minutes
+    (``FairQueue``): it can send texts faster than they are spoken.
+    """
 
     name: str
 
@@ -171,7 +175,7 @@ class WorkerPool(ABC, Generic[OrderT]):
         self, *, size: int, most_waiting: int, wait_seconds: float, order_seconds: float
     ) -> None:
         self._size = size
-        self._slots = Slots(size, most_waiting, wait_seconds)
+        self._slots = FairQueue(size, most_waiting, wait_seconds, 1 / size)
         self._order_seconds = order_seconds
         self._closed = False
         self._workers: list[Worker] = []
@@ -181,25 +185,20 @@ class WorkerPool(ABC, Generic[OrderT]):
 
     @abstractmethod
     def make_worker(self, directory: Path) -> Worker:
-        """A worker that may keep files in ``directory``, which does not exist yet."""
+        """Make a worker that may keep files in ``directory``, which does not exist yet."""
 
-    def again(self, order: OrderT) -> OrderT:
-        """What an order is tried again as, after a worker died of it."""
+    def retry_order(self, order: OrderT) -> OrderT:
+        """The order to send instead of ``order``, which crashed a worker."""
         return order
 
     @property
     def size(self) -> int:
-        """How many workers there are, running or not."""
+        """The number of workers, running or not."""
         return self._size
 
-    @property
-    def pids(self) -> list[int]:
-        """Process ids of the workers that run."""
-        return [worker.pid for worker in self._workers if worker.pid is not None]
-
-    async def ask_all(self, orders: tuple[OrderT, ...]) -> None:
-        """Give each worker each of ``orders``, so that no later one waits for what they load."""
-        await asyncio.gather(*(self.ask(order) for order in orders for _ in range(self._size)))
+    async def run_on_all(self, orders: tuple[OrderT, ...]) -> None:
+        """Run ``orders`` on every worker, so that later orders find the data loaded."""
+        await asyncio.gather(*(self.run(order) for order in orders for _ in range(self._size)))
 
     def _set_up(self) -> None:
         if self._closed:
@@ -214,26 +213,26 @@ class WorkerPool(ABC, Generic[OrderT]):
             self._root = root
             self._idle = self._workers.copy()
 
-    async def ask(self, order: OrderT, organization_id: str = "") -> bytes:
-        """The answer to an order. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
+    async def run(self, order: OrderT, organization_id: str = "") -> bytes:
+        """Run an order. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
 
-        Organizations that wait take turns. When the caller is cancelled, an order that a worker
-        already has is finished unheard, which costs less than a new worker.
+        Waiting organizations take turns. When the caller is cancelled, a running order is finished
+        and its answer dropped, which costs less than a new worker.
         """
         self._set_up()
         worker = await self._lease(organization_id)
         if self._closed:
-            self._give_back(worker)
+            self._release(worker, organization_id)
             raise EngineError(f"The {self.name} engine is closed.")
-        task = asyncio.create_task(self._on(worker, order))
+        task = asyncio.create_task(self._run_on(worker, order, organization_id))
         self._running.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._discard)
         return await asyncio.shield(task)
 
-    def _forget(self, task: asyncio.Task[bytes]) -> None:
+    def _discard(self, task: asyncio.Task[bytes]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # marks it as seen where the caller has gone
+            task.exception()  # marks it as retrieved when the caller was cancelled
 
     async def _lease(self, organization_id: str) -> Worker:
         try:
@@ -242,21 +241,21 @@ class WorkerPool(ABC, Generic[OrderT]):
             raise EngineFull(f"The {self.name} engine and its queue are full.") from None
         return self._idle.pop()
 
-    def _give_back(self, worker: Worker) -> None:
+    def _release(self, worker: Worker, organization_id: str) -> None:
         self._idle.append(worker)
-        self._slots.release()
+        self._slots.release(organization_id)
 
-    async def _on(self, worker: Worker, order: OrderT) -> bytes:
+    async def _run_on(self, worker: Worker, order: OrderT, organization_id: str) -> bytes:
         try:
             async with asyncio.timeout(self._order_seconds):
                 try:
-                    return await worker.ask(order)
+                    return await worker.run(order)
                 except WorkerDied:
                     await worker.kill()
-                    return await worker.ask(self.again(order))
+                    return await worker.run(self.retry_order(order))
         except WorkerDied:
             await worker.kill()
-            raise EngineError(f"The {self.name} engine died of the text, twice.") from None
+            raise EngineError(f"The text crashed the {self.name} engine twice.") from None
         except TimeoutError:
             await worker.kill()
             raise EngineTimeout(f"The {self.name} engine took too long.") from None
@@ -264,10 +263,10 @@ class WorkerPool(ABC, Generic[OrderT]):
             await worker.kill()
             raise
         finally:
-            self._give_back(worker)
+            self._release(worker, organization_id)
 
     async def close(self) -> None:
-        """Stop every worker and remove its files."""
+        """Stop every worker and delete its files."""
         self._closed = True
         for task in list(self._running):
             task.cancel()

@@ -1,4 +1,4 @@
-"""From the text of a request to sentences that an engine can speak: tags, sentences, figures.
+"""Prepares the text of a request for engines: tags, sentences, figures.
 
-No Django, no engine, no audio: plain text in, plain values out.
+It knows no Django, no engine and no audio: plain text in, plain values out.
 """

@@ -1,6 +1,6 @@
-"""Markdown as the words that it marks up: its signs are taken out before an engine sees the text.
+"""Removes the marks of Markdown from text before an engine gets it.
 
-Input is often what a language model wrote, and arrives in pieces. ``read`` is given one piece, a
+Input is often written by a language model and arrives in pieces. ``read`` gets one piece, a
 sentence or part of one, and the ``Place`` where it begins; it needs no text after the piece, so a
 mark whose partner stands in another sentence (``**One. Two.**``) is recognised by its neighbours
 alone. Rules: docs/explain/speech-text.md, Markdown. Every step takes time linear in the text.
@@ -17,7 +17,7 @@ from speech.text.source_code import code_words
 
 
 class Line(Enum):
-    """What a line is, as far as its later parts or the pause after it depend on it."""
+    """The kind of a line, as far as its later parts or the pause after it depend on it."""
 
     TEXT = "text"
     ITEM = "item"
@@ -29,10 +29,10 @@ class Line(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a Markdown text, after everything that was read before it.
+    """A place in a Markdown text, with the context of the text before it.
 
-    ``line`` and ``length`` (code points) are those of the line that the place is in; at the start
-    of a line, those of the line before. ``fence`` is the mark that opened the code block around it.
+    ``line`` and ``length`` (code points) describe the line of the place; at the start of a line,
+    the line before. ``fence`` is the mark that opened the code block around the place.
     """
 
     line: Line = Line.TEXT
@@ -59,7 +59,7 @@ _NOTE = re.compile(r"[ ]{0,3}\[\^[^\[\]\s]{1,64}\]:")
 
 
 def read(text: str, place: Place = START) -> tuple[str, Place]:
-    """The words of a piece that begins at ``place``, and the place after the piece."""
+    """Return the words of a piece that begins at ``place``, and the place after the piece."""
     said: list[str] = []
     for line in _LINE.findall(text):
         words, place = _line(line, place)
@@ -92,7 +92,7 @@ def _said(body: str, place: Place) -> str:
 
 
 def _begun(body: str, place: Place) -> tuple[str, Place]:
-    """What is left of a line's beginning without its marks, and what kind of line it is."""
+    """Remove the marks at the beginning of a line; return the rest and the kind of line."""
     fence = _FENCE.match(body)
     if place.fence:
         if fence and _closes(body, fence["mark"], place.fence):
@@ -130,7 +130,7 @@ def _unmarked(body: str) -> tuple[str, Line]:
 
 
 def _without_closing_marks(heading: str) -> str:
-    """``Head ##`` without the marks at its end; ``C#`` keeps its own."""
+    """Remove the marks at the end of ``Head ##``; ``C#`` keeps its sign."""
     bare = heading.rstrip(" \t")
     unmarked = bare.rstrip("#")
     return unmarked if not unmarked or unmarked[-1] in " \t" else heading

@@ -11,7 +11,7 @@ from speech.text.source_code import code_words
 
 _SIGNS: Final = "!#$%&*+-.<>@[]()_`|~^"
 _KEPT_AT: Final = 0xE200
-"""Private use: an escaped sign, or one of code, is kept there so that no later rule takes it."""
+"""Private use: escaped signs and signs of code are moved there, out of reach of later rules."""
 
 _KEEP = str.maketrans({sign: chr(_KEPT_AT + ord(sign)) for sign in _SIGNS})
 _RESTORE = {_KEPT_AT + ord(sign): sign for sign in _SIGNS}
@@ -46,7 +46,7 @@ _PUNCTUATION: Final = ".,;:!?…।॥"
 
 
 def inline(text: str) -> str:
-    """A line or part of one without the marks in it."""
+    """Remove the marks within a line or part of one."""
     text = _kept_code(_ESCAPE.sub(lambda escape: escape[1].translate(_KEEP), text))
     text = _without_marks(text)
     if _SPACED_CELL_END.search(text):
@@ -55,7 +55,7 @@ def inline(text: str) -> str:
 
 
 def table_row(text: str) -> str:
-    """A row of a table, or part of one: its cells with commas between them."""
+    """Join the cells of a row of a table, or part of one, with commas."""
     text = _kept_code(_ESCAPE.sub(lambda escape: escape[1].translate(_KEEP), text))
     cells = [_without_marks(cell) for cell in _CELL_END.split(text)]
     return _listed(cells).translate(_RESTORE)
@@ -69,7 +69,7 @@ def _listed(cells: Sequence[str]) -> str:
 
 
 def _kept_code(text: str) -> str:
-    """Code between backticks as words that no other rule changes; a lone backtick is dropped."""
+    """Protect code between backticks from the other rules; a lone backtick is dropped."""
     if "`" not in text:
         return text
     parts = _BACKTICKS.split(text)
@@ -111,7 +111,7 @@ def _without_html(text: str) -> str:
 
 
 def _emphasis(mark: re.Match[str]) -> str:
-    """Nothing for a mark of emphasis, the signs themselves where they are none.
+    """Remove a mark of emphasis; keep signs that are none.
 
     Kept: ``3*4``, ``5 * 3``, ``2**10``, ``a*b``, ``snake_case``.
     """
@@ -133,7 +133,7 @@ def _is_operator(before: str, signs: str, after: str) -> bool:
     if not (is_word(before[-1]) or before[-1] in ")]"):
         return False
     if signs == "**":
-        return after[0].isdigit() and before[-1] not in "]"
+        return after[0].isdigit() and before[-1] != "]"
     if not (is_word(after[0]) or after[0] == "("):
         return False
     return (

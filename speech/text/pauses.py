@@ -1,4 +1,4 @@
-"""How long it is still between two sentences. Rules: docs/explain/speech-text.md, Pauses."""
+"""The length of the pause between two sentences. Rules: docs/explain/speech-text.md, Pauses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from speech.text.markdown import Line, Place
 from speech.text.markdown_inline import is_word
 
 AFTER_CLAUSE: Final = 0.08
-"""Seconds. Engines leave a part cut after a comma without the pause that the comma stands for."""
+"""Seconds after a part that was cut at a comma: engines make no pause at the end of a part."""
 
 AFTER_SENTENCE: Final = 0.23
 """Seconds. With the still edges that a part keeps, 0.2 to 0.3 s are heard."""
@@ -46,7 +46,7 @@ def between(before: str, place: Place, after: str, next_place: Place) -> float:
 
 
 def after_part(text: str) -> float:
-    """Seconds after a part of a line, by the mark that ends it; none where a phrase was cut."""
+    """Seconds of silence after a part of a line, by its last mark; 0 within a phrase."""
     end = _NOTES.sub("", text.rstrip()[-_LONGEST_END:]).rstrip(_CLOSING)[-1:]
     if not end or is_word(end):
         return 0.0
@@ -54,6 +54,6 @@ def after_part(text: str) -> float:
 
 
 def _goes_on(before: str, place: Place, after: str) -> bool:
-    """Whether a line was only broken to fit a page: it is long, unfinished, and the next is lower-case."""
+    """Whether a line was only wrapped: it is long and unfinished, and the next is lower-case."""
     wrapped = place.line in (Line.TEXT, Line.ITEM) and place.length >= _WRAPPED_LINE
     return wrapped and not after_part(before) and after[:1].isalpha() and not after[0].isupper()

@@ -1,15 +1,14 @@
-"""Sentences from a text that arrives in pieces, and clauses from a sentence that is too long.
+"""Splits text that arrives in pieces into sentences.
 
-``sentencex`` knows abbreviations, decimals, initials, URLs and quotes of many scripts. Around it:
-a newline ends a sentence, more abbreviations are protected, and a sentence is given away only
-when it is surely complete. A decision rests on the text up to one complete further word, never on
-what comes later, so the result does not depend on how the text was cut into pieces.
+``sentencex`` knows abbreviations, decimals, initials, URLs and quotes of many scripts. In addition,
+a newline ends a sentence, more abbreviations are protected, and a sentence is returned only when it
+is surely complete. A decision depends on the text up to one complete further word, never on later
+text, so the result does not depend on how the text was cut into pieces.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 
 import sentencex
@@ -17,10 +16,10 @@ import sentencex
 from speech.text.tags import has_words
 
 _WINDOW = 300
-"""Characters before a boundary that are looked at, so that work stays linear in a hostile text."""
+"""Characters examined before a boundary; bounded so that a hostile text takes linear time."""
 
 _PATIENCE = 48
-"""Words in a row that might end a sentence and do not, after which ``_NARROW`` is the window."""
+"""After so many words in a row that might end a sentence and do not, ``_NARROW`` is the window."""
 
 _NARROW = 80
 
@@ -35,8 +34,8 @@ def _words(words: str) -> tuple[str, ...]:
 def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str:
     """A pattern for the place after the dot of one of ``abbreviations``.
 
-    It looks back from the dot, so that only dots are looked at. ``before`` is what must stand before
-    the abbreviation, ``after`` what must follow the dot.
+    It looks back from the dot, so that only dots are examined. ``before`` must stand before the
+    abbreviation, ``after`` must follow the dot.
     """
     lengths = sorted({len(each) for each in abbreviations})
     looks = "|".join(
@@ -52,7 +51,7 @@ _BEFORE_MORE = _words(
     "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
     "Inc Ltd Corp Co Ave Blvd Rd Dept dept Est est Min min Max max Tel tel Ext ext etc"
 )
-"""Words that also end sentences: what follows must go on."""
+"""Abbreviations that may also end a sentence: the next word must continue it."""
 _HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु")
 _LAST_LETTERS = "".join({each[-1] for each in (*_ALWAYS, *_BEFORE_FIGURES, *_BEFORE_MORE, *_HINDI)})
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -70,8 +69,8 @@ _PROTECTED = re.compile(
 )
 """A dot that ends an abbreviation and no sentence."""
 _SIGNS = re.compile(r"[*`]|_(?<![^\W_]_)_*|_+(?![^\W_])|~~")
-"""Markdown that hides the end of a sentence, or the abbreviation that is none. Each alternative
-begins with a sign, so that the search passes over everything else."""
+"""Markdown that hides the end of a sentence or an abbreviation. Each alternative begins with a
+sign, so that the search skips everything else."""
 _LIST_NUMBER = re.compile(r"\s*\d{1,3}\.(?=\s)")
 _DEVANAGARI = re.compile(r"[\u0900-\u097F]")
 _WORD_END = re.compile(r"\S(?=\s)")
@@ -82,23 +81,10 @@ _CLOSING_SIGNS = re.compile(r"(?:[)\]}”’»*_~`]|\[\^[^\[\]\s]{1,64}\])+\s*")
 _IN_BRACKETS = re.compile(r"\s*\([^()]*[.!?…।][\"'”’]?\)\s+(?=\S)")  # noqa: RUF001
 _NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
 _MAY_END = re.compile(r"[^\w\s,]")
-_CLAUSE_OPENING = re.compile(
-    r"\s(?=(?:and|but|or|nor|yet|so|because|which|who|whom|whose|that|when|while|where|whereas|if"
-    r"|although|though|since|until|unless|after|before|than"
-    r"|और|एवं|तथा|लेकिन|मगर|परंतु|किंतु|बल्कि|या|क्योंकि|कि|ताकि|इसलिए|अगर|यदि|तो|जो|जब|जहाँ|जहां|जिस\S{0,4}|जिन\S{0,4}|तब)\s)",
-    re.IGNORECASE,
-)
-_PHRASE_EDGE = re.compile(
-    r"\s(?=(?:in|on|at|to|for|from|with|without|by|of|as|into|through|during|about|over|under|between)\s)"
-    r"|\s(?:में|को|ने|से|पर|तक)\s",
-    re.IGNORECASE,
-)
-_LONGEST_JOINING_WORD = 12
-_CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
 
 
 class SentenceSplitter:
-    """Gives sentences as soon as they are surely complete. No character is lost or changed."""
+    """Returns sentences as soon as they are surely complete. No character is lost or changed."""
 
     def __init__(self) -> None:
         self._start_over()
@@ -112,10 +98,10 @@ class SentenceSplitter:
         self._fruitless = 0
 
     def feed(self, text: str) -> list[str]:
-        """Sentences that ``text`` completed: a complete further word follows them, or a newline.
+        """Return the sentences that ``text`` completed: a further word or a newline follows them.
 
-        Spaces after a sentence belong to it. A piece without a letter or digit is part of the
-        sentence before it where that has not been given yet, else of the one after it.
+        Spaces after a sentence belong to it. A piece without a letter or digit belongs to the
+        sentence before it, or to the one after it if that was returned already.
         """
         sentences: list[str] = []
         start = 0
@@ -126,7 +112,7 @@ class SentenceSplitter:
         return sentences + self._extend(text[start:])
 
     def flush(self) -> list[str]:
-        """All that is left. The last item is without words when only such a piece was left."""
+        """Return the rest. The last item may be a piece without words."""
         sentences = self._take(_boundaries(self._line, self._at_line_start), 0, len(self._line))
         if self._line:
             sentences.append(self._line)
@@ -163,7 +149,7 @@ class SentenceSplitter:
         return sentences
 
     def _take(self, boundaries: list[int], offset: int, read: int) -> list[str]:
-        """Sentences that have words, and are followed by words in what was ``read`` of the line."""
+        """Return sentences that further words follow in the first ``read`` code points of the line."""
         last = _last_word_character(self._line[:read]) if boundaries else 0
         sentences: list[str] = []
         start = 0
@@ -191,14 +177,8 @@ def _last_word_character(text: str) -> int:
     return next((at for at in range(len(text) - 1, -1, -1) if text[at].isalnum()), -1)
 
 
-def split(text: str) -> list[str]:
-    """All sentences of a whole text; joined they are ``text``."""
-    splitter = SentenceSplitter()
-    return [*splitter.feed(text), *splitter.flush()]
-
-
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
-    """Where sentences of one line end, the end of the line left out."""
+    """The ends of the sentences of one line, except the end of the line."""
     plain, places = _without_signs(text)
     shielded = _PROTECTED.sub(_SHIELD, plain)
     if at_line_start and (number := _LIST_NUMBER.match(shielded)):
@@ -216,18 +196,18 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
 
 
 class _Places:
-    """For each length of a text without Markdown, how much of the text as written that takes."""
+    """Maps lengths of a text without Markdown to lengths of the text as written."""
 
     __slots__ = ("_plain", "_raw")
 
     def __init__(self, plain: list[int], raw: list[int]) -> None:
         self._plain = plain
-        """Where each piece without signs begins in the plain text, the first at 0."""
+        """The start of each piece without signs in the plain text, the first at 0."""
         self._raw = raw
-        """Where it begins in the text as written."""
+        """The start of the same piece in the text as written."""
 
     def raw(self, length: int) -> int:
-        """How much of the text as written the first ``length`` characters without signs take."""
+        """The length in the text as written of the first ``length`` characters without signs."""
         if not length:
             return 0
         piece = bisect_left(self._plain, length) - 1
@@ -235,7 +215,7 @@ class _Places:
 
 
 def _without_signs(text: str) -> tuple[str, _Places]:
-    """``text`` without Markdown, and where its characters stand in it."""
+    """``text`` without Markdown, and the places of its characters in ``text``."""
     parts: list[str] = []
     plain, raw = [0], [0]
     start = length = 0
@@ -261,50 +241,3 @@ def _raw_end(text: str, segment: str, end: int) -> int:
     if closing := closes.match(text, end):
         return closing.end()
     return end - 1 if _OPENING_QUOTE.search(segment) else end
-
-
-def clauses(sentence: str, longest: int) -> list[str]:
-    """Cut a sentence into pieces of at most ``longest`` code points; joined they are ``sentence``.
-
-    Cut after punctuation where that leaves at least a third of ``longest``, else before a word that
-    opens a clause, else beside a preposition, else at a space, else anywhere but before a combining
-    mark or a joiner. ``longest`` is at least 16.
-    """
-    if longest < 16:
-        raise ValueError("longest must be at least 16 code points.")
-    pieces: list[str] = []
-    start = 0
-    while len(sentence) - start > longest:
-        cut = _clause_cut(sentence, start, longest)
-        pieces.append(sentence[start:cut])
-        start = cut
-    if start < len(sentence):
-        pieces.append(sentence[start:])
-    return pieces
-
-
-def _clause_cut(sentence: str, start: int, longest: int) -> int:
-    limit = start + longest
-    least = start + longest // 3
-    punctuated = [match.end() for match in _CLAUSE_END.finditer(sentence, least, limit)]
-    if punctuated:
-        return min(punctuated[-1] + 1, limit)
-    for edge in (_CLAUSE_OPENING, _PHRASE_EDGE):
-        seen = limit + _LONGEST_JOINING_WORD
-        ends = [match.end() for match in edge.finditer(sentence, least, seen)]
-        if fitting := [end for end in ends if end <= limit]:
-            return fitting[-1]
-    for position in range(limit, least, -1):
-        if sentence[position - 1].isspace():
-            return position
-    for position in range(limit, least, -1):
-        if not _joins(sentence, position):
-            return position
-    return limit
-
-
-def _joins(sentence: str, position: int) -> bool:
-    """Whether the characters around ``position`` make one written syllable or symbol."""
-    before, after = sentence[position - 1], sentence[position]
-    joiners = "\u200c\u200d\u094d"
-    return unicodedata.category(after).startswith("M") or after in joiners or before in joiners

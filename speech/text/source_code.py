@@ -1,4 +1,4 @@
-"""Source code as words: what stands between backticks, or in a code block."""
+"""Converts source code, between backticks or in a code block, to words."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _JOINED = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
 
 
 def code_words(code: str) -> str:
-    """The names, figures and operators of ``code``; brackets and other signs become blanks.
+    """Keep the names, figures and operators of ``code``; other signs become spaces.
 
-    ``=``, ``+``, ``-``, ``&``, ``.`` between names and ``/`` stay: a person reads them out.
+    ``=``, ``+``, ``-``, ``&``, ``.`` between names and ``/`` are kept: a person reads them out.
     """
     code = _UNSPOKEN.sub(" ", code)
     code = _DOUBLED.sub(r"\1", code)

@@ -1,4 +1,4 @@
-"""Inline audio tags: pauses, sounds and manners that are written into the text.
+"""Inline audio tags: pauses, sounds and manners of speaking, written into the text.
 
 Syntax and limits: docs/explain/speech-text.md, Inline audio tags. Case does not matter. Every
 bracket that is not a tag is text.
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 LONGEST_PAUSE = 5.0
-"""Seconds of silence that one pause may ask for."""
+"""The longest pause, in seconds."""
 
 MOST_PAUSES = 20
-"""Pauses in one HTTP request or one WebSocket session."""
+"""The most pauses in one HTTP request or one WebSocket session."""
 
 
 class TagError(ValueError):
-    """The text's tags cannot be honoured. The message is meant for the caller."""
+    """The text's tags are invalid. The message is for the client."""
 
 
 class PauseTooLong(TagError):
@@ -75,7 +75,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A sound or a manner, in its canonical name."""
+    """A sound or a manner of speaking, by its canonical name."""
 
     name: SoundName
 
@@ -108,10 +108,10 @@ _OPEN_TAG = re.compile(rf"[\[<][^\[\]<>]{{0,{_LONGEST_TAG - 2}}}\Z")
 
 
 def parse(text: str) -> list[Part]:
-    """Cut ``text`` into its parts; neighbouring texts are one part.
+    """Cut ``text`` into its parts; adjacent texts are one part.
 
-    Raises ``PauseTooLong``, ``TooManyPauses``, and ``NothingToSpeak`` when no letter or digit is
-    left beside the tags.
+    Raises ``PauseTooLong``, ``TooManyPauses``, and ``NothingToSpeak`` when the text without tags
+    has no letter or digit.
     """
     parts = TagReader()._read(text)
     require_words(parts)
@@ -130,14 +130,14 @@ def has_words(text: str) -> bool:
 
 
 def characters(parts: Sequence[Part]) -> int:
-    """Unicode code points of the text as received, tags left out. This is what is metered."""
+    """Count the metered characters: code points of the text as received, without tags."""
     return sum(len(part.text) for part in parts if isinstance(part, Text))
 
 
 class TagReader:
-    """Reads tags from a text that arrives in pieces; a tag may be split anywhere.
+    """Parses tags in a text that arrives in pieces; a tag may be split anywhere.
 
-    The texts that it gives, joined, do not depend on where the pieces were cut.
+    The returned texts, joined, do not depend on where the pieces were cut.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class TagReader:
         self._pauses = 0
 
     def feed(self, text: str) -> list[Part]:
-        """Parts that are complete. What may be the beginning of a tag is held (64 characters at most).
+        """Return the complete parts. A possible beginning of a tag, at most 64 characters, is held.
 
         Raises ``PauseTooLong`` and ``TooManyPauses``.
         """
@@ -156,7 +156,7 @@ class TagReader:
         return self._read(text[:cut])
 
     def finish(self) -> list[Part]:
-        """What was held, as the text that it turned out to be."""
+        """Return the held characters as text."""
         held, self._held = self._held, ""
         return self._read(held)
 

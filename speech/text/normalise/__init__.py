@@ -1,5 +1,5 @@
-"""Figures, signs and symbols of one sentence, written out in words.
+"""Writes out the figures, signs and symbols of one sentence in words.
 
-Entry points: ``sentence.normalised`` and, for engines that read figures by themselves,
+Entry points: ``sentence.normalised`` and, for engines that read figures themselves,
 ``characters.cleaned``. Rules: docs/explain/speech-text.md, Figures, signs and symbols.
 """

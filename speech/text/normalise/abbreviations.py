@@ -1,4 +1,4 @@
-"""Titles, streets and other abbreviations, told apart by the words beside them."""
+"""Writes out titles, streets and other abbreviations, by the words beside them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rule(pattern: str, english: str, hindi: str) -> _Rule:
 
 
 def _point(pattern: str, english: str, hindi: str) -> tuple[_Rule, _Rule]:
-    """An abbreviation whose point may also be the end of the sentence."""
+    """Rules for an abbreviation whose point may also end the sentence."""
     return (
         _rule(rf"\b{pattern}\.(?=\s*$)", f"{english}.", f"{hindi}."),
         _rule(rf"\b{pattern}\.", english, hindi),
@@ -141,7 +141,7 @@ _ALL = _NUMBERED + _STREETS + _TITLES + _OTHERS
 
 
 def written_out(text: str, locale: Locale) -> str:
-    """``text`` with abbreviations in full."""
+    """Write the abbreviations of ``text`` in full."""
     rules = _ALL if text.isascii() else _ALL + _DEVANAGARI
     for rule in rules:
         text = rule.pattern.sub(rule.hindi if locale.is_hindi else rule.english, text)

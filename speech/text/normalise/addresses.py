@@ -1,14 +1,14 @@
 """Web and e-mail addresses, file names, handles and hashtags as people read them out.
 
-The scheme, ``www``, query and fragment of a web address are left out: nobody can follow them by ear.
+The scheme, ``www``, query and fragment of a web address are left out: no listener can follow them.
 """
 
 from __future__ import annotations
 
 import re
 
-from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
+from speech.text.normalise.numbers import numbers
 
 _TLDS = (
     "com|org|net|edu|gov|mil|int|info|biz|dev|app|io|ai|co|me|tv|in|uk|us|eu|de|fr|jp|au|ca|xyz|"

@@ -1,7 +1,7 @@
-"""Characters as plain ones of the same meaning, before any rule reads them.
+"""Replaces characters by plain ones of the same meaning, before any other rule.
 
 HTML entities, styled and full-width letters, digits of every script, fractions and raised or
-lowered digits become plain text that keeps its value; pictures and invisible characters go.
+lowered digits become plain text of the same value; emoji and invisible characters are removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SPACES = re.compile(" {2,}")
 
 
 def cleaned(text: str) -> str:
-    """``text`` without entities, pictures and invisible characters: for every engine."""
+    """Remove entities, emoji and invisible characters from ``text``: for every engine."""
     text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _INVISIBLE.sub("", text)
     text = _PICTURES.sub(" ", _circled(text))
@@ -48,21 +48,21 @@ def cleaned(text: str) -> str:
 
 
 def _circled(text: str) -> str:
-    """Numbers and letters in circles as plain ones; other enclosed signs are pictures."""
+    """Replace circled numbers and letters by plain ones; other enclosed signs are symbols."""
     return re.sub(
         "[\u2460-\u24ff]", lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text
     )
 
 
 def _tight(text: str) -> str:
-    """No blank before a mark that a picture stood before."""
+    """Remove the space before a mark that followed an emoji."""
     return re.sub(r" (?=[.!?,।](?:\s|$))", "", text)
 
 
 def plain(text: str) -> str:
-    """``cleaned`` text in ASCII digits and plain letters, every value kept.
+    """Convert ``cleaned`` text to ASCII digits and plain letters of the same value.
 
-    A fraction sign becomes ``1/2``, with a blank after a whole number; raised digits become ``^2``.
+    A fraction sign becomes ``1/2``, with a space after a whole number; raised digits become ``^2``.
     """
     text = unicodedata.normalize("NFC", text)
     text = _STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
@@ -73,7 +73,7 @@ def plain(text: str) -> str:
 
 
 def _raised(match: re.Match[str]) -> str:
-    """A power after a figure, a variable or a unit; after a word it is the mark of a footnote."""
+    """Keep a power after a figure, a variable or a unit; drop a footnote mark after a word."""
     power = match[0].translate(_RAISED)
     start = match.start()
     if _BASE.search(match.string, max(0, start - 5), start):

@@ -1,11 +1,11 @@
-"""Telephone numbers, codes, cards and versions: figures that are names, read digit by digit."""
+"""Writes out telephone numbers, codes, cards and versions: figures that are read digit by digit."""
 
 from __future__ import annotations
 
 import re
 
-from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
+from speech.text.normalise.numbers import numbers
 
 _FREE = r"(?<![\w.,:/+$€£₹¥-])(?<!\d )"
 _END = r"(?![\w:/]|[.,-]\d| \d)"
@@ -61,7 +61,7 @@ _V_ALONE = re.compile(r"(?<![\w.])v(?P<figure>\d{1,3})(?![\w.,])")
 
 
 def written_out(text: str, locale: Locale) -> str:
-    """``text`` with the figures that are names in words. Give it ``canonical`` figures."""
+    """Write the figures of ``text`` that are names in words. Pass ``canonical`` figures."""
     if not any(map(str.isdecimal, text)):
         return text
     plus = "प्लस" if locale.is_hindi else "plus"
@@ -76,7 +76,7 @@ def written_out(text: str, locale: Locale) -> str:
 
 
 def _named(match: re.Match[str], locale: Locale) -> str:
-    """A code; a round figure after a verb ("call 10000 people") is a number."""
+    """Write out a code; a round figure after a verb ("call 10000 people") is a number."""
     before, figure = match["before"], match["figure"]
     if figure[0] != "0" and figure.endswith("000") and not _SHORT.match(before):
         return match[0]

@@ -1,4 +1,4 @@
-"""Where a voice is at home: what a date with slashes means to it, and how it says large numbers."""
+"""The locale of a voice: the order of dates with slashes, and the words for large numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speech.text.language import Language
 
 
 class Region(StrEnum):
-    """Whose habits a reading follows."""
+    """The region whose conventions are followed."""
 
     US = "US"
     GB = "GB"
@@ -45,11 +45,11 @@ _KOKORO_BRITISH = re.compile(r"(?<![a-z])b[fm]_[a-z]")
 
 
 def region_of(engine_voice: str, language: Language) -> Region:
-    """The region that a voice's name tells by its language tag (``en-us+f3``, ``en_GB-alba``).
+    """The region by the language tag in a voice's name (``en-us+f3``, ``en_GB-alba``).
 
-    The espeak-ng voice ``en`` is British. Other English than American and Indian follows British
-    habits, and Kokoro's names say it by a letter (``bf_emma``). A name that tells nothing is taken
-    for American; Hindi is Indian.
+    The espeak-ng voice ``en`` is British. English that is neither American nor Indian follows
+    British conventions. Kokoro's names have a letter for it (``bf_emma``). A name without a region
+    counts as American; Hindi is Indian.
     """
     if language is Language.HINDI:
         return Region.IN

@@ -1,12 +1,12 @@
-"""Tokens of letters and digits (CO2, COVID-19, 5G), and the figures that no other rule has read."""
+"""Writes out tokens of letters and digits (CO2, COVID-19, 5G), and all remaining figures."""
 
 from __future__ import annotations
 
 import re
 
-from speech.text.normalise import figures, numbers
-from speech.text.normalise.figures import FIGURE
 from speech.text.normalise.locale import Locale
+from speech.text.normalise.numbers import figures, numbers
+from speech.text.normalise.numbers.figures import FIGURE
 
 _TOKEN = re.compile(
     r"(?<![\w.,])(?=[A-Za-z]{0,40}[-]?\d)(?!\d+(?![A-Za-z\d-]))[A-Za-z\d]++(?:-[A-Za-z\d]++)*+"
@@ -24,7 +24,7 @@ _FIGURE = re.compile(FIGURE)
 
 
 def written_out(text: str, locale: Locale) -> str:
-    """``text`` without a digit left. Apply it last."""
+    """Write every remaining digit of ``text`` in words. Apply it last."""
     if not any(map(str.isdecimal, text)):
         return text
     text = _JOINED.sub(" ", text)
@@ -65,7 +65,7 @@ def _number(figure: str, locale: Locale) -> str:
 
 
 def _figure(match: re.Match[str], locale: Locale) -> str:
-    """Blanks where it touches a letter, so that its words stand apart."""
+    """Write out a figure, with spaces between its words and adjacent letters."""
     text = match.string
     before = " " if match.start() and text[match.start() - 1].isalnum() else ""
     after = " " if text[match.end() : match.end() + 1].isalnum() else ""

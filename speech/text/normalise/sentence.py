@@ -1,8 +1,8 @@
-"""One sentence with its figures, signs and symbols in words: the order of the rules.
+"""Applies the rules, in order, that write out the figures, signs and symbols of one sentence.
 
-Each rule reads what the rules before it have left, and none reads words that another has written.
-Specific forms come first: an address, a date or an amount of money holds figures that would mean
-something else by themselves.
+Each rule gets the text that the rules before it have left, and none matches words that another has
+written. Specific forms come first: an address, a date or an amount of money contains figures that
+would mean something else alone.
 """
 
 from __future__ import annotations
@@ -10,23 +10,12 @@ from __future__ import annotations
 import re
 
 from speech.text.language import Language
-from speech.text.normalise import (
-    abbreviations,
-    addresses,
-    clock,
-    codes,
-    dates,
-    figures,
-    fractions,
-    measures,
-    mixed,
-    money,
-    ordinals,
-    signs,
-    years,
-)
+from speech.text.normalise import abbreviations, addresses, codes, mixed, signs
 from speech.text.normalise.characters import cleaned, plain
+from speech.text.normalise.dates import clock, dates
 from speech.text.normalise.locale import Locale, Region
+from speech.text.normalise.numbers import figures, ordinals, years
+from speech.text.normalise.quantities import fractions, measures, money
 
 _RULES = (
     addresses.written_out,
@@ -53,9 +42,9 @@ _BEFORE_MARK = re.compile(r"(?<=\S) +(?=[,.;:!?।)\]](?:\s|$))")
 
 
 def normalised(text: str, language: Language, region: Region) -> str:
-    """``text`` as it is to be read out: no digit is left, and signs that mean a word are words.
+    """Write ``text`` as it is read out: without digits, and with signs that mean a word as words.
 
-    Give it one sentence, without markup. The same text comes back when it is given its own result.
+    Pass one sentence without markup. The function is idempotent.
     """
     locale = Locale(language, region)
     words = _RUN_OF_BLANKS.sub(" ", text)
@@ -63,6 +52,6 @@ def normalised(text: str, language: Language, region: Region) -> str:
     for rule in _RULES:
         words = rule(words, locale)
     words = _AFTER_BRACKET.sub("", _BEFORE_MARK.sub("", _BLANKS.sub(" ", words))).strip()
-    # Blanks at the ends are kept as they were: the caller joins pieces.
+    # Spaces at the ends are kept, because the caller joins pieces.
     before, after = text[:1].isspace() and words != "", text[-1:].isspace()
     return f"{' ' if before else ''}{words}{' ' if after else ''}"

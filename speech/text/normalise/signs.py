@@ -1,13 +1,13 @@
 # ruff: noqa: RUF001  # signs that look like others are the point
-"""Signs of arithmetic and comparison, ranges, and the other signs that stand for a word."""
+"""Writes out signs of arithmetic and comparison, ranges, and other signs that mean a word."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from speech.text.normalise.figures import FIGURE
 from speech.text.normalise.locale import Locale
+from speech.text.normalise.numbers.figures import FIGURE
 
 
 class _Rule(NamedTuple):
@@ -21,7 +21,7 @@ def _rule(pattern: str, english: str, hindi: str) -> _Rule:
 
 
 _LEFT = r"(?<=[\w)\]%])"
-"""What an operator between two operands follows."""
+"""The left operand of an operator."""
 _RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(])"
 _NUMBER = rf"(?P<number>[-−]?{FIGURE}(?:\s?[A-Za-zµ°%][A-Za-z/]{{0,4}}(?![\w^/]))?)"
 _HINDI_COMPARED = tuple(
@@ -127,7 +127,7 @@ _WORDS = (
 
 
 def comparisons_written_out(text: str, locale: Locale) -> str:
-    """``text`` with what stands before an amount in words: the amount itself is read later."""
+    """Write the signs before an amount in words; the amount itself is written out later."""
     if "%" in text:
         # One measure: 10-15%.
         text = _PERCENT.sub(r"\g<one>\g<to>", text)
@@ -137,7 +137,7 @@ def comparisons_written_out(text: str, locale: Locale) -> str:
 
 
 def ranges_written_out(text: str, locale: Locale) -> str:
-    """``text`` with ``5-10`` as ``5 to 10``, and rows such as 4-4-2 without their dashes."""
+    """Write ``5-10`` as ``5 to 10``, and remove the dashes of rows such as 4-4-2."""
     if locale.is_hindi:
         text = _SCORE.sub(_score, text)
     text = _apply(_RANGES, text, locale)
@@ -145,17 +145,17 @@ def ranges_written_out(text: str, locale: Locale) -> str:
 
 
 def _score(match: re.Match[str]) -> str:
-    """A pair of digits that does not rise is a score, which Hindi says without a word between."""
+    """Write out a score, a pair of digits that does not rise; Hindi puts no word between."""
     return f"{match['one']} {match['two']}" if match["one"] >= match["two"] else match[0]
 
 
 def maths_written_out(text: str, locale: Locale) -> str:
-    """``text`` with the signs between figures in words; the figures stay."""
+    """Write the signs between figures in words and keep the figures."""
     return _apply(_MATHS, text, locale)
 
 
 def others_written_out(text: str, locale: Locale) -> str:
-    """``text`` with the signs that are left in words, or without them where they are mute."""
+    """Write the remaining signs in words, or remove those that are not spoken."""
     return _apply(_WORDS, text, locale)
 
 

@@ -1,0 +1,1 @@
+"""Routes, health, and the speech surface's OpenAPI document."""

@@ -1,0 +1,285 @@
+"""The speech surface's part of its OpenAPI document.
+
+docs/api/speech.md describes the same for people. OpenAPI cannot describe a WebSocket: its operation
+is the upgrade, and ``x-websocket`` has the messages of both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from speech.api.openapi_messages import (
+    CLIENT_MESSAGES,
+    CLOSES,
+    FORMAT,
+    MANNER,
+    SERVER_MESSAGES,
+    TEXT,
+    VOICE,
+    object_schema,
+)
+from speech.audio.encoding import AudioFormat
+from speech.audio.wav import MAX_SECONDS, MIN_SECONDS
+from speech.errors import (
+    CloneNotFound,
+    NameTaken,
+    QuotaExceeded,
+    SpeechFailed,
+    SpeechFull,
+    SpeechTimedOut,
+    TooManyClones,
+    UnknownVoice,
+    error_type,
+)
+from speech.names import MAX_NAME_LENGTH
+from speech.voices.clones.wire import CloneObject
+from speech.voices.views import Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList
+from speech.wire import StreamFormat
+from svc_project.lib import errors
+from svc_project.lib.api.openapi import (
+    BEARER,
+    REQUEST_ID,
+    RETRY_AFTER,
+    STRING,
+    WWW_AUTHENTICATE,
+    Json,
+    Schemas,
+    answer,
+    body,
+    content,
+    failures,
+    header,
+    path_parameter,
+)
+from svc_project.lib.errors import ApiError
+
+SENT: Final = (CloneObject, Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList)
+
+_KEY: Final[list[Json]] = [{BEARER: []}]
+_NAME: Final = rf"^\s*\S(?:.{{0,{MAX_NAME_LENGTH - 2}}}\S)?\s*$"
+"""The pattern of a clone's name; whitespace around it does not count."""
+_EVERYWHERE: Final = (errors.InvalidCredential, errors.InternalError)
+_SPOKEN: Final[tuple[type[ApiError], ...]] = (
+    *_EVERYWHERE,
+    SpeechFull,
+    SpeechFailed,
+    SpeechTimedOut,
+    QuotaExceeded,
+    errors.ServerOverloaded,
+    errors.ServerShuttingDown,
+)
+SPEECH_ERRORS: Final = (*_SPOKEN, errors.InvalidField, errors.RequestTooLarge, UnknownVoice)
+CREATION_ERRORS: Final = (
+    *_SPOKEN,
+    errors.InvalidField,
+    errors.RequestTooLarge,
+    TooManyClones,
+    NameTaken,
+)
+ENTRY_ERRORS: Final = (*_EVERYWHERE, errors.NotFound)
+DELETION_ERRORS: Final = (*_EVERYWHERE, CloneNotFound)
+UPGRADE_ERRORS: Final = (
+    *_EVERYWHERE,
+    errors.NotFound,
+    SpeechFull,
+    errors.ServerShuttingDown,
+)
+
+_NO_RETRY: Final = header("`false` where trying again can not help.", always=False)
+HEADERS: Final[dict[int, Json]] = {
+    401: WWW_AUTHENTICATE,
+    409: {"x-should-retry": _NO_RETRY},
+    429: {
+        **RETRY_AFTER,
+        "x-quota-reason": header(
+            "Which limit it was.",
+            {
+                "enum": [
+                    "requests_per_minute",
+                    "refused_requests_per_minute",
+                    "characters_per_day",
+                    "clones_per_hour",
+                ]
+            },
+        ),
+        "retry-after-ms": header("Milliseconds to wait.", always=False),
+        "x-should-retry": _NO_RETRY,
+    },
+    503: {"retry-after": header("Whole seconds to wait.", always=False)},
+}
+_MILLISECONDS: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
+_STREAM_FORMAT: Final[Json] = {
+    "enum": [*(each.value for each in StreamFormat), None],
+    "description": "`sse`: the sound comes in server-sent events.",
+}
+
+
+def error_schema(classes: Sequence[type[ApiError]]) -> Json:
+    """The body of an error (speech contract, Error body)."""
+    return _error({"enum": sorted({error_type(each) for each in classes})})
+
+
+def _error(kind: Json) -> Json:
+    return object_schema({"error": object_schema({"message": STRING, "type": kind})})
+
+
+def paths(schemas: Schemas) -> Json:
+    """Every path of the surface."""
+    return {
+        "/v1/audio/speech": {"post": _speech()},
+        "/v1/audio/speech/stream": {"get": _stream()},
+        "/v1/models": {"get": _voices(schemas)},
+        "/v1/models/{voice}": {"get": _voice(schemas)},
+        "/v1/audio/voices": {"get": _named(schemas, NamedVoices, "The voices.")},
+        "/v1/audio/models": {"get": _named(schemas, NamedModels, "The one model.")},
+        "/v1/voices": {"post": _creation(schemas)},
+        "/v1/voices/{voice}": {"delete": _deletion(schemas)},
+        "/health": {"get": _health()},
+    }
+
+
+def _speech() -> Json:
+    request = object_schema(
+        {"voice": VOICE, "input": {**TEXT, "minLength": 1}},
+        {
+            "response_format": FORMAT,
+            **MANNER,
+            "stream_format": _STREAM_FORMAT,
+            "model": {"description": "Ignored."},
+        },
+    )
+    return {
+        "operationId": "createSpeech",
+        "summary": "Speak a text",
+        "description": "One complete file, or with `pcm` a stream. Other fields are ignored.",
+        "security": _KEY,
+        "requestBody": body(request),
+        "responses": {
+            "200": answer(
+                "The sound: one channel, 24 000 samples a second.",
+                {**{each.content_type: {} for each in AudioFormat}, "text/event-stream": {}},
+                {
+                    "cache-control": header("Not to be kept.", {"const": "no-store"}),
+                    "x-upstream-ms": header("Milliseconds of the engine.", _MILLISECONDS),
+                    "x-gateway-ms": header("Milliseconds in all.", _MILLISECONDS),
+                },
+            ),
+            **failures(SPEECH_ERRORS, error_schema, HEADERS),
+        },
+    }
+
+
+def _stream() -> Json:
+    return {
+        "operationId": "streamSpeech",
+        "summary": "A WebSocket: text comes in pieces, each sentence goes out as one file",
+        "description": "Without an upgrade it is 404.",
+        "security": _KEY,
+        "responses": {
+            "101": {"description": "The session begins.", "headers": REQUEST_ID},
+            **failures(UPGRADE_ERRORS, error_schema, HEADERS),
+        },
+        "x-websocket": {
+            "client": list(CLIENT_MESSAGES.values()),
+            "server": list(SERVER_MESSAGES.values()),
+            "binary": "One sentence, as one complete file of the `response_format`.",
+            "close": CLOSES,
+        },
+    }
+
+
+def _voices(schemas: Schemas) -> Json:
+    return {
+        "operationId": "listVoices",
+        "summary": "The voices that the account can use",
+        "security": _KEY,
+        "responses": {
+            "200": answer("The voices.", content(schemas.of[VoiceList])),
+            **failures(_EVERYWHERE, error_schema, HEADERS),
+        },
+    }
+
+
+def _voice(schemas: Schemas) -> Json:
+    return {
+        "operationId": "getVoice",
+        "summary": "One of the voices that the account can use",
+        "security": _KEY,
+        "parameters": [path_parameter("voice", "The id of a voice.")],
+        "responses": {
+            "200": answer("The voice.", content(schemas.of[VoiceEntry])),
+            **failures(ENTRY_ERRORS, error_schema, HEADERS),
+        },
+    }
+
+
+def _named(schemas: Schemas, listed: type, description: str) -> Json:
+    return {
+        "operationId": f"list{listed.__name__}",
+        "summary": "A list for clients of speech servers",
+        "security": _KEY,
+        "responses": {
+            "200": answer(description, content(schemas.of[listed])),
+            **failures(_EVERYWHERE, error_schema, HEADERS),
+        },
+    }
+
+
+def _creation(schemas: Schemas) -> Json:
+    request = object_schema(
+        {
+            "name": {**STRING, "pattern": _NAME},
+            "audio_b64": {
+                **STRING,
+                "contentEncoding": "base64",
+                "contentMediaType": "audio/wav",
+                "description": f"A WAV file of {MIN_SECONDS} to {MAX_SECONDS} seconds.",
+            },
+            "consent": {"const": True, "description": "The speaker agrees to be cloned."},
+        }
+    )
+    return {
+        "operationId": "createVoice",
+        "summary": "Make a voice from a clip",
+        "security": _KEY,
+        "requestBody": body(request),
+        "responses": {
+            "201": {
+                **answer("The voice.", content(schemas.of[CloneObject])),
+                "links": {
+                    "delete": {
+                        "operationId": "deleteVoice",
+                        "parameters": {"voice": "$response.body#/id"},
+                    }
+                },
+            },
+            **failures(CREATION_ERRORS, error_schema, HEADERS),
+        },
+    }
+
+
+def _deletion(schemas: Schemas) -> Json:
+    return {
+        "operationId": "deleteVoice",
+        "summary": "Delete a cloned voice",
+        "security": _KEY,
+        "parameters": [path_parameter("voice", "The id of a clone of the account.")],
+        "responses": {
+            "200": answer("It is deleted.", content(schemas.of[Deletion])),
+            **failures(DELETION_ERRORS, error_schema, HEADERS),
+        },
+    }
+
+
+def _health() -> Json:
+    health = object_schema({"ok": {"const": True}, "uptime_s": {"type": "number", "minimum": 0}})
+    return {
+        "operationId": "getHealth",
+        "summary": "Whether this process serves",
+        "security": [],
+        "responses": {
+            "200": answer("It serves.", content(health)),
+            **failures([errors.ServerShuttingDown], error_schema, HEADERS),
+        },
+    }

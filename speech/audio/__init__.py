@@ -1,0 +1,1 @@
+"""Samples, audio files, and measurements of them."""

@@ -1,0 +1,63 @@
+"""Threads that encode clips, shared between organizations.
+
+They have a low priority, because a file of half an hour takes ten seconds of a core that event
+loops need for other answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+from speech.audio.encoding import AudioFormat, encode
+from svc_project.lib.sharing.fair_queue import FairQueue
+
+_NICENESS: Final = 10
+"""Of the encoding threads: what else needs the processor comes first."""
+
+_MOST_WAITING: Final = 10_000
+_LONGEST_WAIT_SECONDS: Final = 600.0
+"""Admission bounds how many requests there are (``SVC_MAX_INFLIGHT``); these only end a queue that
+does not move."""
+
+
+class Encoders:
+    """Threads that encode clips; organizations take turns.
+
+    One organization never has all threads while another used them in the last minutes
+    (``FairQueue``), so that a short clip does not wait for long ones. Belongs to one event loop.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
+        self._threads = ThreadPoolExecutor(threads, "speech-encoding", _lower_priority)
+
+    async def encode(self, pcm: bytes, audio_format: AudioFormat, organization_id: str) -> bytes:
+        """``encode`` without blocking the event loop.
+
+        Raises ``ValueError`` as ``encode`` does, and ``ServerOverloaded`` when the queue does not
+        move for ten minutes. A cancelled caller's thread is free when its clip is encoded.
+        """
+        if audio_format is AudioFormat.PCM:
+            return encode(pcm, audio_format)
+        await self._slots.acquire(organization_id)
+        loop = asyncio.get_running_loop()
+
+        def release(_ended: Future[bytes]) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._slots.release, organization_id)
+
+        encoding = self._threads.submit(encode, pcm, audio_format)
+        encoding.add_done_callback(release)
+        return await asyncio.wrap_future(encoding)
+
+
+def _lower_priority() -> None:
+    """Lower the priority of this thread; only on Linux does a thread have its own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -1,0 +1,1 @@
+"""The embedded engine: espeak-ng in worker processes."""

@@ -1,0 +1,150 @@
+"""The embedded engine: espeak-ng, which ``pip install`` brings along, in worker processes.
+
+It needs no download and no GPU: a machine that runs svc can speak. The measurements behind its
+constants: docs/explain/speech-engine.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from speech.audio.pcm import (
+    FADE_SECONDS,
+    SHORTEST_SECONDS,
+    Resampler,
+    faded,
+    pcm_bytes,
+    samples,
+    silence,
+)
+from speech.engines import CloneProfile, Engine, EngineError, Utterance
+from speech.engines.espeak.equaliser import Equaliser
+from speech.engines.espeak.pool import WORKER_RATE, EspeakPool, Order
+from speech.engines.espeak.voices import EspeakVoice, parse_voice, variant_file
+from speech.engines.sanitize import portions, sanitized
+
+WORDS_PER_MINUTE = 175
+"""Speed of rate 1."""
+
+_FIRST_PIECE_SAMPLES = WORKER_RATE // 4
+_PIECE_SAMPLES = WORKER_RATE
+_SLOWEST, _FASTEST = 80, 700
+"""Words per minute: espeak-ng gets no slower below; above is more than four times the speed."""
+_LONGEST_STRETCH = 2.0
+_MIDDLE_PITCH, _HIGHEST_PITCH = 50, 99
+_PITCH_STEPS_PER_SEMITONE = 50 / 12  # espeak-ng's scale doubles the frequency in 50 steps
+
+
+class Espeak(Engine):
+    """espeak-ng in ``workers`` processes.
+
+    ``most_waiting`` utterances may wait up to ``wait_seconds`` for a worker, then get
+    ``EngineFull``. An order, about 20 s of sound that take some 20 ms, has ``order_seconds``, then
+    ``EngineTimeout``.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        most_waiting: int = 64,
+        wait_seconds: float = 5.0,
+        order_seconds: float = 5.0,
+    ) -> None:
+        self._pool = EspeakPool(
+            size=workers,
+            most_waiting=most_waiting,
+            wait_seconds=wait_seconds,
+            order_seconds=order_seconds,
+        )
+
+    async def start(self) -> None:
+        """Start the workers before the first utterance. Raises ``EngineError``."""
+        await self._pool.start()
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        """As ``Engine.speak``. A portion of the text is yielded only when it is complete.
+
+        So no word is heard twice when a worker dies and its portion is retried.
+        """
+        voice = parse_voice(utterance.engine_voice)
+        if voice.language != utterance.language:
+            raise EngineError(
+                f"The embedded voice {voice.name} speaks {voice.language}, "
+                f"not {utterance.language[:20]}."
+            )
+        shape = _Shape(utterance.profile)
+        sounded = False
+        for portion in portions(sanitized(utterance.text)):
+            order = _order(utterance, voice, portion)
+            raw = await self._pool.run(order, utterance.organization_id)
+            for piece in shape.pieces(raw):
+                if piece:
+                    sounded = True
+                    yield piece
+                    await asyncio.sleep(0)  # a long portion must not block the event loop
+        if rest := shape.finish():
+            yield rest
+        elif not sounded:
+            yield silence(SHORTEST_SECONDS)
+
+    async def phonemes(self, voice: str, texts: tuple[str, ...], organization_id: str) -> list[str]:
+        """The pronunciation of each of ``texts``, in IPA with ``^`` inside of one phoneme.
+
+        The texts are ``sanitized``. For engines that speak phonemes. Raises ``EngineError``.
+        """
+        return await self._pool.phonemes(voice, texts, organization_id)
+
+    async def close(self) -> None:
+        """Stop the workers and delete their files."""
+        await self._pool.close()
+
+
+def _order(utterance: Utterance, voice: EspeakVoice, text: str) -> Order:
+    rate = round(WORDS_PER_MINUTE * utterance.rate)
+    pitch = round(_MIDDLE_PITCH + _PITCH_STEPS_PER_SEMITONE * utterance.pitch)
+    profile = utterance.profile
+    return Order(
+        voice=voice.name if profile is None else voice.base,
+        text=text,
+        rate=max(_SLOWEST, min(_FASTEST, rate)),
+        stretch=min(_LONGEST_STRETCH, max(1.0, _SLOWEST / max(rate, 1))),
+        pitch=max(0, min(_HIGHEST_PITCH, pitch)),
+        variant=None if profile is None else variant_file(profile),
+    )
+
+
+class _Shape:
+    """Post-processes a worker's samples: a clone's equaliser, then the common sample rate."""
+
+    def __init__(self, profile: CloneProfile | None) -> None:
+        self._resampler = Resampler(WORKER_RATE)
+        self._equaliser = (
+            Equaliser(profile.eq_hz, profile.eq_db, WORKER_RATE)
+            if profile is not None and len(profile.eq_hz)
+            else None
+        )
+
+    def pieces(self, raw: bytes) -> Iterator[bytes]:
+        """Yield the sound of one portion, with silent edges: 250 ms first, then 1 s at a time.
+
+        The first piece is short to be heard early; the others are long because each costs about
+        30 µs to send, whatever its length.
+        """
+        fade = round(FADE_SECONDS * WORKER_RATE)
+        whole = faded(samples(raw), start=fade, end=fade)
+        cuts = range(_FIRST_PIECE_SAMPLES, len(whole), _PIECE_SAMPLES)
+        for start, end in pairwise((0, *cuts, len(whole))):
+            part = whole[start:end]
+            if self._equaliser is not None:
+                part = self._equaliser.piece(part)
+            yield self._resampler.piece(pcm_bytes(part))
+
+    def finish(self) -> bytes:
+        """Return the rest of the sound."""
+        rest = np.zeros(0, dtype=np.int16) if self._equaliser is None else self._equaliser.finish()
+        return self._resampler.piece(pcm_bytes(rest)) + self._resampler.finish()

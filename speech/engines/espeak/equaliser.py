@@ -1,0 +1,67 @@
+"""The equaliser, a linear-phase FIR filter, that gives a voice a speaker's long-term spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+TAPS = 512
+_STRONGEST_DB = 18.0
+# Speech in the long term: level up to a corner, then falling by 6 dB an octave.
+_SPEECH_CORNER_HERTZ = 500.0
+_SPEECH_SLOPE = 1.0
+_KNEE = 0.8
+_CEILING = 0.98
+
+
+class Equaliser:
+    """Filters a stream of samples; the output is as long as the input.
+
+    Only the shape of the gains counts: for speech, the output is as loud as the input. Peaks that
+    are still too high are bent, not clipped.
+    """
+
+    def __init__(self, hertz: Sequence[float], decibels: Sequence[float], rate: int) -> None:
+        """Gains in ``decibels`` at ``hertz``, level outside; ``rate`` in samples per second."""
+        self._taps = _design(hertz, decibels, rate)
+        self._tail: NDArray[np.float64] = np.zeros(TAPS - 1)
+        self._to_drop = TAPS // 2  # the delay of a linear-phase filter
+
+    def piece(self, signal: NDArray[np.int16]) -> NDArray[np.int16]:
+        """Filter ``signal``; return the samples that are ready, half the filter's length late."""
+        if not len(signal):
+            return signal
+        scaled = signal.astype(np.float64) / 32768
+        size = 1 << (len(scaled) + TAPS - 2).bit_length()
+        spread = np.fft.irfft(np.fft.rfft(scaled, size) * np.fft.rfft(self._taps, size), size)
+        spread = spread[: len(scaled) + TAPS - 1]
+        spread[: TAPS - 1] += self._tail
+        ready, self._tail = spread[: len(scaled)], spread[len(scaled) :]
+        dropped = min(self._to_drop, len(ready))
+        self._to_drop -= dropped
+        return _bent(ready[dropped:])
+
+    def finish(self) -> NDArray[np.int16]:
+        """Return the remaining samples. Call it once, last."""
+        return _bent(self._tail[max(0, self._to_drop) : TAPS // 2])
+
+
+def _design(hertz: Sequence[float], decibels: Sequence[float], rate: int) -> NDArray[np.float64]:
+    grid = np.fft.rfftfreq(TAPS, 1 / rate)
+    gains = np.clip(np.asarray(decibels, dtype=float), -_STRONGEST_DB, _STRONGEST_DB)
+    curve = np.interp(np.log(np.maximum(grid, 1.0)), np.log(np.asarray(hertz, dtype=float)), gains)
+    factors = 10 ** (curve / 20)
+    weights = _SPEECH_CORNER_HERTZ / np.maximum(grid, _SPEECH_CORNER_HERTZ)
+    weights = weights**_SPEECH_SLOPE
+    factors *= np.sqrt(np.sum(weights**2) / np.sum((factors * weights) ** 2))
+    response = np.fft.irfft(factors, TAPS)
+    return np.asarray(np.roll(response, TAPS // 2) * np.hanning(TAPS + 1)[:TAPS])
+
+
+def _bent(signal: NDArray[np.float64]) -> NDArray[np.int16]:
+    size = np.abs(signal)
+    room = _CEILING - _KNEE
+    bent = np.where(size > _KNEE, _KNEE + room * np.tanh((size - _KNEE) / room), size)
+    return np.asarray(np.rint(np.copysign(bent, signal) * 32767), dtype=np.int16)

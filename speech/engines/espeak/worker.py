@@ -1,0 +1,175 @@
+"""The subprocess that runs espeak-ng, as a script with the standard library only.
+
+espeak-ng is not thread-safe, and some texts crash it; so each copy runs in its own process, takes
+one order at a time and may die without harm. It is free software under GPL-3.0 or later and stays a
+separate program: only the messages below cross the pipe.
+
+Arguments: the library, the directory that holds ``espeak-ng-data``. ``READY`` carries the sample
+rate; an order is answered by its samples, or by the phonemes of its texts as a JSON array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from speech.engines.worker_frames import DATA, FAILED, READY, answer, confine, own_answers, serve
+
+CLONE_VARIANT = "clone"
+"""Name of the variant that an order may contain; its file exists while the order is spoken."""
+
+# From speak_lib.h of espeak-ng 1.52.
+_SYNCHRONOUS = 2
+_DO_NOT_EXIT = 0x8000
+_UTF8 = 1
+_AT_CHARACTER = 1
+_RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
+_BUFFER_MILLISECONDS = 1000
+_OK = 0
+_TIE = "^"
+"""Joins the letters of one phoneme, such as a diphthong."""
+_IPA = 0x02 | 0x80 | ord(_TIE) << 8
+
+_MOST_BYTES_AT_ONCE = 1 << 18
+
+_MEMORY_BYTES = 1 << 30
+
+
+class _Espeak:
+    """The initialised library. ``rate`` is 0 when it did not find its files."""
+
+    def __init__(self, library: str, directory: str, answers: BinaryIO) -> None:
+        self._answers = answers
+        self._held: bytearray | None = None
+        """The sound of an order to be stretched, which is stretched as a whole."""
+        self._variant = Path(directory, "espeak-ng-data", "voices", "!v", CLONE_VARIANT)
+        self._library = ctypes.CDLL(library)
+        self._library.espeak_Synth.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_uint,
+            ctypes.c_int,
+            ctypes.c_uint,
+            ctypes.c_uint,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ]
+        self._library.sonicCreateStream.restype = ctypes.c_void_p
+        self._library.espeak_TextToPhonemes.restype = ctypes.c_char_p
+        self.rate: int = self._library.espeak_Initialize(
+            _SYNCHRONOUS, _BUFFER_MILLISECONDS, directory.encode(), _DO_NOT_EXIT
+        )
+        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
+            self._on_audio
+        )
+        self._kept_alive = callback
+        self._library.espeak_SetSynthCallback(callback)
+
+    def _on_audio(self, wave: int | None, count: int, _events: int | None) -> int:
+        """Answer one buffer of espeak-ng, which calls this. Return 1 to stop it."""
+        try:
+            if wave and count > 0:
+                sound = ctypes.string_at(wave, 2 * count)
+                if self._held is None:
+                    answer(self._answers, DATA, sound)
+                else:
+                    self._held += sound
+        except BaseException:
+            # ctypes would print the exception, and espeak-ng would go on speaking.
+            return 1
+        return 0
+
+    def work(self, order: dict[str, Any]) -> str | None:
+        """Run one order of either kind; return the reason of a failure, or None."""
+        return self.answer_phonemes(order) if "phonemes_of" in order else self.speak(order)
+
+    def answer_phonemes(self, order: dict[str, Any]) -> str | None:
+        """Answer the phonemes of texts in IPA; return the reason of a failure, or None."""
+        if self._library.espeak_SetVoiceByName(str(order["voice"]).encode()) != _OK:
+            return "espeak-ng does not have the voice"
+        phonemes = [self._phonemes(str(text)) for text in order["phonemes_of"]]
+        answer(self._answers, DATA, json.dumps(phonemes).encode())
+        return None
+
+    def _phonemes(self, text: str) -> str:
+        kept = ctypes.create_string_buffer(text.encode() + b"\0")
+        rest = ctypes.c_void_p(ctypes.addressof(kept))
+        clauses = []
+        while rest.value:  # espeak-ng takes a clause at a time and moves the pointer on
+            phonemes = self._library.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
+            clauses.append((phonemes or b"").decode(errors="replace"))
+        return " ".join(clauses)
+
+    def speak(self, order: dict[str, Any]) -> str | None:
+        """Speak one order; return the reason of a failure, or None."""
+        voice = str(order["voice"])
+        variant = order.get("variant")
+        if variant is not None:
+            self._variant.write_text(variant)
+            voice += "+" + CLONE_VARIANT
+        try:
+            if self._library.espeak_SetVoiceByName(voice.encode()) != _OK:
+                return "espeak-ng does not have the voice"
+            # All are set, because even a change of voice keeps those of the last order.
+            for parameter, name in (
+                (_RATE, "rate"),
+                (_VOLUME, "volume"),
+                (_PITCH, "pitch"),
+                (_RANGE, "range"),
+            ):
+                self._library.espeak_SetParameter(parameter, int(order[name]), 0)
+            stretch = float(order["stretch"])
+            self._held = bytearray() if stretch > 1 else None
+            text = str(order["text"]).encode() + b"\0"
+            spoken = self._library.espeak_Synth(
+                text, len(text), 0, _AT_CHARACTER, 0, _UTF8, None, None
+            )
+            if spoken != _OK:
+                return "espeak-ng did not speak"
+            if self._held is not None:
+                self._answer_stretched(bytes(self._held), stretch)
+            return None
+        finally:
+            if variant is not None:
+                self._variant.unlink(missing_ok=True)
+
+    def _answer_stretched(self, sound: bytes, stretch: float) -> None:
+        """Answer ``sound`` lengthened by sonic, which espeak-ng includes for its fast rates."""
+        library = self._library
+        stream = ctypes.c_void_p(library.sonicCreateStream(self.rate, 1))
+        if not stream:
+            raise MemoryError
+        try:
+            library.sonicSetSpeed(stream, ctypes.c_float(1 / stretch))
+            library.sonicWriteShortToStream(stream, sound, len(sound) // 2)
+            library.sonicFlushStream(stream)
+            most = _MOST_BYTES_AT_ONCE // 2
+            piece = ctypes.create_string_buffer(2 * most)
+            while (count := library.sonicReadShortFromStream(stream, piece, most)) > 0:
+                answer(self._answers, DATA, piece.raw[: 2 * count])
+        finally:
+            library.sonicDestroyStream(stream)
+
+
+def main(library: str, directory: str) -> int:
+    """Serve orders until standard input ends; return the exit status of the process."""
+    confine(_MEMORY_BYTES)
+    answers = own_answers()
+    try:
+        espeak = _Espeak(library, directory, answers)
+    except OSError:
+        answer(answers, FAILED, b"the espeak-ng library cannot be loaded")
+        return 1
+    if espeak.rate <= 0:
+        answer(answers, FAILED, b"espeak-ng does not find its data files")
+        return 1
+    answer(answers, READY, str(espeak.rate).encode())
+    serve(answers, espeak.work)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,1 @@
+"""Speech servers over HTTP, as one engine each."""

@@ -1,0 +1,170 @@
+"""The engine for speech servers with the OpenAI-compatible audio-speech convention.
+
+``HttpEngine`` is one backend: vLLM-Omni, Kokoro-FastAPI, Speaches, LocalAI, a hosted service. Their
+configuration and failures: docs/operate/speech-backends.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+
+from django.conf import settings
+
+from speech.engines import (
+    Engine,
+    EngineError,
+    EngineFull,
+    EngineProtocolError,
+    EngineUnavailable,
+    Utterance,
+)
+from speech.engines.http.audio_check import AudioCheck
+from speech.engines.http.audio_readers import Delivery
+from speech.engines.http.backend import BackendRef
+from speech.engines.http.client import BackendCalls, RequestRefused, Timeouts
+from speech.engines.http.clone_uploads import CloneClips, Uploads
+from speech.engines.http.request import (
+    inline_speaker,
+    preset_speaker,
+    speech_request,
+    uploaded_speaker,
+)
+from svc_project.lib.errors import ServerOverloaded
+from svc_project.lib.http_client.response import Response
+from svc_project.lib.sharing.fair_queue import FairQueue
+
+__all__ = ["CloneClips", "HttpEngine"]
+
+log = logging.getLogger(__name__)
+
+_RATE_HEADERS = (b"x-sample-rate", b"x-audio-sample-rate")
+"""Headers with the rate of raw samples; Piper sends them, whose voices have 16 000 or 22 050."""
+
+_UNKNOWN_VOICE = (400, 404)
+"""Statuses by which servers report an unknown uploaded voice."""
+
+
+class HttpEngine(Engine):
+    """One speech backend. ``pitch`` of an utterance is not sent: servers have no field for it.
+
+    At most ``max_concurrency`` utterances are in flight; more wait shortly, organizations in turns,
+    then get ``EngineFull``. One clause or sentence is one request.
+    """
+
+    def __init__(self, backend: BackendRef, clips: CloneClips) -> None:
+        self._backend = backend
+        self._clips = clips
+        self._calls = BackendCalls()
+        self._uploads = Uploads(clips, self._calls)
+        self._closed = False
+        self._slots = FairQueue(
+            backend.max_concurrency,
+            settings.SVC_BACKEND_QUEUE_LENGTH,
+            settings.SVC_BACKEND_QUEUE_SECONDS,
+            settings.SVC_BACKEND_RESERVED_SHARE,
+        )
+
+    @property
+    def inflight(self) -> int:
+        """The number of utterances that the backend speaks now."""
+        return self._slots.inflight
+
+    @property
+    def waiting(self) -> int:
+        """The number of utterances that wait for a slot."""
+        return self._slots.waiting
+
+    def describe(self, backend: BackendRef) -> None:
+        """Use a changed description from the next utterance on; running ones are not affected."""
+        self._backend = backend
+        self._slots.limit = backend.max_concurrency
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        """As ``Engine.speak``. Closing the generator closes the connection and frees the slot."""
+        await self._take_slot(utterance)
+        response: Response | None = None
+        try:
+            backend = self._backend
+            timeouts = Timeouts(backend.first_byte_seconds, backend.total_seconds)
+            response = await self._post(backend, utterance, timeouts)
+            check = AudioCheck(_delivery(backend, response), utterance.text, utterance.rate)
+            while not check.complete and (read := await self._calls.read(response, timeouts)):
+                if pcm := check.feed(read):
+                    yield pcm
+            rest = await asyncio.to_thread(check.finish)
+            response.release()
+            if rest:
+                yield rest
+        except EngineProtocolError as problem:
+            log.warning("speech backend %s: %s", self._backend.name, problem)
+            raise
+        finally:
+            if response is not None:
+                response.close()
+            self._slots.release(utterance.organization_id)
+
+    async def delete_upload(self, upload_name: str) -> None:
+        """Delete an uploaded clip on the backend; a missing one counts as success.
+
+        Raises ``EngineError``: retry later.
+        """
+        await self._uploads.delete_upload(self._backend, upload_name)
+
+    async def close(self) -> None:
+        """As ``Engine.close``; running uploads get a few seconds to end."""
+        self._closed = True
+        await self._uploads.close()
+        await self._calls.close()
+
+    async def _take_slot(self, utterance: Utterance) -> None:
+        try:
+            await self._slots.acquire(utterance.organization_id)
+        except ServerOverloaded:
+            raise EngineFull("The speech server and its queue are full.") from None
+        if self._closed:
+            self._slots.release(utterance.organization_id)
+            raise EngineUnavailable("The engine is closed.")
+
+    async def _post(
+        self, backend: BackendRef, utterance: Utterance, timeouts: Timeouts
+    ) -> Response:
+        clone_id = utterance.clone_id
+        if clone_id is None:
+            speaker = preset_speaker(backend, utterance)
+        elif backend.clone_mode == "inline":
+            speaker = inline_speaker(backend, await self._clips.clip(clone_id))
+        elif backend.clone_mode == "upload":
+            return await self._post_as_uploaded(backend, utterance, clone_id, timeouts)
+        else:
+            raise EngineError("The speech server does not support clones.")
+        return await self._calls.post(
+            backend, speech_request(backend, utterance, speaker), timeouts
+        )
+
+    async def _post_as_uploaded(
+        self, backend: BackendRef, utterance: Utterance, clone_id: str, timeouts: Timeouts
+    ) -> Response:
+        name = await self._uploads.ensure(backend, clone_id)
+        request = speech_request(backend, utterance, uploaded_speaker(backend, name))
+        try:
+            return await self._calls.post(backend, request, timeouts)
+        except RequestRefused as refused:
+            if refused.status not in _UNKNOWN_VOICE:
+                raise
+            other = await self._uploads.reupload(backend, clone_id, name)
+            if other is None:
+                raise
+        request = speech_request(backend, utterance, uploaded_speaker(backend, other))
+        return await self._calls.post(backend, request, timeouts)
+
+
+def _delivery(backend: BackendRef, response: Response) -> Delivery:
+    return Delivery(
+        asked=backend.delivery,
+        sample_rate=backend.sample_rate,
+        content_type=response.header(b"content-type"),
+        rate_header=next(filter(None, map(response.header, _RATE_HEADERS)), ""),
+        ends_known=response.has_length,
+    )

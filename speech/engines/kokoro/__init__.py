@@ -1,0 +1,1 @@
+"""The neural engine: Kokoro-82M in worker processes."""

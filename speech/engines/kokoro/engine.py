@@ -1,0 +1,216 @@
+"""The neural engine: Kokoro-82M in worker processes, with phonemes from espeak-ng.
+
+Opt-in: ``files`` installs the model. The measurements behind the constants:
+docs/explain/neural-engine.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from speech.audio.pcm import (
+    FADE_SECONDS,
+    SAMPLE_RATE,
+    SHORTEST_SECONDS,
+    Samples,
+    faded,
+    pcm_bytes,
+    samples,
+    silence,
+)
+from speech.engines import Engine, EngineError, Utterance
+from speech.engines.espeak.engine import Espeak
+from speech.engines.kokoro import files
+from speech.engines.kokoro.phonemes import english, hindi, tokens
+from speech.engines.kokoro.runs import Clause, Run, clauses, runs
+from speech.engines.kokoro.voices import KokoroVoice, parse_voice
+from speech.engines.sanitize import sanitized
+from speech.engines.time_stretch import stretched
+from speech.engines.worker_pool import Program, Worker, WorkerPool
+
+log = logging.getLogger(__name__)
+
+EDGE_SECONDS: Final = 0.025
+"""Silence kept before and after an utterance; the model makes 0.3 to 0.5 s, which are cut."""
+
+SLOWEST: Final = 0.5
+FASTEST: Final = 1.5
+"""The range of speeds at which the model sounds right; beyond it, the sound is stretched."""
+
+TOO_SLOW: Final = 0.9
+"""With a real-time factor above it, live streams have gaps."""
+
+_QUIET: Final = 160  # -46 dB: the model's silence is below, the softest consonants above
+_MEASURED_WITH: Final = "The morning train was late again, so we walked along the river."
+_FIRST_PIECE: Final = SAMPLE_RATE // 4
+_MOST_BYTES: Final = 2 * 180 * SAMPLE_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A run to speak: the model's tokens, and the factor on its loudness."""
+
+    tokens: list[int]
+    voice: str
+    speed: float = 1.0
+    gain: float = 1.0
+
+
+class KokoroPool(WorkerPool[Order]):
+    """Workers that speak, each with ``threads`` threads."""
+
+    name = "kokoro"
+
+    def __init__(
+        self, directory: Path, threads: int, *, size: int, most_waiting: int, wait_seconds: float
+    ) -> None:
+        super().__init__(
+            size=size, most_waiting=most_waiting, wait_seconds=wait_seconds, order_seconds=60.0
+        )
+        self._program = Program(
+            name=self.name,
+            module="speech.engines.kokoro.worker",
+            arguments=(
+                str(directory / files.MODEL),
+                str(files.styles_directory(directory)),
+                str(threads),
+            ),
+            ready=str(SAMPLE_RATE).encode(),
+            start_seconds=60.0,
+            most_bytes=_MOST_BYTES,
+        )
+
+    def make_worker(self, directory: Path) -> Worker:
+        return Worker(self._program)
+
+
+class Kokoro(Engine):
+    """Kokoro-82M in ``workers`` processes of ``threads`` each.
+
+    ``espeak`` makes the phonemes. ``most_waiting`` runs may wait up to ``wait_seconds`` for a
+    worker, then get ``EngineFull``. ``Utterance.rate`` works from 0.25 to 4; pitch is ignored.
+    """
+
+    def __init__(
+        self,
+        espeak: Espeak,
+        directory: Path,
+        *,
+        workers: int = 1,
+        threads: int = 1,
+        most_waiting: int = 64,
+        wait_seconds: float = 30.0,
+    ) -> None:
+        self._espeak = espeak
+        self._directory = directory
+        self._pool = KokoroPool(
+            directory, threads, size=workers, most_waiting=most_waiting, wait_seconds=wait_seconds
+        )
+        self._starting = asyncio.Lock()
+        self.real_time_factor: float | None = None
+        """Seconds of computing for a second of sound, measured when the engine started."""
+
+    async def start(self) -> None:
+        """Start the workers and measure their speed. Raises ``EngineError``."""
+        async with self._starting:
+            if self.real_time_factor is not None:
+                return
+            if (reason := files.missing(self._directory)) is not None:
+                raise EngineError(reason)
+            await self._pool.run_on_all((Order([50, 83, 54], "af_heart"),))
+            factor = await self._measured()
+            self.real_time_factor = factor
+        log.info("the neural engine takes %.2f s for a second of sound", factor)
+        if factor > TOO_SLOW:
+            log.warning("this machine is too slow for live streams of the neural engine")
+
+    async def _measured(self) -> float:
+        began = time.perf_counter()
+        utterance = Utterance(_MEASURED_WITH, "en", "af_heart")
+        pieces = [piece async for piece in self._spoken(utterance, parse_voice("af_heart"))]
+        taken = time.perf_counter() - began
+        return taken * 2 * SAMPLE_RATE / sum(map(len, pieces))
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        """As ``Engine.speak``. A run of the text is yielded when it is complete."""
+        voice = parse_voice(utterance.engine_voice)
+        if voice.language != utterance.language:
+            raise EngineError(
+                f"The neural voice {voice.name} speaks {voice.language}, "
+                f"not {utterance.language[:20]}."
+            )
+        await self.start()
+        async with contextlib.aclosing(self._spoken(utterance, voice)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _spoken(
+        self, utterance: Utterance, voice: KokoroVoice
+    ) -> AsyncGenerator[bytes, None]:
+        speed = min(max(utterance.rate, SLOWEST), FASTEST)
+        made = await self._runs(utterance, voice)
+        for number, run in enumerate(made):
+            order = Order(tokens(run.symbols), voice.name, speed, voice.gain)
+            raw = await self._pool.run(order, utterance.organization_id)
+            shaped = _shaped(samples(raw), utterance.rate / speed)
+            for piece in _pieces(shaped):
+                yield piece
+                await asyncio.sleep(0)  # a long run must not block the event loop
+            if number < len(made) - 1 and (still := silence(run.pause / utterance.rate)):
+                yield still
+        if not made:
+            yield silence(SHORTEST_SECONDS)
+
+    async def _runs(self, utterance: Utterance, voice: KokoroVoice) -> list[Run]:
+        parts = clauses(sanitized(utterance.text))
+        if not parts:
+            return []
+        phonemes = await self._espeak.phonemes(
+            voice.espeak_voice,
+            tuple(clause.words for clause in parts),
+            utterance.organization_id,
+        )
+        spoken = [
+            Clause(_spelt(ipa, voice), clause.mark)
+            for ipa, clause in zip(phonemes, parts, strict=True)
+        ]
+        return [run for run in runs(spoken) if tokens(run.symbols)]
+
+    async def close(self) -> None:
+        """Stop the workers."""
+        await self._pool.close()
+
+
+def _spelt(ipa: str, voice: KokoroVoice) -> str:
+    if voice.language == "hi":
+        return hindi(ipa)
+    return english(ipa, british=voice.is_british)
+
+
+def _shaped(sound: Samples, factor: float) -> Samples:
+    """The sound of one run at ``factor`` times its pace, silent edges cut to ``EDGE_SECONDS``."""
+    loud = np.flatnonzero(np.abs(sound.astype(np.int32)) > _QUIET)
+    if not len(loud):
+        return sound[: round(SHORTEST_SECONDS * SAMPLE_RATE)]
+    edge = round(EDGE_SECONDS * SAMPLE_RATE)
+    kept = stretched(sound[max(0, loud[0] - edge) : loud[-1] + edge], factor)
+    fade = round(FADE_SECONDS * SAMPLE_RATE)
+    return faded(kept, start=fade, end=fade)
+
+
+def _pieces(sound: Samples) -> Iterator[bytes]:
+    """Cut ``sound`` into 250 ms first, to be sent early, then 1 s at a time."""
+    cuts = range(_FIRST_PIECE, len(sound), SAMPLE_RATE)
+    for start, end in pairwise((0, *cuts, len(sound))):
+        if start < end:
+            yield pcm_bytes(sound[start:end])

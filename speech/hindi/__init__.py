@@ -1,1 +1,0 @@
-"""Romanized Hindi to Devanagari, offline. Entry point: ``speech.hindi.detect.transliterate``."""

@@ -1,0 +1,21 @@
+"""The tables of the speech surface: voices, the servers that speak them, and private clones."""
+
+from speech.models.backends import SOUNDS, CloneMode, Delivery, SpeechBackend
+from speech.models.clones import CloneAudio, CloneUpload, VoiceClone
+from speech.models.voices import VOICE_ID, VOICE_ID_RULE, EmbeddedEngine, Voice
+from speech.text.language import Language
+
+__all__ = [
+    "SOUNDS",
+    "VOICE_ID",
+    "VOICE_ID_RULE",
+    "CloneAudio",
+    "CloneMode",
+    "CloneUpload",
+    "Delivery",
+    "EmbeddedEngine",
+    "Language",
+    "SpeechBackend",
+    "Voice",
+    "VoiceClone",
+]

@@ -1,0 +1,100 @@
+"""The global voices of the catalog."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+
+from speech.engines import EngineError, embedded
+from speech.models.backends import SpeechBackend
+from speech.text.language import Language
+from svc_project.lib import clock
+
+VOICE_ID = r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z"
+
+
+VOICE_ID_RULE = (
+    "Use at most 80 letters, digits, '.', '_' and '-', and begin with a letter or digit."
+)
+
+
+LANGUAGES = [
+    (Language.ENGLISH.value, "English"),
+    (Language.HINDI.value, "Hindi (enterprise accounts only)"),
+]
+
+
+class EmbeddedEngine(models.TextChoices):
+    """An engine that runs on this machine."""
+
+    ESPEAK = embedded.ESPEAK, "espeak-ng"
+    KOKORO = embedded.KOKORO, "Kokoro-82M (neural)"
+
+
+class Voice(models.Model):
+    """A global voice (speech contract, Model entry); an embedded engine's if it has no backend."""
+
+    id = models.CharField(
+        primary_key=True,
+        max_length=80,
+        validators=[RegexValidator(VOICE_ID, VOICE_ID_RULE)],
+        help_text="What clients send as voice; also the name that clones cannot take.",
+    )
+    language = models.CharField(max_length=2, choices=LANGUAGES, default=Language.ENGLISH.value)
+    backend = models.ForeignKey(
+        SpeechBackend,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="voices",
+        help_text="Empty: the embedded engine.",
+    )
+    embedded_engine = models.CharField(
+        max_length=16,
+        choices=EmbeddedEngine.choices,
+        default=EmbeddedEngine.ESPEAK,
+        help_text="Which one speaks where there is no backend.",
+    )
+    engine_voice = models.CharField(
+        max_length=120, help_text="The engine's own name of it, such as en-us+f3 or af_heart."
+    )
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=Q(id__regex=VOICE_ID),
+                name="voice_id_well_formed",
+                violation_error_message=VOICE_ID_RULE,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    def clean(self) -> None:
+        """Check that the embedded engine has the voice, in the same language.
+
+        An enabled voice also needs an engine that can run here.
+        """
+        super().clean()
+        if self.backend_id is not None:
+            return
+        try:
+            spoken = embedded.language_of(self.embedded_engine, self.engine_voice)
+        except EngineError as error:
+            raise ValidationError({"engine_voice": str(error)}) from None
+        if spoken != self.language:
+            raise ValidationError(
+                {"engine_voice": f"{self.engine_voice} speaks {spoken}, not {self.language}."}
+            )
+        problem = embedded.problem(self.embedded_engine, settings.SVC_NEURAL_DIR)
+        if self.enabled and problem is not None:
+            raise ValidationError({"embedded_engine": problem})

@@ -1,0 +1,1 @@
+"""One speech request or session, from its first byte to its row in the ledger."""

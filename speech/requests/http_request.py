@@ -1,0 +1,187 @@
+"""The steps of one ``POST /v1/audio/speech``: check, admit, speak, encode, record.
+
+``prepare`` makes every check that comes before limits are reserved; ``complete`` does the rest, and
+``speech.requests.speaking`` the speaking.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from accounts.keys.principal import Principal
+from speech.audio.encoders import Encoders
+from speech.errors import SpeechFull
+from speech.quota.quota import Reserved, SpeechQuota
+from speech.quota.refusals import refused_too_often
+from speech.requests.meter import Identity, SpeechMeter
+from speech.requests.speaking import Call, Resources, Sink, Synthesis
+from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
+from speech.text.tags import TagError
+from speech.voices.engines import Engines
+from speech.voices.voices import Voices
+from speech.wire import SpeechRequest
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    InvalidField,
+)
+from svc_project.lib.limits.refused_requests import RefusedRequests
+from svc_project.lib.monitoring.logs import log_unexpected
+from svc_project.lib.sharing.fair_thread import FairThread
+from usage.ledger.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechService:
+    """Handles speech requests with the voices, limits, engines and ledger of the process."""
+
+    voices: Voices
+    quota: SpeechQuota
+    engines: Engines
+    ledger: Ledger
+    refused: RefusedRequests
+    thread: FairThread
+    """The thread that parses and prepares long texts."""
+    encoders: Encoders
+
+    async def prepare(
+        self, body: bytes, principal: Principal, request_id: str, arrived: float
+    ) -> Call:
+        """Check ``body`` and resolve the voice. Raises the ``ApiError`` of the first failed check;
+        ``QuotaExceeded``, before the body is parsed, when too many requests were refused."""
+        self.check_refused(principal)
+        try:
+            request = SpeechRequest.from_body(body)
+            voice = await self.voices.resolve(request.voice, principal)
+            with input_named():
+                characters = metered_characters(request.input)
+        except ApiError as error:
+            self.count_refused(principal, error, len(body))
+            raise
+        return Call(request_id, arrived, principal, request, voice, characters)
+
+    def check_refused(self, principal: Principal) -> None:
+        """Raise ``QuotaExceeded`` when too many of the organization's requests were refused."""
+        limit = principal.speech_limits.requests_per_minute
+        if (too_many := self.refused.too_many(principal.organization_id, limit)) is not None:
+            raise refused_too_often(too_many)
+
+    def count_refused(self, principal: Principal, error: ApiError, body_bytes: int = 0) -> None:
+        """Count a refused request or session, if ``error`` is the client's fault."""
+        limit = principal.speech_limits.requests_per_minute
+        self.refused.count(principal.organization_id, limit, error, body_bytes)
+
+    async def complete(self, call: Call, sink: Sink) -> None:
+        """Admit, speak and record the request, then send the last bytes.
+
+        Raises ``QuotaExceeded`` or ``ServerOverloaded``, without a row, when it is not admitted,
+        and the ``ApiError`` of a failure.
+        """
+        reserved = await self.quota.reserve(call.principal, call.characters)
+        meter = SpeechMeter(_identity(call, reserved))
+        try:
+            script = await self._script(call)
+            sink.admit()
+            await self.ledger.admit_durably(meter.admitted())
+        except BaseException as error:
+            reserved.refund()
+            if isinstance(error, ApiError):
+                self.count_refused(call.principal, error)
+            raise
+        resources = Resources(self.engines, self.thread, self.encoders)
+        synthesis = Synthesis(call, script, meter, resources, self.report_progress)
+        failure = await self._run(call, synthesis, sink)
+        try:
+            _charge_or_refund(failure, meter, script, reserved)
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            failure = failure or InternalError()
+        try:
+            await self.ledger.record(
+                meter.receipt(failure, _http_status(failure, sink)), begun=sink.status is not None
+            )
+        except InternalError as error:
+            failure = failure or error
+        if failure is not None:
+            self.count_refused(call.principal, failure)
+            raise failure
+        await sink.finish(synthesis.last)
+
+    async def _script(self, call: Call) -> Script:
+        """Parse the text into sentences. It is costly, so limits are reserved before."""
+        text = call.request.input
+        with input_named():
+            if len(text) <= LONG_READING:
+                return read_script(text)
+            return await self.thread.run(call.principal.organization_id, partial(read_script, text))
+
+    async def _run(self, call: Call, synthesis: Synthesis, sink: Sink) -> ApiError | None:
+        """Speak. Never raises, because a row must be written."""
+        try:
+            sink.follow(synthesis)
+            failure = await synthesis.run(sink)
+        except Exception as error:
+            log_unexpected(log, call.request_id, error)
+            failure = InternalError()
+        if failure is None and sink.disconnected:
+            failure = ClientDisconnected()
+        return failure
+
+    def report_progress(self, meter: SpeechMeter, every_seconds: float = 0.0) -> None:
+        """Write the progress of a request to the journal, at most once in ``every_seconds``."""
+        if (progress := meter.progress(every_seconds)) is not None:
+            self.ledger.progress(progress)
+
+
+@contextmanager
+def input_named() -> Iterator[None]:
+    """Raise a ``TagError`` as an ``InvalidField`` of ``input``."""
+    try:
+        yield
+    except TagError as error:
+        raise InvalidField(f"'input': {error}", param="input") from None
+
+
+def _charge_or_refund(
+    failure: ApiError | None, meter: SpeechMeter, script: Script, reserved: Reserved
+) -> None:
+    """Charge the request, or refund its characters.
+
+    It is charged when any sound was sent, or when the client disconnected after the engine had made
+    sound. ``SpeechFull`` refunds the request unit too.
+    """
+    has_audio = meter.clock.first_audio is not None
+    disconnected = isinstance(failure, ClientDisconnected)
+    if failure is None or meter.pcm_bytes or (disconnected and has_audio):
+        meter.charge(script.characters, len(script.sentences))
+    elif isinstance(failure, SpeechFull):
+        reserved.refund()
+    else:
+        reserved.refund_characters()
+
+
+def _identity(call: Call, reserved: Reserved) -> Identity:
+    return Identity(
+        request_id=call.request_id,
+        organization_id=call.principal.organization_id,
+        api_key_id=call.principal.api_key_id,
+        day=reserved.day,
+        voice=call.voice,
+        audio_format=call.audio_format,
+        transport="http",
+        arrived=call.arrived,
+    )
+
+
+def _http_status(failure: ApiError | None, sink: Sink) -> int:
+    """The row's HTTP status: 499 for a disconnected client, 200 for an answer that began."""
+    if isinstance(failure, ClientDisconnected):
+        return failure.status
+    return sink.status or (200 if failure is None else failure.status)

@@ -1,0 +1,273 @@
+"""One WebSocket session: text comes in, each sentence goes out as one complete file.
+
+Three tasks run concurrently: read messages, speak and send sentences, check the key. Sentences are
+spoken in order, at most two ahead of the one that is sent. When the server begins to drain, the
+sentences that are complete by then are spoken, and the session ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from accounts.keys.principal import Principal
+from speech.quota.quota import Reserved
+from speech.requests.http_request import SpeechService
+from speech.requests.meter import SWITCHING_PROTOCOLS, SpeechMeter
+from speech.requests.session_bounds import Pace, SessionBounds, SessionIdle, SessionTooLong
+from speech.requests.speaking import whole_sound
+from speech.synthesis.prefetch import prefetch
+from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
+from speech.synthesis.sentence import Speaker, speak_sentence
+from speech.text.tags import NothingToSpeak, TagError
+from speech.wire import (
+    LONGEST_SESSION,
+    Cancel,
+    Done,
+    Flush,
+    Start,
+    Text,
+    parse_message,
+)
+from svc_project.lib.asgi.drain import absorbed_cancellation
+from svc_project.lib.asgi.websocket import ReaderStalled, SocketConsumer
+from svc_project.lib.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    InvalidField,
+)
+from svc_project.lib.monitoring.logs import log_unexpected
+
+log = logging.getLogger(__name__)
+
+KEY_SECONDS: Final = 0.5
+"""How often the key of an open session is checked; a revoked key ends the session."""
+
+_FRAMES_AHEAD: Final = 1
+"""Spoken sentences that may wait to be sent, besides the one that is being spoken."""
+
+CheckKey = Callable[[], Awaitable[Principal]]
+"""Authenticates the key again and returns its owner. Raises ``InvalidCredential``."""
+
+
+@dataclass(eq=False, slots=True)
+class _Spoken:
+    sentence: Sentence
+    pcm: bytes
+    cloned: bool
+
+
+class Session:
+    """An admitted session; its principal is refreshed with each check of the key."""
+
+    def __init__(
+        self,
+        service: SpeechService,
+        socket: SocketConsumer,
+        start: Start,
+        meter: SpeechMeter,
+        bounds: SessionBounds,
+    ) -> None:
+        self._service = service
+        self._socket = socket
+        self._start = start
+        self._meter = meter
+        self._bounds = bounds
+        self._loop = asyncio.get_running_loop()
+        self._reader = ScriptReader()
+        self._sentences: asyncio.Queue[Sentence | ApiError | None] = asyncio.Queue()
+        """Sentences to speak, then None, or the error that ends the session after them."""
+        self._received = 0
+        self._queued = 0
+        self._is_done = False
+        self._is_ending = False
+        self._active_at = self._loop.time()
+        self._pace = Pace(bounds.messages_per_second)
+        self._charged: list[Reserved] = []
+        """Reservations of the sentences that were not sent yet, in order."""
+
+    async def run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
+        """Send ``ready``, then every sentence; return the failure or None.
+
+        Never raises, because a row must be written. Characters of unsent sentences are refunded.
+        """
+        try:
+            return await self._run(principal, check_key, ready)
+        except Exception as error:
+            log_unexpected(log, self._meter.identity.request_id, error)
+            return InternalError()
+
+    async def _run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
+        self._principal = principal
+        delivering = asyncio.create_task(self._deliver(ready))
+        others = [
+            asyncio.create_task(self._listen()),
+            asyncio.create_task(self._watch_key(check_key)),
+        ]
+        running = [delivering, *others]
+        try:
+            self._socket.draining.add_done_callback(self._server_drains)
+            ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
+            longest = self._bounds.longest_seconds or None
+            await asyncio.wait(ends, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+            ended = next((part for part in running if part.done()), None)
+            if ended is not None:
+                return self._failure(ended)
+            stopping = self._socket.stopping
+            return stopping.result() if stopping.done() else SessionTooLong()
+        except asyncio.CancelledError:
+            return absorbed_cancellation()
+        finally:
+            self._socket.draining.remove_done_callback(self._server_drains)
+            for part in running:
+                part.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            for reserved in self._charged:
+                reserved.refund_characters()
+
+    def _failure(self, ended: asyncio.Task[None]) -> ApiError | None:
+        error = ended.exception()
+        if error is None or isinstance(error, ApiError):
+            return error
+        log_unexpected(log, self._meter.identity.request_id, error)
+        return InternalError()
+
+    # -- reading messages --------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Read messages until ``cancel``. Raises the ``ApiError`` that ends the session."""
+        while True:
+            message = parse_message(await self._next_message())
+            if isinstance(message, Cancel):
+                return
+            if (early := self._pace.early(self._loop.time())) > 0:
+                # Nothing is read meanwhile, which slows the client down (backpressure).
+                await asyncio.sleep(early)
+            if self._is_ending:
+                continue
+            if isinstance(message, Start):
+                raise InvalidField("The session was started already. Send text.", param="type")
+            if self._is_done:
+                raise InvalidField("Only 'cancel' can follow 'done'.", param="type")
+            try:
+                await self._take(message)
+            except TagError as error:
+                raise InvalidField(f"'text': {error}", param="text") from None
+            self._end_if_idle()
+
+    async def _next_message(self) -> str:
+        while True:
+            due = None if self._is_done else self._active_at + self._bounds.idle_seconds
+            try:
+                async with asyncio.timeout_at(due):
+                    return await self._socket.receive_text()
+            except TimeoutError:
+                self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        """Raise ``SessionIdle`` after the idle timeout; messages without text do not reset it."""
+        now = self._loop.time()
+        if self._is_done or now < self._active_at + self._bounds.idle_seconds:
+            return
+        if self._queued == self._meter.sentences:
+            raise SessionIdle
+        # The client may be waiting for sentences that it has already sent.
+        self._active_at = now
+
+    async def _take(self, message: Text | Flush | Done) -> None:
+        if isinstance(message, Text):
+            if message.text:
+                self._active_at = self._loop.time()
+            self._received += len(message.text)
+            if self._received > LONGEST_SESSION:
+                raise InvalidField(
+                    f"A session has at most {LONGEST_SESSION} characters of text. "
+                    "Open another one for the rest.",
+                    param="text",
+                )
+            if len(message.text) > LONG_READING:
+                organization_id = self._principal.organization_id
+                read = partial(self._reader.feed, message.text)
+                self._queue(await self._service.thread.run(organization_id, read))
+            else:
+                self._queue(self._reader.feed(message.text))
+            return
+        self._queue(self._reader.flush())
+        if isinstance(message, Done):
+            if not self._queued:
+                raise NothingToSpeak
+            self._is_done = True
+            self._sentences.put_nowait(None)
+
+    def _server_drains(self, draining: asyncio.Future[ApiError]) -> None:
+        if not self._is_done:
+            self._is_ending = True
+            self._sentences.put_nowait(draining.result())
+
+    def _queue(self, sentences: list[Sentence]) -> None:
+        if sentences:
+            self._active_at = self._loop.time()
+        self._queued += len(sentences)
+        for sentence in sentences:
+            self._sentences.put_nowait(sentence)
+
+    # -- speaking ----------------------------------------------------------------------------
+
+    async def _deliver(self, ready: str) -> None:
+        """Send one file for each sentence and record the progress; return after the last one."""
+        audio_format = self._start.response_format
+        await self._socket.send_text(ready)
+        async with aclosing(prefetch(self._spoken(), _FRAMES_AHEAD)) as spoken:
+            async for each in spoken:
+                frame = await self._service.encoders.encode(
+                    each.pcm, audio_format, self._principal.organization_id
+                )
+                if each.cloned:
+                    # The clone may have been deleted since its sentence was spoken.
+                    await self._service.voices.resolve(self._start.voice, self._principal)
+                await self._socket.send_bytes(frame)
+                self._active_at = self._loop.time()
+                self._charged.pop(0)
+                self._meter.characters += each.sentence.characters
+                self._meter.sentences += 1
+                self._meter.pcm_bytes += len(each.pcm)
+                self._service.report_progress(self._meter)
+
+    async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
+        while (sentence := await self._sentences.get()) is not None:
+            if isinstance(sentence, ApiError):
+                raise sentence
+            principal = self._principal
+            # Resolved for each sentence: a clone may have been deleted, a plan changed.
+            voice = await self._service.voices.resolve(self._start.voice, principal)
+            self._charged.append(await self._service.quota.charge(principal, sentence.characters))
+            engine = self._service.engines.of(voice)
+            speaker = Speaker(
+                voice,
+                engine,
+                self._service.thread,
+                principal.organization_id,
+                self._start.speed,
+                self._start.instructions,
+            )
+            pcm = await whole_sound(speak_sentence(sentence, speaker, self._meter.clock), "text")
+            yield _Spoken(sentence, pcm, cloned=voice.clone is not None)
+
+    async def _watch_key(self, check_key: CheckKey) -> None:
+        """Check the key until it is revoked, then raise ``InvalidCredential``."""
+        while True:
+            await asyncio.sleep(KEY_SECONDS)
+            self._principal = await check_key()
+
+
+def http_status(failure: ApiError | None) -> int:
+    """The row's HTTP status: 499 for a client that disconnected or stopped reading."""
+    if isinstance(failure, ClientDisconnected | ReaderStalled):
+        return ClientDisconnected.status
+    return SWITCHING_PROTOCOLS

@@ -1,0 +1,57 @@
+"""The limits of a WebSocket session: idle time, duration, and messages a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from svc_project.lib.errors import ApiError
+
+BURST_SECONDS: Final = 10.0
+"""Seconds of the steady rate that a client may send at once, such as a text word by word."""
+
+
+class SessionIdle(ApiError):
+    """The client sent no text within the idle timeout."""
+
+    status = 408
+    type = "invalid_request_error"
+    default_message = "The session was idle for too long. Send text or 'done'."
+
+
+class SessionTooLong(ApiError):
+    """The session reached its longest duration."""
+
+    status = 408
+    type = "invalid_request_error"
+    default_message = "The session lasted too long. Open another one for the rest."
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBounds:
+    """Timeouts in seconds, without text and in all, and the messages read a second.
+
+    The last two may be 0 for no limit.
+    """
+
+    idle_seconds: float
+    longest_seconds: float
+    messages_per_second: float
+
+
+class Pace:
+    """A token bucket of messages: a burst, then a steady rate.
+
+    The caller passes times in seconds of one clock. At 0 a second there is no limit.
+    """
+
+    __slots__ = ("_due", "_interval")
+
+    def __init__(self, per_second: float) -> None:
+        self._interval = 1 / per_second if per_second else 0.0
+        self._due = float("-inf")
+
+    def early(self, now: float) -> float:
+        """Count a message; return the seconds to wait before it is handled, if above 0."""
+        self._due = max(self._due, now) + self._interval
+        return self._due - now - BURST_SECONDS

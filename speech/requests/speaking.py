@@ -1,0 +1,221 @@
+"""Speaks one admitted ``POST /v1/audio/speech`` into its sink.
+
+Streamed ``pcm`` and complete files differ only in when their bytes are ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from accounts.keys.principal import Principal
+from speech.audio.encoders import Encoders
+from speech.audio.encoding import AudioFormat
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
+from speech.requests.meter import SpeechMeter
+from speech.synthesis.prefetch import prefetch
+from speech.synthesis.script import Script
+from speech.synthesis.sentence import Speaker, speak_sentence
+from speech.voices.engines import Engines
+from speech.voices.snapshot import VoiceRef
+from speech.wire import SpeechRequest
+from svc_project.lib.asgi.drain import absorbed_cancellation
+from svc_project.lib.errors import ApiError, InternalError, InvalidField, ServerShuttingDown
+from svc_project.lib.monitoring.logs import log_unexpected
+from svc_project.lib.sharing.fair_thread import FairThread
+
+log = logging.getLogger(__name__)
+
+PIECES_AHEAD: Final = 8
+"""Pieces of sound that an engine may be ahead of a slow client; a piece is at most about 1 s."""
+
+PROGRESS_SECONDS: Final = 1.0
+"""How often the journal gets the progress of a stream."""
+
+LONGEST_FILE: Final = 30 * 60
+"""Seconds of one complete file, 86 MB as PCM. The longest text takes about 18 minutes at the slowest
+pace; numbers and signs, written out, can take six times as long. Streams have no such limit."""
+
+CHUNK_BYTES: Final = 64 * 1024
+"""Size of the pieces in which a complete file is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that passed every check except limits; ``arrived`` is a ``perf_counter`` time."""
+
+    request_id: str
+    arrived: float
+    principal: Principal
+    request: SpeechRequest
+    voice: VoiceRef
+    characters: int
+    """Characters of the text that are metered."""
+
+    @property
+    def audio_format(self) -> AudioFormat:
+        """The format of the answer."""
+        return self.request.response_format
+
+
+class Sink(Protocol):
+    """Sends the sound to the client; the consumers implement it."""
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client disconnected."""
+
+    @property
+    def status(self) -> int | None:
+        """The status that was sent; None before the headers."""
+
+    def admit(self) -> None:
+        """Count the request as in flight. Raises ``ServerOverloaded``."""
+
+    def follow(self, synthesis: Synthesis) -> None:
+        """Stop ``synthesis``, which makes the answer, as soon as the client disconnects."""
+
+    def prepare(self, meter: SpeechMeter, length: int | None) -> None:
+        """Prepare the 200 and its headers, sent with the first bytes; ``length`` None: a stream."""
+
+    async def send(self, sound: bytes) -> None:
+        """Send a part of the body; do nothing when the client disconnected."""
+
+    async def finish(self, last: bytes) -> None:
+        """Send the last bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What all requests of a process speak with."""
+
+    engines: Engines
+    thread: FairThread
+    """The thread that parses and prepares long texts."""
+    encoders: Encoders
+
+
+class Synthesis:
+    """Speaks one admitted request; ``stop`` aborts it from another task."""
+
+    def __init__(
+        self,
+        call: Call,
+        script: Script,
+        meter: SpeechMeter,
+        resources: Resources,
+        report: Callable[[SpeechMeter, float], None],
+    ) -> None:
+        """``report`` is called with the meter and the seconds that reports are apart at least."""
+        self._call = call
+        self._script = script
+        self._meter = meter
+        self._resources = resources
+        self._report = report
+        self._stopped: ApiError | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.last = b""
+        """The end of the answer, held back until the row is durable; never empty on success."""
+
+    def stop(self, reason: ApiError) -> None:
+        """Abort with ``reason``; the engine is stopped at once."""
+        if self._stopped is None:
+            self._stopped = reason
+            if self._task is not None:
+                self._task.cancel()
+
+    async def run(self, sink: Sink) -> ApiError | None:
+        """Speak into ``sink``; return the failure or None. Never raises: a row must be written."""
+        if self._stopped is not None:
+            return self._stopped
+        self._task = asyncio.create_task(self._deliver(sink))
+        while not self._task.done():
+            try:
+                await asyncio.wait({self._task})
+            except asyncio.CancelledError:
+                self.stop(absorbed_cancellation())
+        return self._failure(self._task)
+
+    def _failure(self, task: asyncio.Task[None]) -> ApiError | None:
+        error = ServerShuttingDown() if task.cancelled() else task.exception()
+        if error is None:
+            return None
+        if self._stopped is not None:
+            return self._stopped
+        if isinstance(error, ApiError):
+            return error
+        log_unexpected(log, self._call.request_id, error)
+        return InternalError()
+
+    async def _deliver(self, sink: Sink) -> None:
+        if self._call.audio_format is AudioFormat.PCM:
+            await self._stream(sink)
+        else:
+            await self._whole(sink)
+
+    async def _stream(self, sink: Sink) -> None:
+        """Send sound as it comes, except one sample, so that the last byte waits for the row."""
+        sink.prepare(self._meter, None)
+        async with aclosing(prefetch(self._sound(), PIECES_AHEAD)) as pieces:
+            async for piece in pieces:
+                ready, self.last = self.last + piece[:-SAMPLE_WIDTH], piece[-SAMPLE_WIDTH:]
+                await sink.send(ready)
+                if sink.disconnected:
+                    return
+                self._meter.pcm_bytes += len(ready)
+                self._meter.charge(self._script.characters, len(self._script.sentences))
+                self._report(self._meter, PROGRESS_SECONDS)
+        self._meter.pcm_bytes += len(self.last)
+
+    async def _whole(self, sink: Sink) -> None:
+        pcm = await whole_sound(self._sound(), "input")
+        call, encoders = self._call, self._resources.encoders
+        encoded = await encoders.encode(pcm, call.audio_format, call.principal.organization_id)
+        sink.prepare(self._meter, len(encoded))
+        end = (len(encoded) - 1) // CHUNK_BYTES * CHUNK_BYTES
+        for at in range(0, end, CHUNK_BYTES):
+            await sink.send(encoded[at : at + CHUNK_BYTES])
+        self.last = encoded[end:]
+        if not sink.disconnected:
+            self._meter.pcm_bytes = len(pcm)
+
+    async def _sound(self) -> AsyncGenerator[bytes, None]:
+        call = self._call
+        engine = self._resources.engines.of(call.voice)
+        speaker = Speaker(
+            call.voice,
+            engine,
+            self._resources.thread,
+            call.principal.organization_id,
+            call.request.speed,
+            call.request.instructions,
+        )
+        for sentence in self._script.sentences:
+            spoken = speak_sentence(sentence, speaker, self._meter.clock)
+            async with aclosing(spoken) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+
+async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> bytes:
+    """Join ``pieces`` in memory, to be encoded as one file.
+
+    Raises ``InvalidField`` for ``param`` when they last longer than ``LONGEST_FILE`` seconds.
+    """
+    held: list[bytes] = []
+    left = LONGEST_FILE * SAMPLE_RATE * SAMPLE_WIDTH
+    async with aclosing(pieces) as following:
+        async for piece in following:
+            left -= len(piece)
+            if left < 0:
+                raise InvalidField(
+                    f"'{param}' is too long: spoken, it takes more than {LONGEST_FILE // 60} "
+                    "minutes, the limit of one file. Send it in several pieces, or raise 'speed'.",
+                    param=param,
+                )
+            held.append(piece)
+    return b"".join(held)

@@ -1,0 +1,39 @@
+"""The current state of the speech surface for ``/metrics`` and the admin's list of voices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from speech.engines.kokoro.engine import TOO_SLOW
+from speech.serving.wiring import service
+from svc_project.lib.monitoring.metrics import Family, gauge
+from svc_project.lib.monitoring.worker_stats import worker_stats
+
+STATS_NAME: Final = "neural-speed"
+"""The name of ``own_speed`` among the workers' stats."""
+
+
+def own_speed() -> list[float]:
+    """The neural engine's real-time factor in this process; empty before it is measured."""
+    factor = service().engines.neural.real_time_factor
+    return [] if factor is None else [factor]
+
+
+def neural_speed() -> str | None:
+    """How fast the neural engine is on the slowest worker, in words; None while none measured it."""
+    found = [speed for _, speeds in worker_stats.read(STATS_NAME, list[float]) for speed in speeds]
+    if not found:
+        return None
+    speed = f"{max(found):.2f} s of work for a second of sound"
+    return f"{speed}: too slow for live streams" if max(found) > TOO_SLOW else speed
+
+
+def families() -> Iterator[Family]:
+    """The metrics of the speech surface."""
+    for speed in own_speed():
+        yield gauge(
+            "svc_speech_neural_real_time_factor",
+            "The neural engine's seconds of work for a second of sound, measured at its start.",
+            speed,
+        )

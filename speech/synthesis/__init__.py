@@ -1,0 +1,1 @@
+"""From a text with tags to the sound of each sentence."""

@@ -1,0 +1,172 @@
+"""The script of a request: its sentences, with the audio tags in place.
+
+Both transports use one reader. The WebSocket feeds it text as it comes and gets each sentence as
+soon as it is surely complete; HTTP feeds it once. Rules: docs/explain/speech-text.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from speech.text import markdown, pauses, tags
+from speech.text.clauses import clauses
+from speech.text.sentences import SentenceSplitter
+from speech.text.tags import NothingToSpeak, Pause, Sound, TagReader, Text, has_words
+
+LONGEST_SENTENCE: Final = 4096
+"""Code points; a longer one becomes several, so that no sound outgrows the memory of a worker."""
+
+LONG_READING: Final = 500
+"""Code points; parsing a longer text takes a millisecond or more and is done in a thread."""
+
+Mark = Pause | Sound
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence as it was received; each mark stands before the code point at its offset.
+
+    ``lead`` is the silence before the sentence in seconds. ``place`` is where in the Markdown text
+    the sentence begins.
+    """
+
+    text: str
+    marks: tuple[tuple[int, Mark], ...] = ()
+    lead: float = 0.0
+    place: markdown.Place = markdown.START
+
+    @property
+    def characters(self) -> int:
+        """Code points that are metered: all but tags."""
+        return len(self.text)
+
+
+class ScriptReader:
+    """Parses sentences from a text that arrives in pieces. Marks between two go to the second.
+
+    So does the silence between them: when a sentence is returned, it is not yet known whether
+    another one follows. Markdown that marks up no words is part of the sentence after it.
+    """
+
+    def __init__(self) -> None:
+        self._tags = TagReader()
+        self._splitter = SentenceSplitter()
+        self._marks: list[tuple[int, Mark]] = []
+        self._fed = 0
+        self._taken = 0
+        self._held = ""
+        self._held_place = markdown.START
+        self._place = markdown.START
+        self._before: str | None = None
+        self._paused = False
+
+    def feed(self, text: str) -> list[Sentence]:
+        """Return the sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
+        return self._sentences(self._read(self._tags.feed(text)))
+
+    def flush(self) -> list[Sentence]:
+        """Return the rest. A piece without words is left out, and its marks wait for words."""
+        texts = [*self._read(self._tags.finish()), *self._splitter.flush()]
+        sentences = self._sentences(texts)
+        if sentences and self._marks:
+            # No sentence follows the end of the text, so the marks there go to the last one.
+            last = sentences[-1]
+            start = self._taken - len(last.text)
+            rest = tuple((to - start, mark) for to, mark in self._marks)
+            sentences[-1] = replace(last, marks=(*last.marks, *rest))
+            self._paused = any(isinstance(mark, Pause) for _, mark in rest)
+            self._marks = []
+        if self._before is not None:
+            self._before += self._held
+        # The splitter, too, takes the next text for the start of a line.
+        self._place = replace(self._place, at_line_start=True)
+        self._held, self._held_place = "", self._place
+        self._taken = self._fed
+        return sentences
+
+    @property
+    def waiting(self) -> list[Mark]:
+        """Marks that no words have followed yet."""
+        return [mark for _, mark in self._marks]
+
+    def _read(self, parts: Sequence[tags.Part]) -> list[str]:
+        texts: list[str] = []
+        for part in parts:
+            if isinstance(part, Text):
+                self._fed += len(part.text)
+                texts += self._splitter.feed(part.text)
+            else:
+                self._marks.append((self._fed, part))
+        return texts
+
+    def _sentences(self, texts: Sequence[str]) -> list[Sentence]:
+        sentences: list[Sentence] = []
+        for piece in (piece for text in texts for piece in clauses(text, LONGEST_SENTENCE)):
+            words, self._place = markdown.read(piece, self._place)
+            self._held += piece
+            if has_words(words):
+                sentences.append(self._sentence(self._held))
+                self._held, self._held_place = "", self._place
+        return sentences
+
+    def _sentence(self, text: str) -> Sentence:
+        start, self._taken = self._taken, self._taken + len(text)
+        marks = tuple((max(0, to - start), mark) for to, mark in self._marks if to < self._taken)
+        self._marks = self._marks[len(marks) :]
+        return Sentence(text, marks, self._lead(text, marks), self._held_place)
+
+    def _lead(self, text: str, marks: tuple[tuple[int, Mark], ...]) -> float:
+        """The silence before ``text`` in seconds; 0 beside a pause tag, which gives its own."""
+        before, self._before = self._before, text
+        pause_before = self._paused
+        pause_first, self._paused = _pauses_around(text, marks, self._held_place)
+        if before is None or pause_before or pause_first:
+            return 0.0
+        return pauses.between(before, self._held_place, text, self._place)
+
+
+def _pauses_around(
+    text: str, marks: tuple[tuple[int, Mark], ...], place: markdown.Place
+) -> tuple[bool, bool]:
+    """Whether a pause stands before the first word of a sentence, and whether one after its last."""
+    ends = [at for at, mark in marks if isinstance(mark, Pause)]
+    if not ends:
+        return False, False
+    first_words, _ = markdown.read(text[: ends[0]], place)
+    return not has_words(first_words), not has_words(text[ends[-1] :])
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A whole text: its sentences, and the ``characters`` that are metered for it."""
+
+    sentences: tuple[Sentence, ...]
+    characters: int
+
+
+def metered_characters(text: str) -> int:
+    """Count the metered characters of a whole text, far faster than its sentences are parsed.
+
+    Raises ``speech.text.tags.TagError``, which includes a text without words.
+    """
+    return tags.characters(tags.parse(text))
+
+
+def read_script(text: str) -> Script:
+    """Parse a whole text.
+
+    Raises ``speech.text.tags.TagError``, which includes a text without words.
+    """
+    parts = tags.parse(text)
+    reader = ScriptReader()
+    sentences = [*reader.feed(text), *reader.flush()]
+    if not sentences:
+        raise NothingToSpeak
+    if rest := reader.waiting:
+        last = sentences[-1]
+        sentences[-1] = replace(
+            last, marks=(*last.marks, *((len(last.text), mark) for mark in rest))
+        )
+    return Script(tuple(sentences), tags.characters(parts))

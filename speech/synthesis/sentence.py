@@ -1,0 +1,209 @@
+"""One sentence becomes sound: its words prepared for the engine, its pauses as silence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from speech.audio.pcm import EdgeTrimmer, Joiner, silence
+from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.synthesis.script import Sentence
+from speech.text import markdown, pauses
+from speech.text.clauses import clauses
+from speech.text.hindi import detect
+from speech.text.language import Language
+from speech.text.normalise.characters import cleaned
+from speech.text.normalise.locale import region_of
+from speech.text.normalise.sentence import normalised
+from speech.text.tags import Pause, has_words
+from speech.voices.snapshot import VoiceRef
+from svc_project.lib.errors import ApiError
+from svc_project.lib.sharing.fair_thread import FairThread
+
+LONGEST_UTTERANCE: Final = 300
+"""Code points of one utterance; a longer sentence is cut at clauses."""
+
+_LONG_READING: Final = 500
+"""Code points; a longer text takes some milliseconds to prepare and is prepared in a thread."""
+
+
+class EngineClock:
+    """Measures the wall time of engine calls in seconds; overlapping calls count once."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._since = 0.0
+        self._total = 0.0
+        self.first_audio: float | None = None
+        """The ``perf_counter`` time of the first sound."""
+        self.until_first = 0.0
+        """The total at the first sound."""
+
+    @property
+    def total(self) -> float:
+        """Seconds so far, running calls included."""
+        return self._total + (time.perf_counter() - self._since if self._running else 0.0)
+
+    def audio_arrived(self) -> None:
+        """Record the time of the first sound; later calls change nothing."""
+        if self.first_audio is None:
+            self.first_audio = time.perf_counter()
+            self.until_first = self.total
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time in this context as time of an engine."""
+        if not self._running:
+            self._since = time.perf_counter()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._total += time.perf_counter() - self._since
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """The voice, its engine, the manner, and the organization that threads and engines queue for.
+
+    ``thread`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` as in
+    ``Utterance``.
+    """
+
+    voice: VoiceRef
+    engine: Engine
+    thread: FairThread
+    organization_id: str
+    rate: float = 1.0
+    instructions: str = ""
+
+
+async def speak_sentence(
+    sentence: Sentence, speaker: Speaker, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """Yield the sentence and its pauses as PCM pieces, none empty; each part starts and ends at 0.
+
+    The silence that an engine leaves around a part is removed, so that pauses last as long as they
+    should on every engine.
+
+    Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does.
+    """
+    for part in await _parts(sentence, speaker):
+        if isinstance(part, Pause):
+            if still := silence(part.seconds):
+                yield still
+            continue
+        trimmer, joiner = EdgeTrimmer(), Joiner()
+        async with aclosing(_timed(speaker.engine, _utterance(part, speaker), clock)) as pieces:
+            async for piece in pieces:
+                if ready := joiner.piece(trimmer.piece(piece)):
+                    yield ready
+        if rest := joiner.piece(trimmer.end()) + joiner.end_part():
+            yield rest
+
+
+async def _timed(
+    engine: Engine, utterance: Utterance, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """Yield the engine's sound, timed by ``clock``; raise its failures as ``ApiError``."""
+    async with aclosing(engine.speak(utterance)) as pieces:
+        while True:
+            try:
+                with clock.running():
+                    piece = await anext(pieces, None)
+            except EngineError as error:
+                raise _failure(error) from error
+            if piece is None:
+                return
+            clock.audio_arrived()
+            yield piece
+
+
+def _failure(error: EngineError) -> ApiError:
+    if isinstance(error, EngineFull):
+        return SpeechFull()
+    return SpeechTimedOut() if isinstance(error, EngineTimeout) else SpeechFailed()
+
+
+def _utterance(text: str, speaker: Speaker) -> Utterance:
+    voice, clone = speaker.voice, speaker.voice.clone
+    return Utterance(
+        text=text,
+        language=voice.language,
+        engine_voice=voice.engine_voice,
+        rate=speaker.rate,
+        instructions=speaker.instructions,
+        profile=None if clone is None else clone.profile,
+        clone_id=None if clone is None else clone.id,
+        organization_id=speaker.organization_id,
+    )
+
+
+async def _parts(sentence: Sentence, speaker: Speaker) -> list[str | Pause]:
+    """The utterances of the sentence, and the silences before and between them."""
+    parts: list[str | Pause] = [Pause(sentence.lead)] if sentence.lead else []
+    words: list[str] = []
+    speakable = False
+    start = 0
+    place = sentence.place
+    for offset, mark in (*sentence.marks, (len(sentence.text), None)):
+        plain, place = markdown.read(sentence.text[start:offset], place)
+        start = max(start, offset)
+        if has_words(plain):
+            speakable = True
+            plain = await prepared(plain, speaker)
+        words.append(plain)
+        if mark is not None and not isinstance(mark, Pause):
+            if spelled := _spelled(mark.name.value, speaker.voice):
+                speakable = True
+                words.append(f" {spelled} ")
+            continue
+        if speakable:
+            parts += _utterances("".join(words))
+        words, speakable = [], False
+        if mark is not None:
+            parts.append(mark)
+    return parts
+
+
+def _utterances(text: str) -> Iterator[str | Pause]:
+    """Cut ``text`` at clauses into parts for an engine, with the pauses lost by the cuts."""
+    stillness = 0.0
+    for part in filter(None, map(str.strip, clauses(text, LONGEST_UTTERANCE))):
+        if stillness:
+            yield Pause(stillness)
+        yield part
+        stillness = pauses.after_part(part)
+
+
+def _spelled(sound: str, voice: VoiceRef) -> str | None:
+    """The backend's spelling of a sound; the embedded engine has none."""
+    return None if voice.backend is None else voice.backend.sounds.get(sound)
+
+
+async def prepared(text: str, speaker: Speaker) -> str:
+    """Prepare words for an engine: numbers and signs written out, Hindi in Devanagari.
+
+    A speech server that normalizes text itself gets numbers and signs as written.
+    """
+    voice = speaker.voice
+    if voice.language == Language.ENGLISH and len(text) <= _LONG_READING:
+        return _prepared(text, voice)
+    # In a thread, because the first Hindi text loads the lexicon, which takes about a second.
+    return await speaker.thread.run(speaker.organization_id, partial(_prepared, text, voice))
+
+
+def _prepared(text: str, voice: VoiceRef) -> str:
+    spoken = Language(voice.language)
+    if voice.backend is not None and voice.backend.normalizes_text:
+        text = cleaned(text)
+    else:
+        text = normalised(text, spoken, region_of(voice.engine_voice, spoken))
+    return detect.transliterate(text) if spoken is Language.HINDI else text

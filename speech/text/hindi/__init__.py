@@ -1,0 +1,1 @@
+"""Transliterates romanized Hindi to Devanagari, offline. Entry point: ``detect.transliterate``."""

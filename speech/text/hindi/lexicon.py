@@ -1,0 +1,212 @@
+"""Finds the Hindi word that a typed Latin word most likely means.
+
+A noisy channel: the words of wordfreq's Hindi list (data CC-BY-SA 4.0, see NOTICE) with the same
+phonetic key are ranked by frequency less the distance of the typed word from their romanization.
+The index is built at the first use (about a second, 40 MB).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from speech.text.hindi.frequencies import hindi_words
+from speech.text.hindi.letters import romanizations, spell, with_ending
+
+OVERRIDE_SCORE = 5.5
+"""Zipf score of a word in the table of exceptions: as frequent as the commonest English words."""
+
+_WEIGHT = 0.7
+"""The cost of one unit of distance in Zipf units."""
+_FARTHEST = 1.6
+"""The greatest distance of a spelling; a word farther away only looks similar."""
+_SILENT_H = 0.5
+"""Cost in Zipf units of a final h that was not typed: tara is a star rather than a manner."""
+_SHORT = 2
+_LONGEST_CHAT = 8
+_FINAL_H = re.compile(r"[aeiou]h$")
+_GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
+_DIGRAPHS = [
+    ("cchh", "C"), ("chh", "C"), ("cch", "C"), ("ch", "C"), ("ksh", "kS"), ("x", "kS"), ("sh", "S"),
+    ("kh", "K"), ("gh", "G"), ("jh", "J"), ("th", "T"), ("dh", "D"), ("ph", "F"), ("f", "F"),
+    ("bh", "B"), ("w", "v"), ("z", "j"), ("q", "k"), ("c", "k"),
+]  # fmt: skip
+_FOLDS = [
+    (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
+    (r"(?<=[aeiouAIU])y[iI]", "I"), (r"(?<=[aeiouAIU])y(?=e)", ""), (r"ia", "iya"),
+    (r"ai|ei|ay(?![aeiouAIU])", "E"), (r"au|ou", "O"), (r"([a-zA-Z])\1+", r"\1"),
+    (r"(?<=[aeiouAIUEO])h$", ""),
+]  # fmt: skip
+_FOLD_PATTERNS = [(re.compile(pattern), to) for pattern, to in _FOLDS]
+_KEY = str.maketrans({"A": "a", "I": "i", "U": "u", "E": "e", "O": "o"})
+_CHEAP = {
+    frozenset("aA"): 0.4, frozenset("iI"): 0.25, frozenset("uU"): 0.25, frozenset("eE"): 0.5,
+    frozenset("oO"): 0.5, frozenset("ei"): 0.7, frozenset("iE"): 0.7, frozenset("ou"): 0.7,
+    frozenset("aE"): 0.8, frozenset("ao"): 0.8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A Devanagari word and its score: its Zipf frequency less the cost of the distance."""
+
+    word: str
+    score: float
+
+
+class Group(Enum):
+    """Why a word is in the table of exceptions."""
+
+    FUNCTION = "function"
+    """A pronoun, postposition, particle or auxiliary: a sign of a Hindi text."""
+    HOMOGRAPH = "homograph"
+    """A word that is also English, or that means two Hindi words."""
+    SPELLING = "spelling"
+    """A usual spelling that follows no rule."""
+    CHAT = "chat"
+    """A short form used in text messages."""
+    NAME = "name"
+
+
+@cache
+def overrides() -> dict[str, tuple[str, Group]]:
+    """Read the exceptions and their groups (speech/text/hindi/overrides.tsv)."""
+    text = (files("speech.text.hindi") / "overrides.tsv").read_text("utf-8")
+    rows = csv.reader(text.splitlines(), delimiter="\t")
+    return {
+        roman: (unicodedata.normalize("NFC", word), Group(group)) for roman, word, group in rows
+    }
+
+
+@lru_cache(maxsize=20_000)
+def match(roman: str) -> Match | None:
+    """The best word for lower-case Latin ``roman``, or None when none is near enough."""
+    if known := overrides().get(roman):
+        return Match(known[0], OVERRIDE_SCORE)
+    found = [near for typed in _typed(roman) if (near := _nearest(roman, typed))]
+    return max(found, key=_score, default=None)
+
+
+@lru_cache(maxsize=20_000)
+def guess(roman: str) -> Match | None:
+    """A match that holds only in a Hindi text: a known stem with an ending (``ghabrao``), or a word
+    without its vowels (``pta``)."""
+    return inflected(roman) or _opened(roman)
+
+
+def _opened(roman: str) -> Match | None:
+    """The word for ``roman`` with a vowel that is not typed: ``pta``, the stem of ``samjhao``."""
+    near = [near for typed in _without_vowels(roman) if (near := _nearest(roman, typed))]
+    return max(near, key=_score, default=None)
+
+
+def _score(match: Match) -> float:
+    return match.score
+
+
+def _typed(roman: str) -> list[str]:
+    """The possible folded spellings of ``roman``: a final ``ai`` is one vowel or two."""
+    spellings = [fold(roman)]
+    if len(roman) > _SHORT and roman.endswith("ai"):
+        spellings += [fold(roman[:-2]) + ending for ending in ("AI", "Ay")]
+    if len(roman) > _SHORT and roman.endswith("aun"):
+        spellings.append(fold(roman[:-3]) + "AUn")
+    return spellings
+
+
+def _nearest(roman: str, typed: str) -> Match | None:
+    best: Match | None = None
+    aspirated = _FINAL_H.search(roman) is not None
+    for spelling, word, zipf in build_index().get(typed.translate(_KEY), ()):
+        distance = _distance(typed, spelling)
+        score = zipf - _WEIGHT * distance
+        if aspirated:
+            score += 2 * _SILENT_H if word.endswith("ह") else -_SILENT_H
+        if distance <= _FARTHEST and (best is None or score > best.score):
+            best = Match(word, score)
+    return best
+
+
+def _without_vowels(roman: str) -> Iterator[str]:
+    """``roman`` with the vowels that people leave out in messages: ``pta`` means ``pata``."""
+    if len(roman) > _LONGEST_CHAT:
+        return
+    gaps = [gap.start() for gap in _GAP.finditer(roman)]
+    for gap in gaps:
+        yield fold(roman[:gap] + "a" + roman[gap:])
+    if len(gaps) > 1:
+        yield fold(_GAP.sub("a", roman))
+
+
+@lru_cache(maxsize=20_000)
+def inflected(roman: str) -> Match | None:
+    """A known stem with the ending of a verb: ``kharidunga``, ``ghabrao``."""
+    found = [
+        Match(unicodedata.normalize("NFC", stem.word + ending), stem.score)
+        for latin, ending in with_ending(roman)
+        if (stem := match(latin) or _opened(latin)) is not None
+        and (stem.word.endswith("ह") or _FINAL_H.search(latin) is None)
+    ]
+    return max(found, key=_score, default=None)
+
+
+@lru_cache(maxsize=20_000)
+def spelled(roman: str) -> str | None:
+    """Spell ``roman`` by letter rules: a known stem with a verb's or pronoun's ending, else all
+    letters. None when a letter has no sound.
+    """
+    if found := inflected(roman):
+        return found.word
+    for stem, ending in with_ending(roman):
+        if stem[-1] not in "aeiou" and (word := spell(stem, bound=True)) is not None:
+            return unicodedata.normalize("NFC", word + ending)
+    word = spell(roman)
+    return None if word is None else unicodedata.normalize("NFC", word)
+
+
+def fold(roman: str) -> str:
+    """Write one letter per sound: merge digraphs, long vowels (capital) and spelling habits."""
+    for digraph, sound in _DIGRAPHS:
+        roman = roman.replace(digraph, sound)
+    for pattern, to in _FOLD_PATTERNS:
+        roman = pattern.sub(to, roman)
+    return roman
+
+
+@cache
+def build_index() -> dict[str, list[tuple[str, str, float]]]:
+    """Map phonetic keys to (folded spelling, Devanagari word, Zipf frequency); built once."""
+    index: dict[str, list[tuple[str, str, float]]] = {}
+    for listed, frequency in hindi_words().items():
+        word = unicodedata.normalize("NFC", listed)
+        zipf = math.log10(frequency) + 9
+        for spelling, cost in romanizations(word):
+            folded = fold(spelling)
+            rank = zipf - cost - (_SILENT_H if word.endswith("ह") else 0.0)
+            index.setdefault(folded.translate(_KEY), []).append((folded, word, rank))
+    return index
+
+
+def _distance(typed: str, spelling: str) -> float:
+    """The distance of two spellings with the same key, which differ only in lengths of vowels.
+
+    A long vowel that is typed short costs little, and nothing at the end of a word; a short vowel
+    that is typed long costs more.
+    """
+    distance = 0.0
+    last = len(typed) - 1
+    for at, (left, right) in enumerate(zip(typed, spelling, strict=True)):
+        if left == right:
+            continue
+        if left.islower():
+            distance += 0.0 if at == last else _CHEAP.get(frozenset((left, right)), 1.0)
+        else:
+            distance += _FARTHEST + 1 if left == "A" else 1.5
+    return distance

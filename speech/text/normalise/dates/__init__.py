@@ -1,0 +1,1 @@
+"""Writes dates and times of day in words."""

@@ -1,0 +1,1 @@
+"""Figures as they are written, and numbers in words."""

@@ -1,0 +1,1 @@
+"""Voice clones: measured from a reference clip, stored, and deleted."""

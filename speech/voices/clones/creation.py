@@ -1,0 +1,126 @@
+"""Creates a clone: checks the body, measures the clip, stores both."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+from accounts.keys.principal import Principal
+from speech.audio.speaker import analyse
+from speech.audio.wav import Clip, canonical_wav
+from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.engines.espeak.profile import CloneProfile, calibrate
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.models import Language, VoiceClone
+from speech.voices.clones import rows
+from speech.voices.clones.clips import cipher
+from speech.voices.clones.rows import NewClone
+from speech.voices.clones.wire import CloneObject, CloneRequest, read_request
+from speech.voices.voices import CLONE_BASE_VOICE, Voices
+from svc_project.lib.database.pool import WRITE_SECONDS, threads
+from svc_project.lib.sharing.fair_queue import FairQueue
+
+log = logging.getLogger(__name__)
+
+Attempt = Callable[[Principal], Awaitable[None]]
+"""Counts one creation against the account's hourly limit. Raises ``QuotaExceeded``."""
+
+_ANALYSES: Final = 2
+_ANALYSIS_WAIT_SECONDS: Final = 120.0
+_SPEAK_SECONDS: Final = 20.0
+
+
+class CloneCreation:
+    """Creates clones with ``engine``, the embedded one. One per process, on one event loop."""
+
+    def __init__(self, voices: Voices, engine: Engine, attempt: Attempt) -> None:
+        self._voices = voices
+        self._engine = engine
+        self._attempt = attempt
+        self._analyses = FairQueue(
+            _ANALYSES, settings.SVC_MAX_CLONE_CREATIONS, _ANALYSIS_WAIT_SECONDS
+        )
+
+    async def create(self, body: bytes, principal: Principal) -> CloneObject:
+        """Create a clone. Everything is stored when this returns.
+
+        Raises ``InvalidField``, ``NameTaken``, ``TooManyClones``, ``QuotaExceeded``; for a failure
+        of the engine ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull``; and
+        ``ServerOverloaded`` when too many creations waited for too long.
+        """
+        request = await asyncio.to_thread(read_request, body)
+        del body
+        reserved = self._reserved_names(principal.plan)
+        look = partial(rows.require_room, principal.organization_id, request.name_key, reserved)
+        # Checked before the wait and again before the costly work. Neither check decides: the
+        # database does, when the clone is inserted.
+        await threads.run(look)
+        await self._analyses.acquire(principal.organization_id)
+        try:
+            await threads.run(look)
+            await self._attempt(principal)
+            profile = await self._measured(request.clip)
+        finally:
+            self._analyses.release(principal.organization_id)
+        new = await asyncio.to_thread(_new_clone, request, profile, principal)
+        return _served(await threads.run(partial(rows.add, new, reserved), WRITE_SECONDS))
+
+    def _reserved_names(self, plan: str) -> frozenset[str]:
+        return frozenset(voice.name_key for voice in self._voices.snapshot.visible_to(plan))
+
+    async def _measured(self, clip: Clip) -> CloneProfile:
+        loop = asyncio.get_running_loop()
+
+        def speak(text: str, profile: CloneProfile) -> bytes:
+            spoken = asyncio.run_coroutine_threadsafe(self._spoken(text, profile), loop)
+            try:
+                return spoken.result(_SPEAK_SECONDS)
+            finally:
+                spoken.cancel()
+
+        def measure() -> CloneProfile:
+            return calibrate(analyse(clip.samples, clip.rate), speak)
+
+        try:
+            return await asyncio.to_thread(measure)
+        except EngineFull:
+            raise SpeechFull from None
+        except (EngineTimeout, TimeoutError):
+            raise SpeechTimedOut from None
+        except EngineError as error:
+            log.error("a clone could not be measured: %s", error)
+            raise SpeechFailed from None
+
+    async def _spoken(self, text: str, profile: CloneProfile) -> bytes:
+        utterance = Utterance(text, Language.ENGLISH.value, CLONE_BASE_VOICE, profile=profile)
+        return b"".join([piece async for piece in self._engine.speak(utterance)])
+
+
+def _new_clone(request: CloneRequest, profile: CloneProfile, principal: Principal) -> NewClone:
+    figures: dict[str, Any] = msgspec.json.decode(profile.to_json())
+    return NewClone(
+        organization_id=principal.organization_id,
+        api_key_id=principal.api_key_id,
+        name=request.name,
+        name_key=request.name_key,
+        reference_seconds=round(request.clip.seconds, 3),
+        profile=figures,
+        sealed=cipher().seal(canonical_wav(request.clip)),
+    )
+
+
+def _served(clone: VoiceClone) -> CloneObject:
+    return CloneObject(
+        id=clone.pk,
+        object="voice",
+        name=clone.name,
+        created=int(clone.created_at.timestamp()),
+        owned_by="user",
+        reference_seconds=clone.reference_seconds,
+    )

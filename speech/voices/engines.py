@@ -1,0 +1,55 @@
+"""The engines of this process: the embedded ones, and one for each speech backend."""
+
+from __future__ import annotations
+
+import asyncio
+
+from speech.engines import Engine
+from speech.engines.espeak.engine import Espeak
+from speech.engines.http.backend import BackendRef
+from speech.engines.http.engine import CloneClips, HttpEngine
+from speech.engines.kokoro.engine import Kokoro
+from speech.voices.snapshot import VoiceRef
+
+
+class Engines:
+    """Finds the engine of a voice. Belongs to one event loop."""
+
+    def __init__(self, embedded: Espeak, neural: Kokoro, clips: CloneClips) -> None:
+        """``clips`` is the store of reference clips for the backends that speak clones."""
+        self.embedded = embedded
+        self.neural = neural
+        self._clips = clips
+        self._by_backend: dict[str, tuple[BackendRef, HttpEngine]] = {}
+
+    async def start(self) -> None:
+        """Start the embedded engine's workers before the first request. Raises ``EngineError``."""
+        await self.embedded.start()
+
+    def of(self, voice: VoiceRef) -> Engine:
+        """The engine of ``voice``: its backend as configured now, or an embedded engine."""
+        if voice.backend is not None:
+            return self._http(voice.backend)
+        return self.neural if voice.is_neural else self.embedded
+
+    async def delete_upload(self, backend: BackendRef, upload_name: str) -> None:
+        """Delete an uploaded clip on ``backend``. Raises ``EngineError``: retry later."""
+        await self._http(backend).delete_upload(upload_name)
+
+    async def close(self) -> None:
+        """Close every engine, even when closing one of them fails."""
+        engines = [self.embedded, self.neural, *(engine for _, engine in self._by_backend.values())]
+        self._by_backend.clear()
+        await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
+
+    def _http(self, backend: BackendRef) -> HttpEngine:
+        known = self._by_backend.get(backend.id)
+        if known is None:
+            engine = HttpEngine(backend, self._clips)
+        elif known[0] == backend:
+            return known[1]
+        else:
+            engine = known[1]
+            engine.describe(backend)
+        self._by_backend[backend.id] = (backend, engine)
+        return engine

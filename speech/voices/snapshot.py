@@ -1,0 +1,165 @@
+"""The snapshot of voices for the hot path: frozen, complete, built by two queries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from accounts.models import Plan
+from speech.engines import embedded
+from speech.engines.espeak.profile import CloneProfile
+from speech.engines.http.backend import BackendRef
+from speech.models import Language, SpeechBackend, Voice
+from speech.names import name_key
+from svc_project.lib import variables
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRef:
+    """A clone at the beginning of a sentence."""
+
+    id: str
+    organization_id: str
+    profile: CloneProfile | None
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceRef:
+    """A voice that the caller may use: a global voice, or a clone of its organization.
+
+    ``backend`` is None for an embedded engine, which ``embedded_engine`` names; ``clone`` is None
+    for a global voice.
+    """
+
+    id: str
+    language: str
+    engine_voice: str
+    backend: BackendRef | None
+    clone: CloneRef | None = None
+    embedded_engine: str = embedded.ESPEAK
+
+    @property
+    def is_neural(self) -> bool:
+        """Whether the embedded neural engine speaks it."""
+        return self.backend is None and self.embedded_engine == embedded.KOKORO
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine or backend in the catalog and the ledger."""
+        return self.embedded_engine if self.backend is None else self.backend.name
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalVoice:
+    """A voice of the catalog that can speak now."""
+
+    ref: VoiceRef
+    created: int
+    """When it was added, in seconds since the epoch."""
+    name_key: str
+    """The key that no clone's name may have where the voice is visible."""
+
+    def is_visible_to(self, plan: str) -> bool:
+        """Hindi voices are for enterprise accounts (speech contract, What the service does)."""
+        return self.ref.language != Language.HINDI or plan == Plan.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceSnapshot:
+    """All global voices that can speak, by id, and the backend of the clones.
+
+    ``clone_backend`` is None when the embedded engine speaks the clones.
+    """
+
+    voices: Mapping[str, GlobalVoice] = field(default_factory=dict)
+    clone_backend: BackendRef | None = None
+
+    def speaks(self, language: str) -> bool:
+        """Whether there is a voice of ``language``."""
+        return any(voice.ref.language == language for voice in self.voices.values())
+
+    @property
+    def has_neural(self) -> bool:
+        """Whether there is a voice of the neural engine."""
+        return any(voice.ref.is_neural for voice in self.voices.values())
+
+    def visible_to(self, plan: str) -> list[GlobalVoice]:
+        """The voices that an account of ``plan`` may list and use, sorted by id."""
+        return [voice for voice in self.voices.values() if voice.is_visible_to(plan)]
+
+
+def read_snapshot() -> VoiceSnapshot:
+    """Read voices and backends from the database in two queries.
+
+    Left out are voices that are switched off, whose backend is switched off, or whose embedded
+    engine cannot run here.
+    """
+    neural_problem = embedded.problem(embedded.KOKORO, settings.SVC_NEURAL_DIR)
+    rows = list(SpeechBackend.objects.filter(enabled=True))
+    backends = {row.pk: backend_ref(row) for row in rows}
+    voices = {
+        row.pk: _global_voice(row, backends[row.backend_id] if row.backend_id else None)
+        for row in Voice.objects.filter(enabled=True).order_by("pk")
+        if row.backend_id is None or row.backend_id in backends
+    }
+    if neural_problem is not None and _leave_out_neural(voices):
+        log.error("voices of the neural engine are not served: %s", neural_problem)
+    serving = next((backends[row.pk] for row in rows if row.serves_clones), None)
+    return VoiceSnapshot(voices, serving)
+
+
+def _leave_out_neural(voices: dict[str, GlobalVoice]) -> bool:
+    """Remove the neural engine's voices from ``voices``; return whether there were any."""
+    unserved = [name for name, voice in voices.items() if voice.ref.is_neural]
+    for name in unserved:
+        del voices[name]
+    return bool(unserved)
+
+
+def backend_ref(row: SpeechBackend) -> BackendRef:
+    """A backend with its key, and with the default timeouts where its row has none."""
+    if found := variables.problem(row.api_key_env):
+        log.warning("speech backend %s: %s", row.name, found)
+    return BackendRef(
+        id=str(row.pk),
+        name=row.name,
+        base_url=row.base_url.rstrip("/"),
+        api_key=variables.secret_of(row.api_key_env),
+        model=row.model,
+        delivery=row.delivery,
+        sample_rate=row.sample_rate,
+        speech_path=row.speech_path,
+        text_field=row.text_field,
+        voice_field=row.voice_field,
+        format_field=row.format_field,
+        language_field=row.language_field,
+        speed_field=row.speed_field,
+        instructions_field=row.instructions_field,
+        normalizes_text=row.normalizes_text,
+        extra_fields=row.extra_fields,
+        sounds=row.sounds,
+        clone_mode=row.clone_mode,
+        clone_field=row.clone_field,
+        clone_as_data_url=row.clone_as_data_url,
+        upload_path=row.upload_path,
+        upload_name_field=row.upload_name_field,
+        upload_extra_fields=row.upload_extra_fields,
+        max_concurrency=row.max_concurrency,
+        first_byte_seconds=row.first_byte_seconds or settings.SVC_SPEECH_FIRST_BYTE_SECONDS,
+        total_seconds=row.total_seconds or settings.SVC_SPEECH_TOTAL_SECONDS,
+    )
+
+
+def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
+    return GlobalVoice(
+        ref=VoiceRef(
+            row.pk, row.language, row.engine_voice, backend, embedded_engine=row.embedded_engine
+        ),
+        created=int(row.created_at.timestamp()),
+        name_key=name_key(row.pk),
+    )
