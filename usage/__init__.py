@@ -1,1 +1,1 @@
-"""What happened and what it cost: the ledger, and everything that reads it."""
+"""The ledger of usage and what it cost, and everything that reads it."""

@@ -1,4 +1,4 @@
-"""The facts of one request, as they go into the ledger: of a chat, or of speech."""
+"""Receipts: the facts of one chat or speech request, as they go into the ledger."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 class Receipt(msgspec.Struct, kw_only=True):
     """One usage row before it is written: a field for each column but ``occurred_at``.
 
-    Ids are UUID texts. Prices are per million tokens, as stamped at admission. ``occurred_at`` is
-    given by the ledger when it writes the row, so that rows appear in the order of their times.
+    Ids are UUID texts. Prices are per million tokens, as stamped at admission. The ledger sets
+    ``occurred_at`` when it writes the row, so that rows become visible in the order of their times.
     """
 
     request_id: str
@@ -44,7 +44,7 @@ class Receipt(msgspec.Struct, kw_only=True):
 
 
 class Progress(msgspec.Struct, array_like=True):
-    """Figures of a request that still runs, kept so that a crash loses at most one step."""
+    """Token counts of a running request, journaled so that a crash loses at most one step."""
 
     request_id: str
     backend_reported_input_tokens: int
@@ -58,9 +58,9 @@ class SpeechReceipt(msgspec.Struct, kw_only=True):
     """The facts of one speech request or WebSocket session: a field for each column of
     ``SpeechRow`` but ``occurred_at``.
 
-    ``day`` is the UTC day (``2026-11-20``) whose quota the characters count against: that of the
-    admission. ``characters`` are those charged; those returned are not in it. ``upstream_ms`` is
-    the engine's wall time (overlapping calls counted once), ``gateway_ms`` the whole duration.
+    ``day`` is the UTC day (``2026-11-20``) of the admission, whose quota the characters count
+    against. ``characters`` are those charged, less refunds. ``upstream_ms`` is the engine's wall
+    time (overlapping calls counted once), ``gateway_ms`` the whole duration.
     """
 
     request_id: str
@@ -78,18 +78,18 @@ class SpeechReceipt(msgspec.Struct, kw_only=True):
     http_status: int
     error_type: str | None = None
     close_code: int | None = None
-    """Of a WebSocket session that the gateway ended before its end: what it was closed with."""
+    """The close code of a WebSocket session that the gateway ended early."""
     characters: int = 0
     sentences: int = 0
     audio_ms: int = 0
-    """Sound that was handed to the client, in milliseconds."""
+    """Audio sent to the client, in milliseconds."""
     upstream_ms: int = 0
     first_audio_ms: int = 0
     gateway_ms: int = 0
 
 
 class SpeechProgress(msgspec.Struct, array_like=True):
-    """Figures of a speech request that still runs, kept so that a crash loses at most one step."""
+    """Totals of a running speech request, journaled so that a crash loses at most one step."""
 
     request_id: str
     characters: int
@@ -103,11 +103,12 @@ AnyProgress = Progress | SpeechProgress
 
 
 def withheld(receipt: AnyReceipt, begun: bool | None = None) -> AnyReceipt:
-    """``receipt`` as it is when its answer's end is not given, because no place took its row.
+    """Return ``receipt`` as it is when the end of its answer is withheld, because its row could not
+    be stored.
 
-    The client is told of an internal error (inside an answer that has ``begun``), so the row says
-    that too. The figures are real and stay, but of what was not begun nothing was delivered. By
-    default what is streamed has begun. A request that had failed before stays as it is, for the
+    The client gets an internal error (inside the answer if it has ``begun``), so the row says that
+    too. The counts are real and stay, but an answer that had not begun delivered nothing. By
+    default a streamed answer has begun. A request that had failed before is returned unchanged: the
     client is told of that failure.
     """
     if receipt.outcome != "success":

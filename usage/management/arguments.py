@@ -9,12 +9,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
 
-from usage.periods import parse_moment
-from usage.progress import NothingToResume, Progress, State
+from usage.queries.periods import parse_moment
+from usage.verification.progress import NothingToResume, Progress, State
 
 
 def moment(text: str) -> datetime:
-    """A timestamp in any form that the usage API takes."""
+    """Parse a timestamp in any form that the usage API accepts."""
     try:
         return parse_moment(text.strip())
     except ValueError as error:
@@ -24,34 +24,34 @@ def moment(text: str) -> datetime:
 
 
 def add_since(parser: CommandParser) -> None:
-    """``--since T``: the hour of T is the first."""
+    """Add ``--since T``: the hour of T is the first."""
     parser.add_argument(
         "--since",
         type=moment,
         metavar="T",
-        help="Begin with the hour of this timestamp (UTC unless it says otherwise).",
+        help="Begin with the hour of this timestamp (UTC unless it has an offset).",
     )
 
 
 def add_resume(parser: CommandParser) -> None:
-    """``--resume``: go on where a run was stopped."""
+    """Add ``--resume``: continue where a run was stopped."""
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="Go on where the last run of this command was stopped, with the same --since.",
+        help="Continue where the last run of this command was stopped, with the same --since.",
     )
 
 
 def progress_of(
     command: str, state: State, options: Mapping[str, Any], stream: OutputWrapper
 ) -> Progress[State]:
-    """The progress of a run with ``--since`` and ``--resume``, told to ``stream``.
+    """Return the progress of a run with ``--since`` and ``--resume``, reported to ``stream``.
 
     Raises ``CommandError`` when there is nothing to resume.
     """
     try:
         return Progress(
-            command, state, options["since"], resume=options["resume"], tell=stream.write
+            command, state, options["since"], resume=options["resume"], report=stream.write
         )
     except NothingToResume as error:
         raise CommandError(str(error)) from None

@@ -1,4 +1,4 @@
-"""On PostgreSQL the ledger becomes a table partitioned by month (``usage.partitions``).
+"""On PostgreSQL the ledger becomes a table partitioned by month (``usage.models.partitions``).
 
 The primary key also holds ``organization_id``, the column that a distributed engine would
 distribute by; an id belongs to one organization for ever, so it is no less unique.
@@ -14,7 +14,7 @@ from django.utils import timezone
 def _partition(apps, schema_editor) -> None:
     if schema_editor.connection.vendor != "postgresql":
         return
-    from usage import partitions
+    from usage.models import partitions
 
     columns = _columns(schema_editor)
     schema_editor.execute("ALTER TABLE usage_usagerow RENAME TO usage_usagerow_plain")

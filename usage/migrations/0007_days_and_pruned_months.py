@@ -1,4 +1,4 @@
-"""Days summed once, and months whose rows are archived (``usage.days``, ``usage.prune``).
+"""Days summed once, and months whose rows are archived (``usage.queries.days``, ``usage.retention.prune``).
 
 Two triggers keep what no writer may forget: a roll-up that changes late lowers its organization's
 watermark, and a row of a pruned month stays out. Neither does anything for a row of now: the first

@@ -1,4 +1,4 @@
-"""Notes of admitted requests, and the processes that they belong to (``usage.admissions``)."""
+"""Notes of admitted requests, and the processes that they belong to (``usage.ledger.admissions``)."""
 
 from django.db import migrations, models
 

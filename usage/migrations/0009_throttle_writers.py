@@ -1,4 +1,4 @@
-"""Which batch of counts each process added last (``usage.throttles``)."""
+"""Which batch of counts each process added last (``usage.ledger.throttle_counts``)."""
 
 from django.db import migrations, models
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from usage.archives import ArchiveUnusable
-from usage.prune import FEWEST_MONTHS, PruneFailed, due, prune
+from usage.retention.archives import ArchiveUnusable
+from usage.retention.prune import FEWEST_MONTHS, PruneFailed, due, prune
 
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock. Raises ``PruneFailed`` when another process has it."""
+    """Hold the directory's lock. Raises ``PruneFailed`` when another process holds it."""
     with (directory / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -28,7 +28,7 @@ def _alone(directory: Path) -> Iterator[None]:
 class Command(BaseCommand):
     help = (
         "Archive closed months of usage rows as Parquet files and remove the rows. Hourly sums stay, and "
-        "verify_ledger goes on to hold. Run again after a crash, it goes on. Needs pyarrow."
+        "verify_ledger still passes. After a crash, run it again to continue. Needs pyarrow."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,14 +37,14 @@ class Command(BaseCommand):
             type=int,
             required=True,
             metavar="MONTHS",
-            help=f"Whole months to keep beside the current one, at least {FEWEST_MONTHS}.",
+            help=f"Whole months to keep besides the current one, at least {FEWEST_MONTHS}.",
         )
         parser.add_argument(
             "--archive",
             type=Path,
             required=True,
             metavar="DIRECTORY",
-            help="Where the files go; of this ledger alone.",
+            help="Directory of the archives; must be used by this ledger only.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

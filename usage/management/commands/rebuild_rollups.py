@@ -1,4 +1,4 @@
-"""``rebuild_rollups [--since T] [--resume]``: make the roll-ups and the speech days from the rows alone."""
+"""``rebuild_rollups [--since T] [--resume]``: rebuild the roll-ups and the speech days from the rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from usage.management.arguments import add_resume, add_since, progress_of
-from usage.rebuild import Rebuilt, rebuild
+from usage.verification.rebuild import Rebuilt, rebuild
 
 
 class Command(BaseCommand):
     help = (
-        "Make the hourly roll-ups, the days and the speech days again from their rows. Those whose rows "
-        "are gone go too, those of pruned months stay. Can run while requests are served."
+        "Rebuild the hourly roll-ups, the days and the speech days from their rows. Deletes those without "
+        "rows, except those of pruned months. Can run while requests are served."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,5 +26,5 @@ class Command(BaseCommand):
         self.stdout.write(
             f"made from the rows: {rebuilt.rollups} roll-up(s) of {rebuilt.hours} hour(s) of "
             f"{rebuilt.organizations} organization(s), "
-            f"{rebuilt.changed} roll-up(s) had not been right, {rebuilt.speech_days} speech day(s)"
+            f"{rebuilt.changed} roll-up(s) had been wrong, {rebuilt.speech_days} speech day(s)"
         )

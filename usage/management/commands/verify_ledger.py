@@ -8,14 +8,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from svc_project.lib.money import cost_text
 from usage.management.arguments import add_resume, add_since, progress_of
-from usage.verification import Verdict, verify
+from usage.verification.rollups import Verdict, verify
 
 
 class Command(BaseCommand):
     help = (
         "Recompute every roll-up, every speech day and every cost from the rows, check the rows "
-        "themselves, and print each difference. Exits 1 when there is one. Changes nothing. Rows that "
-        "were pruned count by what was noted of them."
+        "themselves, and print each difference. Exits 1 when there is one. Changes nothing. For "
+        "pruned rows it uses the sums that were kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -36,6 +36,6 @@ class Command(BaseCommand):
         )
         if verdict.differences:
             raise CommandError(
-                f"Differences: {verdict.differences}. Roll-ups and speech days are made again from the "
-                "rows with rebuild_rollups; what is wrong in a row itself is for a person to look at."
+                f"Differences: {verdict.differences}. rebuild_rollups rebuilds roll-ups and speech days "
+                "from the rows; an operator has to examine rows that are wrong themselves."
             )

@@ -1,0 +1,1 @@
+"""``GET /v1/usage`` and ``GET /v1/usage/export``."""

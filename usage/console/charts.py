@@ -1,0 +1,297 @@
+"""Stacked bars over time, as numbers that a template draws as SVG.
+
+Horizontal positions are in per cent of the plot, vertical ones in pixels of a plot of fixed height:
+so a chart fits every width and its text keeps its size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from zlib import crc32
+
+from svc_project.lib.money import cost_text
+from usage.queries.periods import Bucket, Period
+from usage.queries.series import Point, bucket_start
+
+COLOURS = 8
+"""So many series have a colour of their own; with more, all but the largest 7 are "Other"."""
+PLOT_HEIGHT = 240
+MOST_BUCKETS = 200
+"""More bars than this would be too thin: hours are then drawn as days."""
+_BAR_SHARE = 0.74
+_WIDEST_BAR = 7.0
+_MOST_LABELS = 10
+_ZERO = Decimal(0)
+_ROUND = tuple(Decimal(each) for each in ("1", "2", "2.5", "5", "10"))
+_STEPS = {Bucket.HOUR: timedelta(hours=1), Bucket.DAY: timedelta(days=1)}
+
+
+class Metric(StrEnum):
+    COST = "cost"
+    TOKENS = "tokens"
+    REQUESTS = "requests"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One series' part of one bar; ``x`` and ``width`` in per cent, the others in pixels."""
+
+    x: str
+    y: str
+    width: str
+    height: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bucket; ``title`` has the total and then a line for each part, ``link`` leads to it."""
+
+    x: str
+    width: str
+    title: str
+    link: str
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of the scale, in pixels from the top."""
+
+    y: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLabel:
+    """A label under a bar; a ``minor`` one is hidden on narrow screens."""
+
+    x: str
+    text: str
+    minor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    name: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number rounded for reading, and exact."""
+
+    text: str
+    exact: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One bucket in the table that accompanies the chart."""
+
+    bucket: str
+    total: Cell
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    bucket: Bucket
+    unit: str
+    bars: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    labels: tuple[TimeLabel, ...]
+    legend: tuple[LegendEntry, ...]
+    table: tuple[TableRow, ...]
+    height: int = PLOT_HEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class _Stacks:
+    """The values of each bucket, one per entry of ``legend``; empty buckets are left out."""
+
+    legend: tuple[LegendEntry, ...]
+    values: Mapping[datetime, list[Decimal]]
+
+
+def drawn_bucket(period: Period, bucket: Bucket) -> Bucket:
+    """The smallest bucket that a chart of ``period`` has room for."""
+    hours = (period.end - period.start) / _STEPS[Bucket.HOUR]
+    return Bucket.DAY if hours > MOST_BUCKETS else bucket
+
+
+def bucket_text(start: datetime, bucket: Bucket) -> str:
+    """``20 Nov 2026``, or ``20 Nov 2026, 10:00``."""
+    return f"{start:%-d %b %Y}" if bucket is Bucket.DAY else f"{start:%-d %b %Y, %H:%M}"
+
+
+def stacked(
+    points: Sequence[Point],
+    period: Period,
+    bucket: Bucket,
+    metric: Metric,
+    unit: str,
+    link_to: Callable[[datetime], str] = lambda _: "",
+) -> Chart:
+    """Return the chart of ``points``, which are of ``bucket`` and, for costs, of one currency.
+
+    ``unit`` names the numbers ("tokens", "USD"). ``link_to`` returns the address that the bar of a
+    bucket leads to, given its start.
+    """
+    stacks = _stacks(points, metric)
+    scale = _scale(max((sum(each, _ZERO) for each in stacks.values.values()), default=_ZERO))
+    starts = list(_starts(period, bucket))
+
+    def cell(value: Decimal) -> Cell:
+        exact = cost_text(value) if metric is Metric.COST else f"{value:,}"
+        return Cell(_rounded(value, scale[-1]) if metric is Metric.COST else exact, exact)
+
+    table = tuple(
+        TableRow(
+            bucket_text(start, bucket),
+            cell(sum(values, _ZERO)),
+            tuple(cell(each) for each in values),
+        )
+        for start, values in sorted(stacks.values.items())
+    )
+    titles = dict(zip(sorted(stacks.values), _titles(table, stacks.legend, unit), strict=True))
+    return Chart(
+        bucket,
+        unit,
+        bars=tuple(_bars(stacks, starts, scale[-1], titles, link_to)),
+        ticks=tuple(Tick(_pixels(1 - value / scale[-1]), _short(value)) for value in scale),
+        labels=tuple(_labels(starts, bucket)),
+        legend=stacks.legend,
+        table=table,
+    )
+
+
+def _stacks(points: Sequence[Point], metric: Metric) -> _Stacks:
+    """Group ``points`` by bucket, the series ordered by their sums, the smallest combined."""
+    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for point in points:
+        sums[point.name] += _value(point, metric)
+    ranked = sorted(sums, key=lambda name: (-sums[name], name))
+    own = len(ranked) if len(ranked) <= COLOURS else COLOURS - 1
+    places = {name: min(place, own) for place, name in enumerate(ranked)}
+    colours = _colours(ranked[:own])
+    legend = [LegendEntry(name, colours[name]) for name in ranked[:own]]
+    if len(ranked) > own:
+        legend.append(LegendEntry(f"Other ({len(ranked) - own})", "series-other"))
+    values: dict[datetime, list[Decimal]] = {}
+    for point in points:
+        stack = values.setdefault(point.bucket_start, [_ZERO] * len(legend))
+        stack[places[point.name]] += _value(point, metric)
+    return _Stacks(tuple(legend), values)
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name, by its checksum, so that a series keeps it on every chart.
+
+    Of two names with one checksum the alphabetically later one takes the next free colour.
+    """
+    taken: dict[int, str] = {}
+    for name in sorted(names):
+        place = crc32(name.encode()) % COLOURS
+        while place in taken:
+            place = (place + 1) % COLOURS
+        taken[place] = name
+    return {name: f"series-{place + 1}" for place, name in taken.items()}
+
+
+def _titles(table: Sequence[TableRow], legend: Sequence[LegendEntry], unit: str) -> Iterator[str]:
+    for row in table:
+        parts = [
+            f"{entry.name}: {cell.text}"
+            for entry, cell in zip(legend, row.cells, strict=True)
+            if cell.text.strip("0.")
+        ]
+        yield "\n".join([f"{row.bucket}: {row.total.text} {unit}", *parts])
+
+
+def _bars(
+    stacks: _Stacks,
+    starts: Sequence[datetime],
+    top: Decimal,
+    titles: Mapping[datetime, str],
+    link_to: Callable[[datetime], str],
+) -> Iterator[Bar]:
+    """Yield the bars from left to right, each from the bottom up."""
+    slot = 100 / len(starts)
+    width = min(slot * _BAR_SHARE, _WIDEST_BAR)
+    for index, start in enumerate(starts):
+        if start not in stacks.values:
+            continue
+        x, bar_width = f"{slot * (index + 0.5) - width / 2:.3f}%", f"{width:.3f}%"
+        segments = []
+        below = _ZERO
+        for entry, value in zip(stacks.legend, stacks.values[start], strict=True):
+            if value:
+                below += value
+                y, height = _pixels(1 - below / top), _pixels(value / top)
+                segments.append(Segment(x, y, bar_width, height, entry.colour))
+        yield Bar(x, bar_width, titles[start], link_to(start), tuple(segments))
+
+
+def _value(point: Point, metric: Metric) -> Decimal:
+    if metric is Metric.COST:
+        return point.cost
+    if metric is Metric.REQUESTS:
+        return Decimal(point.requests)
+    return Decimal(point.input_tokens + point.output_tokens)
+
+
+def _rounded(value: Decimal, highest: Decimal) -> str:
+    """A cost with so many decimals as the chart's largest values need."""
+    places = 2 if highest >= 1 else 6
+    shown = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    return f"<{Decimal(1).scaleb(-places):f}" if value and not shown else f"{shown:,f}"
+
+
+def _pixels(share: Decimal) -> str:
+    return f"{share * PLOT_HEIGHT:.2f}"
+
+
+def _scale(highest: Decimal) -> list[Decimal]:
+    """Round values from zero to ``highest`` or just above it, four to six of them."""
+    if not highest:
+        return [_ZERO, Decimal(1)]
+    rough = highest / 5
+    power = Decimal(1).scaleb(rough.adjusted())
+    step = next(each * power for each in _ROUND if each * power >= rough)
+    lines = int((highest / step).to_integral_value(ROUND_CEILING))
+    return [step * line for line in range(lines + 1)]
+
+
+def _short(value: Decimal) -> str:
+    """``0``, ``0.25``, ``40K``, ``1.5M``: the label of a line of the scale."""
+    for power, letter in ((9, "B"), (6, "M"), (3, "K")):
+        if value >= Decimal(1).scaleb(power):
+            return f"{value.scaleb(-power).normalize():f}{letter}"
+    return f"{value.normalize():f}"
+
+
+def _starts(period: Period, bucket: Bucket) -> Iterator[datetime]:
+    first = bucket_start(period.start, bucket)
+    for number in range(-((first - period.end) // _STEPS[bucket])):
+        yield first + number * _STEPS[bucket]
+
+
+def _labels(starts: Sequence[datetime], bucket: Bucket) -> Iterator[TimeLabel]:
+    """Labels of evenly spaced buckets; among hours, midnight shows the day."""
+    step = -(-len(starts) // _MOST_LABELS)
+    if bucket is Bucket.HOUR:
+        step = next(each for each in (1, 2, 3, 6, 12, 24) if each >= step)
+    place = 0
+    for index, start in enumerate(starts):
+        if (start.hour if bucket is Bucket.HOUR else index) % step:
+            continue
+        hour = bucket is Bucket.HOUR and start.hour
+        text = f"{start:%H:%M}" if hour else f"{start:%-d %b}"
+        yield TimeLabel(f"{(index + 0.5) * 100 / len(starts):.3f}%", text, bool(place % 2))
+        place += 1

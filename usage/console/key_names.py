@@ -1,0 +1,66 @@
+"""The names under which the console shows API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accounts.models import ApiKey, Organization, Scope
+from svc_project.lib.ids import NIL_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class KeyName:
+    """``text`` is the label, else the prefix; ``prefix`` is empty when the key has no name here."""
+
+    api_key_id: str
+    text: str
+    prefix: str = ""
+
+
+MOST_CHOICES = 100
+"""How many of the newest API keys a filter offers; older ones are chosen by id."""
+
+UNATTRIBUTED = KeyName(str(NIL_UUID), "unattributed")
+
+
+def key_name(api_key_id: str, label: str | None, prefix: str | None) -> KeyName:
+    """The name of the API key with an id from the ledger.
+
+    Without label and prefix it is a request without a key, or a key that does not, or no longer,
+    belong to the organization (inference contract, Usage summary).
+    """
+    if api_key_id == UNATTRIBUTED.api_key_id:
+        return UNATTRIBUTED
+    if prefix is None:
+        return KeyName(api_key_id, f"not a key of this organization ({api_key_id[:8]}…)")
+    return KeyName(api_key_id, label or f"{prefix}…", f"{prefix}…")
+
+
+def names_of(organization: Organization, api_key_ids: Iterable[str]) -> dict[str, KeyName]:
+    """The names of the API keys with ``api_key_ids`` that ``organization`` may see."""
+    wanted = set(api_key_ids)
+    own = {
+        str(api_key.pk): api_key
+        for api_key in ApiKey.objects.filter(organization=organization, pk__in=wanted)
+    }
+    return {
+        each: key_name(each, own[each].label, own[each].prefix)
+        if each in own
+        else key_name(each, None, None)
+        for each in wanted
+    }
+
+
+def choices(organization: Organization, chosen: str | None) -> list[KeyName]:
+    """The choices of the key filter: the newest inference keys, no key, and the ``chosen`` one."""
+    offered = [
+        key_name(str(api_key.pk), api_key.label, api_key.prefix)
+        for api_key in ApiKey.objects.filter(organization=organization, scope=Scope.INFERENCE)[
+            :MOST_CHOICES
+        ]
+    ]
+    offered.append(UNATTRIBUTED)
+    if chosen and chosen not in {each.api_key_id for each in offered}:
+        offered += names_of(organization, [chosen]).values()
+    return offered

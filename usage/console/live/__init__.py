@@ -1,0 +1,1 @@
+"""Requests that appear in the console's list as they end."""

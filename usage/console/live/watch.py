@@ -1,0 +1,55 @@
+"""What a page of requests needs to be watched, and up to when its rows are complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from accounts.models import Organization
+from svc_project.lib import clock
+from usage.console.query_string import Place
+from usage.ledger.completeness import completeness
+from usage.queries import cursors
+from usage.queries.latest import before_all_at
+from usage.queries.periods import Period
+
+PATH: Final = "/console/requests/live"
+"""The address of the WebSocket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Addresses for the page's script. ``after``: a cursor; all earlier rows have been shown."""
+
+    socket: str
+    newer: str
+    after: str
+
+
+def watch_of(organization: Organization, period: Period, place: Place) -> Watch | None:
+    """Return how to watch the list at ``place``; None when its period does not contain this moment.
+
+    Call it before the rows are read. Raises ``django.db.Error``.
+    """
+    if not period.start <= clock.now() < period.end:
+        return None
+    owner = str(organization.pk)
+    surface = place.parameters.get("surface", "")
+    return Watch(
+        f"{PATH}?{urlencode({'organization': owner, 'surface': surface})}",
+        f"{reverse('console-requests-newer')}{place.link(organization=owner)}",
+        complete_to(),
+    )
+
+
+def complete_to(earliest: datetime | None = None) -> str:
+    """A cursor before which no row can appear any more; never before ``earliest``.
+
+    Raises ``django.db.Error``.
+    """
+    until = completeness().until
+    return cursors.encode(before_all_at(until if earliest is None else max(until, earliest)))

@@ -1,0 +1,163 @@
+"""The base of the console's pages about a period: filters, their errors, and exports."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+
+from accounts.console.base import ConsoleView
+from svc_project.lib.errors import ApiError, PeriodInverted, PeriodTooLong
+from usage.console import key_names
+from usage.console.key_names import KeyName
+from usage.console.query_string import (
+    Place,
+    Preset,
+    api_query,
+    bound_text,
+    last_day_text,
+    period_text,
+    presets,
+)
+from usage.queries.periods import LONGEST, UsageQuery, parse_query
+from usage.queries.series import models_used
+
+EXPORT_PATH = "/v1/usage/export"
+_JSON_PAGE = "10000"
+_WORDS = {
+    "api_key_id": "Choose a key from the list.",
+    "model": "Choose a model from the list.",
+    "bucket": "Show by day or by hour.",
+    "cursor": "This link to older requests is damaged. Begin with the newest ones.",
+}
+"""Of the API's parameters, in the words of the form."""
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBar:
+    """The values and choices of the filters above a page."""
+
+    presets: list[Preset]
+    start: str
+    end: str
+    models: list[str]
+    keys: list[KeyName]
+    key: str
+    chosen: dict[str, str]
+    errors: dict[str, str] = field(default_factory=dict)
+    """What is wrong with a field, by its name."""
+
+    @property
+    def custom(self) -> bool:
+        """Whether the period is not a preset."""
+        return not any(preset.current for preset in self.presets)
+
+    @property
+    def start_type(self) -> str:
+        return _input_type(self.start)
+
+    @property
+    def end_name(self) -> str:
+        """A day is sent as the last day, ``until``; any other moment as the API's ``end``."""
+        return "until" if _input_type(self.end) == "date" else "end"
+
+    @property
+    def end_type(self) -> str:
+        return _input_type(self.end)
+
+
+def _input_type(bound: str) -> str:
+    """The input's type: a browser's date picker allows dates only; other moments are typed."""
+    return "date" if not bound or _DATE.fullmatch(bound) else "text"
+
+
+class PeriodPage(ConsoleView, ABC):
+    """Base of the pages about a period: the filters and their errors."""
+
+    template: ClassVar[str]
+    place: Place
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        self.place = Place.of(request.GET)
+        try:
+            query = parse_query({**self.place.parameters, "group_by": "model,api_key"})
+            shown = self.shown(query)
+        except ApiError as problem:
+            bar = self._bar(problem=problem)
+            return self.page(
+                self.template,
+                problem.status,
+                bar=bar,
+                place=self.place,
+                problem=problem,
+                **self.frame(),
+            )
+        return self.page(
+            self.template,
+            bar=self._bar(query),
+            place=self.place,
+            period=period_text(query.period),
+            exports=_exports(query),
+            **self.frame(),
+            **shown,
+        )
+
+    def frame(self) -> dict[str, Any]:
+        """The page's variables that do not depend on valid filters."""
+        return {}
+
+    @abstractmethod
+    def shown(self, query: UsageQuery) -> dict[str, Any]:
+        """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
+
+    def _bar(self, query: UsageQuery | None = None, problem: ApiError | None = None) -> FilterBar:
+        """The filters as parsed in ``query``; without one, as they were typed, with ``problem``."""
+        chosen = dict(self.place.parameters)
+        if query is None:
+            return FilterBar(
+                presets(self.place, None),
+                chosen.get("start", ""),
+                last_day_text(chosen.get("end", "")),
+                [chosen["model"]] if "model" in chosen else [],
+                key_names.choices(self.organization, None),
+                "",
+                chosen,
+                _errors(problem) if problem else {},
+            )
+        models = models_used(str(self.organization.pk), query.period)
+        model, key = query.filters.model, query.filters.api_key_id
+        return FilterBar(
+            presets(self.place, query.period),
+            bound_text(query.period.start),
+            last_day_text(bound_text(query.period.end)),
+            [*models, model] if model is not None and model not in models else models,
+            key_names.choices(self.organization, key),
+            key or "",
+            chosen,
+        )
+
+
+def _errors(problem: ApiError) -> dict[str, str]:
+    """``problem`` in the words of the form, by the field that it stands at."""
+    if isinstance(problem, PeriodInverted):
+        return {"end": "The last day is before the first one."}
+    if isinstance(problem, PeriodTooLong):
+        return {"end": f"Choose at most {LONGEST.days} days."}
+    if problem.param in ("start", "end"):
+        return {problem.param: "Enter a day, such as 2026-11-01."}
+    if problem.param in _WORDS:
+        return {problem.param: _WORDS[problem.param]}
+    return {problem.param: problem.message} if problem.param else {}
+
+
+def _exports(query: UsageQuery) -> dict[str, str]:
+    """The addresses to download the same rows, by format."""
+    asked = {"csv": {"format": "csv"}, "json": {"format": "json", "limit": _JSON_PAGE}}
+    return {
+        name: f"{EXPORT_PATH}?{api_query(query.period, query.filters, **more)}"
+        for name, more in asked.items()
+    }

@@ -1,0 +1,217 @@
+"""The console's usage page: the summary of ``GET /v1/usage`` as cards, a chart and tables.
+
+Its query string is the API's own, plus ``metric`` (what the chart shows), ``by`` (what its bars are
+made of) and ``until`` (the last day of the period).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.urls import reverse
+
+from svc_project.lib.money import cost_text, sum_costs
+from usage.api.summary import summarize
+from usage.api.wire import Cost, TokenFigures, UsageSummary
+from usage.console.charts import Chart, Metric, drawn_bucket, stacked
+from usage.console.glossary import figures
+from usage.console.key_names import key_name
+from usage.console.period_page import PeriodPage
+from usage.console.query_string import api_query, bound_text, curl
+from usage.console.speech_card import speech_card, speech_of_period
+from usage.console.totals import GROUPS
+from usage.queries.overviews.health import MOST_ROWS, sample
+from usage.queries.periods import Bucket, Period, UsageQuery
+from usage.queries.series import Dimension, Point, series
+
+API_PATH = "/v1/usage"
+_BY: dict[str, Dimension] = {"model": "model_identifier", "key": "api_key_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a breakdown's table; ``cost`` is ``None`` when it mixes currencies."""
+
+    name: str
+    detail: str
+    link: str
+    requests: int
+    tokens: TokenFigures
+    cost: Cost | None
+
+
+@dataclass(frozen=True, slots=True)
+class CurrencyTotal:
+    """The cost of a period in one of its currencies."""
+
+    currency: str
+    total: Decimal
+
+    @property
+    def text(self) -> str:
+        return cost_text(self.total)
+
+
+class UsagePage(PeriodPage):
+    """Cards, chart, tables by model and by key, throttled requests, speech, and the API call."""
+
+    section = "usage"
+    template = "console/usage.html"
+
+    def shown(self, query: UsageQuery) -> dict[str, Any]:
+        organization_id = str(self.organization.pk)
+        summary = summarize(organization_id, query)
+        bucket = drawn_bucket(query.period, query.bucket)
+        by = self._by()
+        points = series(organization_id, replace(query, bucket=bucket), _BY[by])
+        totals = _currency_totals(points)
+        metric = self._metric()
+        named = self._named(points, summary) if by == "key" else points
+        return {
+            "summary": summary,
+            "places": _places(max((each.total for each in totals), default=Decimal(0))),
+            "totals": totals,
+            "figures": figures(summary.tokens),
+            "metric": metric,
+            "metrics": [(each, self.place.link(metric=each.value)) for each in Metric],
+            "tokens_link": self.place.link(metric=Metric.TOKENS.value),
+            "by": by,
+            "totals_links": [(each, self.place.link(by=each)) for each in GROUPS],
+            "dimensions": [(each, self.place.link(by=each)) for each in _BY],
+            "chart": _chart(named, query.period, bucket, metric, self._link_to(bucket)),
+            "health": sample(organization_id, query.period, query.filters).health(),
+            "most_rows": MOST_ROWS,
+            "failures_link": self.place.link(outcome="failed"),
+            "coarser": bucket is not query.bucket,
+            "models": self._models(summary),
+            "keys": self._keys(summary),
+            "speech": speech_card(self.organization),
+            "spoken": speech_of_period(self.organization, query, self.place),
+            "curl": curl(self._api_address(query)),
+        }
+
+    def _metric(self) -> Metric:
+        """The metric that the query string names; cost by default."""
+        asked = self.place.parameters.get("metric")
+        return Metric(asked) if asked in set(Metric) else Metric.COST
+
+    def _by(self) -> str:
+        """What the bars are made of: models by default."""
+        asked = self.place.parameters.get("by")
+        return asked if asked in _BY else "model"
+
+    def _link_to(self, bucket: Bucket) -> Callable[[datetime], str]:
+        """Return the address that a bar leads to: a day's hours, or an hour's requests."""
+
+        def link(start: datetime) -> str:
+            step = timedelta(days=1) if bucket is Bucket.DAY else timedelta(hours=1)
+            if start > datetime.max.replace(tzinfo=UTC) - step:
+                return ""  # the calendar ends
+            bounds = {"start": bound_text(start), "end": bound_text(start + step)}
+            if bucket is Bucket.DAY:
+                return self.place.link(**bounds, bucket=Bucket.HOUR.value)
+            return f"{reverse('console-requests')}{self.place.link(**bounds)}"
+
+        return link
+
+    def _named(self, points: Sequence[Point], summary: UsageSummary) -> list[Point]:
+        """Points by key, under the names of the keys."""
+        names = {
+            each.key.api_key_id: key_name(
+                each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix
+            )
+            for each in summary.breakdowns.api_key or ()
+        }
+        counts = Counter(name.text for name in names.values())
+        return [
+            replace(
+                point,
+                name=name.text if counts[name.text] == 1 else f"{name.text} ({name.prefix})",
+            )
+            for point in points
+            for name in (names.get(point.name) or key_name(point.name, None, None),)
+        ]
+
+    def _api_address(self, query: UsageQuery) -> str:
+        asked = api_query(
+            query.period,
+            query.filters,
+            group_by=",".join(query.group_by),
+            bucket=self.place.parameters.get("bucket", ""),
+        )
+        return self.request.build_absolute_uri(f"{API_PATH}?{asked}")
+
+    def _models(self, summary: UsageSummary) -> list[Line]:
+        return _by_cost(
+            Line(
+                entry.key.model_identifier,
+                "",
+                self.place.link(model=entry.key.model_identifier),
+                entry.requests,
+                entry.tokens,
+                entry.cost,
+            )
+            for entry in summary.breakdowns.model or ()
+        )
+
+    def _keys(self, summary: UsageSummary) -> list[Line]:
+        named = (
+            (key_name(each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix), each)
+            for each in summary.breakdowns.api_key or ()
+        )
+        return _by_cost(
+            Line(
+                name.text,
+                name.prefix,
+                self.place.link(api_key_id=name.api_key_id),
+                entry.requests,
+                entry.tokens,
+                entry.cost,
+            )
+            for name, entry in named
+        )
+
+
+def _by_cost(lines: Iterable[Line]) -> list[Line]:
+    """Sort by cost, highest first; lines that mix currencies come before all others."""
+    return sorted(
+        lines,
+        key=lambda line: (
+            line.cost is not None,
+            -Decimal(line.cost.total if line.cost else 0),
+            -line.requests,
+            line.name,
+        ),
+    )
+
+
+def _currency_totals(points: Sequence[Point]) -> list[CurrencyTotal]:
+    costs: defaultdict[str, list[Decimal]] = defaultdict(list)
+    for point in points:
+        costs[point.currency].append(point.cost)
+    return [CurrencyTotal(currency, sum_costs(costs[currency])) for currency in sorted(costs)]
+
+
+def _places(highest: Decimal) -> int:
+    """How many decimals a page's costs are rounded to, so that columns align."""
+    return 2 if highest >= 1 else 6
+
+
+def _chart(
+    points: Sequence[Point],
+    period: Period,
+    bucket: Bucket,
+    metric: Metric,
+    link_to: Callable[[datetime], str],
+) -> Chart | None:
+    """Return the chart; ``None`` without points, and for costs in several currencies."""
+    currencies = {point.currency for point in points}
+    if not points or (metric is Metric.COST and len(currencies) > 1):
+        return None
+    unit = currencies.pop() if metric is Metric.COST else metric.value
+    return stacked(points, period, bucket, metric, unit, link_to)

@@ -1,0 +1,1 @@
+"""The journal: local files that keep receipts until the database has them."""

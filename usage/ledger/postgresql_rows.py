@@ -1,0 +1,200 @@
+"""Writing rows, their sums and admissions on PostgreSQL (``usage.ledger.rows``).
+
+The database's clock stamps the rows, and the database itself ends a statement that waits too long:
+closing the connection would not, because a server process that waits for a lock does not look at its
+socket. Statements go to the driver as they are; Django would search them for placeholders every
+time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+import psycopg
+from django.conf import settings
+from django.db import connection
+from psycopg.pq import Escaping, ExecStatus
+
+from svc_project.lib.money import price_units
+from usage.ledger.admissions.late_rows import replace_interrupted
+from usage.ledger.admissions.lease import ADMISSIONS, OWNERS, NewAdmissions
+from usage.ledger.journal import records
+from usage.models.shards import FREE_SHARD
+from usage.models.statements import Tables, column_list
+from usage.receipts import AnyReceipt
+
+log = logging.getLogger(__name__)
+
+LOCK_SECONDS: Final = 2.0
+"""How long a batch waits for a lock. Its rows are in the journal long before
+(``SVC_LEDGER_ANSWER_SECONDS``), and the next retry is a second later, so a worker has at most one
+server process that waits for the ledger."""
+
+STATEMENT_SECONDS: Final = 5.0
+"""Statement timeout of a batch: less than the 8 seconds after which the writer gives up."""
+
+MARK: Final = "/* svc ledger */"
+"""How the writer's statements begin in ``pg_stat_activity`` (``usage.ledger.completeness``)."""
+
+
+def write(
+    batches: Sequence[tuple[Tables, Sequence[AnyReceipt]]],
+    occurred_at: datetime | None,
+    ended: Sequence[AnyReceipt],
+    new: NewAdmissions | None,
+) -> tuple[int, bool]:
+    """Send everything as one message, which PostgreSQL runs as one transaction.
+
+    Nothing of it stays with a pooled connection: the limits end with the transaction. The
+    admissions of ``ended`` are deleted. Admissions are locked before rows, here and by the process
+    that closes them (``usage.ledger.admissions.orphans``), so that the two cannot deadlock.
+    """
+    connection.ensure_connection()
+    link = connection.connection
+    with connection.wrap_database_errors:
+        escape = Escaping(link.pgconn).escape_literal
+        message = [_LIMITS]
+        if settings.SVC_LEDGER_SYNCHRONOUS_COMMIT and _is_asynchronous(link):
+            message.append(_DURABLE)
+        if new is not None:
+            message.append(_admit_statement(new, bytes(escape(_encoded(new)))))
+        if ended:
+            # A JSON list of strings, without its brackets, is the text of an SQL array.
+            ids = msgspec.json.encode([receipt.request_id for receipt in ended])
+            message.append(_end_statement(bytes(escape(b"{%b}" % ids[1:-1]))))
+        for tables, receipts in batches:
+            before, after = _statement(tables, occurred_at is not None)
+            rows = [_row(tables, receipt, occurred_at) for receipt in receipts]
+            message += (before, bytes(escape(msgspec.json.encode(rows))), after)
+        expected = len(batches) + (new is not None) + bool(ended)
+        answers = _run(link, b"".join(message), expected)
+    are_admitted = new is not None and bool(answers.pop(0))
+    if ended and answers.pop(0) < len(ended) and (late := replace_interrupted(ended)):
+        log.warning("ledger: replaced %d rows that were written for a process taken for dead", late)
+    return sum(answers), are_admitted
+
+
+def _run(link: psycopg.Connection[Any], message: bytes, expected: int) -> list[int]:
+    """Run statements of which the last ``expected`` return a number each; return the numbers."""
+    if expected == 1 and link.autocommit:
+        # Without the driver's cursor, which takes two fifths of the worker's time for a batch. libpq
+        # returns the last result, or the error.
+        result = link.pgconn.exec_(message)
+        if result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.errors.error_from_result(result)
+        return [int(result.get_value(0, 0) or 0)]
+    answers = []
+    with link.cursor() as cursor:
+        cursor.execute(message)
+        while cursor.nextset():
+            if cursor.description is not None:
+                answers += [int(number) for (number,) in cursor.fetchall()]
+    return answers
+
+
+def limit(cursor: Any) -> None:
+    """Set the ledger's timeouts on the transaction of ``cursor``."""
+    cursor.execute(_LIMITS.decode())
+
+
+_LIMITS: Final = (
+    f"{MARK} SET LOCAL lock_timeout = {LOCK_SECONDS * 1000:.0f};"
+    f" SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000:.0f};\n"
+).encode()
+_DURABLE: Final = b"SET LOCAL synchronous_commit = on;\n"
+_asynchronous: WeakKeyDictionary[psycopg.Connection[Any], bool] = WeakKeyDictionary()
+
+
+def _is_asynchronous(link: psycopg.Connection[Any]) -> bool:
+    """Whether this role's commits return before they are on disk (``synchronous_commit = off``);
+    queried once per connection."""
+    known = _asynchronous.get(link)
+    if known is None:
+        (found,) = link.execute("SHOW synchronous_commit").fetchone() or ("on",)
+        known = _asynchronous[link] = found == "off"
+    return known
+
+
+@cache
+def _statement(tables: Tables, stamped: bool) -> tuple[bytes, bytes]:
+    """SQL before and after a JSON text of rows: inserts rows and sums, returns how many are new.
+
+    ``stamped``: the text contains ``occurred_at``.
+    """
+    types = ", ".join(
+        f'"{field.attname}" {field.db_type(connection)}' for field in tables.rows._meta.local_fields
+    )
+    # An uncorrelated subquery runs once: the whole batch has one time.
+    stamp = "(SELECT date_trunc('milliseconds', clock_timestamp()))"
+    values = ", ".join(
+        stamp if name == "occurred_at" and not stamped else f'"{name}"' for name in tables.columns
+    )
+    before = (
+        f'WITH inserted AS (INSERT INTO "{tables.row_table}" ({column_list(tables.columns)}) '  # noqa: S608
+        f"SELECT {values} FROM jsonb_to_recordset("
+    )
+    after = (
+        f"::jsonb) AS receipt({types}) "  # noqa: S608
+        f"ON CONFLICT ({column_list(tables.identity)}) DO NOTHING RETURNING *), "
+        f"summed AS ({tables.add_to_sums('inserted', shard=FREE_SHARD)}) "
+        "SELECT count(*) FROM inserted;\n"
+    )
+    return before.encode(), after.encode()
+
+
+def _row(tables: Tables, receipt: AnyReceipt, occurred_at: datetime | None) -> dict[str, Any]:
+    row = msgspec.structs.asdict(receipt)
+    for name in tables.price_columns:
+        row[name] = price_units(row[name])
+    if occurred_at is not None:
+        row["occurred_at"] = occurred_at
+    return row
+
+
+def _admit_statement(new: NewAdmissions, literal: bytes) -> bytes:
+    """SQL that inserts admissions, unless the lease of their owner may run out soon.
+
+    ``literal``: ``_encoded(new)`` as an SQL literal. Returns 1 when they are inserted, else 0.
+    """
+    lease = new.lease
+    return b"".join(
+        (
+            f"WITH alive AS (SELECT FROM \"{OWNERS}\" WHERE id = '{lease.owner}' "  # noqa: S608
+            f"AND alive_until > clock_timestamp() + interval '{lease.seconds / 2} seconds'), "
+            f'noted AS (INSERT INTO "{ADMISSIONS}" (request_id, owner_id, record) '
+            f"SELECT request_id, '{lease.owner}', record FROM jsonb_to_recordset(".encode(),
+            literal,
+            b"::jsonb) AS admission(request_id text, record jsonb) WHERE EXISTS (SELECT FROM alive) "
+            b"ON CONFLICT DO NOTHING) SELECT count(*) FROM alive;\n",
+        )
+    )
+
+
+def _encoded(new: NewAdmissions) -> bytes:
+    """The JSON of admissions that ``_admit_statement`` expects."""
+    return msgspec.json.encode(
+        [
+            {"request_id": each.request_id, "record": msgspec.Raw(records.admission(each))}
+            for each in new.receipts
+        ]
+    )
+
+
+def _end_statement(literal: bytes) -> bytes:
+    """SQL that deletes admissions, except those that another process has closed.
+
+    ``literal``: an array of request ids as an SQL literal. Returns how many were deleted.
+    """
+    return b"".join(
+        (
+            f'WITH gone AS (DELETE FROM "{ADMISSIONS}" WHERE closed_at IS NULL AND request_id = ANY ('.encode(),  # noqa: S608
+            literal,
+            b") RETURNING 1) SELECT count(*) FROM gone;\n",
+        )
+    )

@@ -1,0 +1,1 @@
+"""The running ledger of one process."""

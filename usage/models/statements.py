@@ -1,0 +1,155 @@
+"""The ledger's tables, a pair for each kind of receipt: its rows, and their sums.
+
+Shared by ``usage.ledger.rows``, ``usage.verification.rebuild`` and ``usage.verification.rollups``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Final
+
+from django.db import models
+
+from svc_project.lib.fields import PriceField
+from usage.models import SpeechDay, SpeechRow, UsageRollup, UsageRow
+from usage.receipts import Receipt, SpeechReceipt
+
+POSTGRESQL_HOUR = "date_trunc('hour', occurred_at, 'UTC')"
+
+
+def column_list(names: Sequence[str]) -> str:
+    """Column names, quoted and joined for SQL."""
+    return ", ".join(f'"{name}"' for name in names)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The tables of one kind of receipt: one row each, and the sums of their ``key``.
+
+    Every column of the rows but ``occurred_at`` is a member of the receipt. A column of the key is
+    a column of the rows, except ``hour``, that of ``occurred_at``. ``totals`` are the other columns
+    of the sums, each with its SQL aggregate over the rows. ``identity``: the unique key used by
+    ``ON CONFLICT`` on PostgreSQL. ``sharded``: a key may have several rows of sums, one per
+    ``shard``, to be added up (``usage.models.shards``); on SQLite every shard is 0.
+    """
+
+    receipt: type[Any]
+    rows: type[models.Model]
+    sums: type[models.Model]
+    identity: tuple[str, ...]
+    key: tuple[str, ...]
+    totals: Mapping[str, str]
+    summed: tuple[str, ...]
+    """The columns of the rows that ``totals`` read."""
+    sharded: bool = False
+
+    @property
+    def row_table(self) -> str:
+        return self.rows._meta.db_table
+
+    @property
+    def sum_table(self) -> str:
+        return self.sums._meta.db_table
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return [field.attname for field in self.rows._meta.local_fields]
+
+    @cached_property
+    def receipt_columns(self) -> list[str]:
+        return [name for name in self.columns if name != "occurred_at"]
+
+    @cached_property
+    def receipt_values(self) -> Callable[[Any], tuple[Any, ...]]:
+        """Reads ``receipt_columns`` from a receipt."""
+        return attrgetter(*self.receipt_columns)
+
+    @cached_property
+    def uuid_columns(self) -> list[str]:
+        return self._columns_of(models.UUIDField)
+
+    @cached_property
+    def price_columns(self) -> list[str]:
+        return self._columns_of(PriceField)
+
+    def _columns_of(self, kind: type[Any]) -> list[str]:
+        return [field.attname for field in self.rows._meta.local_fields if isinstance(field, kind)]
+
+    def add_to_sums(self, source: str, hour: str = POSTGRESQL_HOUR, shard: str = "0") -> str:
+        """SQL that adds the sums of the rows in ``source`` to the existing sums.
+
+        ``source``: a table, or the name or text of a query. ``shard``: SQL of the shard that they are
+        added to, where there are shards. Sums are locked in the order of their keys, so that two
+        writers cannot deadlock.
+        """
+        key = (*self.key, "shard") if self.sharded else self.key
+        add = ", ".join(
+            f'"{name}" = "{self.sum_table}"."{name}" + excluded."{name}"' for name in self.totals
+        )
+        summed = self.insert_sums(source, hour, shard)
+        return f"{summed} ON CONFLICT ({column_list(key)}) DO UPDATE SET {add}"
+
+    def insert_sums(self, source: str, hour: str = POSTGRESQL_HOUR, shard: str = "0") -> str:
+        """SQL that inserts the sums of the rows in ``source``, where no sums exist yet.
+
+        ``hour``: SQL of a row's hour; PostgreSQL's by default. ``shard``: as in ``add_to_sums``.
+        """
+        keys = ", ".join(hour if name == "hour" else f'"{name}"' for name in self.key)
+        numbers = ", ".join(str(number) for number in range(1, len(self.key) + 1))
+        columns, values = (*self.key, *self.totals), [keys, *self.totals.values()]
+        if self.sharded:
+            columns, values = (*columns, "shard"), [*values, shard]
+        return (
+            f'INSERT INTO "{self.sum_table}" ({column_list(columns)}) '  # noqa: S608
+            f"SELECT {', '.join(values)} "
+            f"FROM {source} GROUP BY {numbers} ORDER BY {numbers}"
+        )
+
+
+SUMMED: Final = (
+    "backend_reported_input_tokens",
+    "backend_reported_output_tokens",
+    "backend_reported_reasoning_tokens",
+    "generated_output_tokens",
+    "delivered_output_tokens",
+    "svc_counted_input_tokens",
+    "svc_counted_output_tokens",
+)
+"""The columns of a usage row that its roll-up adds up."""
+
+CHAT: Final = Tables(
+    receipt=Receipt,
+    rows=UsageRow,
+    sums=UsageRollup,
+    identity=("request_id", "organization_id"),
+    key=tuple(name for field in UsageRollup._meta.pk_fields if (name := field.attname) != "shard"),
+    totals={
+        "requests": "count(*)",
+        **{name: f'coalesce(sum("{name}"), 0)' for name in SUMMED},
+        "svc_counted_requests": 'count("svc_counted_input_tokens")',
+    },
+    summed=SUMMED,
+    sharded=True,
+)
+ROLLUP_KEY: Final = CHAT.key
+ROLLUP_SUMS: Final = tuple(CHAT.totals)
+
+SPEECH: Final = Tables(
+    receipt=SpeechReceipt,
+    rows=SpeechRow,
+    sums=SpeechDay,
+    identity=("request_id",),
+    key=("organization_id", "day"),
+    totals={
+        "requests": "count(*)",
+        "characters": 'sum("characters")',
+        "audio_ms": 'sum("audio_ms")',
+    },
+    summed=("characters", "audio_ms"),
+)
+
+KINDS: Final = (CHAT, SPEECH)
+"""In the order in which one transaction writes them."""

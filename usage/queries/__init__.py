@@ -1,0 +1,1 @@
+"""Queries on the ledger: periods, sums, series and rows."""

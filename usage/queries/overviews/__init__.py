@@ -1,0 +1,1 @@
+"""What overviews show: of one organization in the console, and of all in the admin."""

@@ -1,0 +1,42 @@
+"""Reads that see one snapshot of the database, and how PostgreSQL is to plan them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+@contextmanager
+def database_snapshot() -> Iterator[None]:
+    """Let every statement inside see one snapshot of the database, without blocking a writer.
+
+    Has no effect inside an open transaction.
+    """
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+    else:
+        # Django would begin IMMEDIATE (settings.DATABASES) and keep the ledger's writer waiting.
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+
+
+def plan_with(**settings: str) -> None:
+    """Set PostgreSQL's planner for the rest of the transaction, such as ``jit="off"``.
+
+    Compiling a statement of this kind takes longer than running it, and a plan that sorts a large
+    period would use the database's disk.
+    """
+    if connection.vendor == "postgresql":
+        calls = ", ".join(["set_config(%s, %s, true)"] * len(settings))
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {calls}", [part for each in settings.items() for part in each])

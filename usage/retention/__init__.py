@@ -1,0 +1,1 @@
+"""Retention: old months are pruned from the ledger and archived as files; their sums stay."""

@@ -1,0 +1,43 @@
+"""Checks whether a period can be answered although months were pruned."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from svc_project.lib.errors import InvalidQuery
+from usage.models import PrunedMonth
+from usage.models.partitions import next_month
+from usage.queries import days
+from usage.queries.periods import Period
+from usage.queries.sums import cut
+
+
+def require_rows(period: Period) -> None:
+    """Raise ``InvalidQuery`` when rows of ``period`` are archived. Raises ``django.db.Error``."""
+    bound = _rows_from()
+    if bound is not None and period.start < bound:
+        raise InvalidQuery(
+            f"Rows before {bound:%Y-%m-%d} have been archived. Ask the operator for the archive, or "
+            "begin later.",
+            param="start",
+        )
+
+
+def require_sums(period: Period) -> None:
+    """Raise ``InvalidQuery`` when ``period`` begins or ends within an hour whose rows are archived.
+
+    The sums of whole hours stay. Raises ``django.db.Error``.
+    """
+    edges = cut(period).edges
+    bound = _rows_from() if edges else None
+    if bound is not None and any(edge.start < bound for edge in edges):
+        raise InvalidQuery(
+            f"Before {bound:%Y-%m-%d} only whole hours can be summed: begin and end at a full hour.",
+            param="start",
+        )
+
+
+def _rows_from() -> datetime | None:
+    """The moment from which no month is pruned; None when no month is."""
+    last = PrunedMonth.objects.order_by("-first").values_list("first", flat=True).first()
+    return None if last is None else next_month(days.midnight(last))

@@ -1,0 +1,1 @@
+"""Checks the ledger against itself, and rebuilds its sums from the rows."""

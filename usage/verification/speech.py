@@ -1,0 +1,95 @@
+"""Verification that the speech days are the sums of the speech rows, and that the rows are valid.
+
+The database adds the rows up, with another statement than the one that writes the days; two streams
+by organization and day are then compared, so memory does not grow with the ledger.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import date
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from usage.models import SpeechDay, SpeechOutcome, SpeechRow, Transport
+from usage.models.statements import SPEECH
+
+_CHUNK = 2000
+_FIGURES = ("characters", "sentences", "audio_ms", "upstream_ms", "first_audio_ms", "gateway_ms")
+
+Place = tuple[uuid.UUID, date]
+Sums = tuple[int, ...]
+"""In the order of ``SPEECH.totals``."""
+
+
+def compare(differ: Callable[[str], None], first: date | None) -> tuple[int, int]:
+    """Compare the days from ``first`` on with their rows; report each difference to ``differ``.
+
+    Return how many rows and days were checked. Raises ``django.db.Error``.
+    """
+    since = Q() if first is None else Q(day__gte=first)
+    _check_rows(SpeechRow.objects.filter(since), differ)
+    rows = days = 0
+    sides = merge(
+        ((place, False, sums) for place, sums in _made(since)),
+        ((place, True, sums) for place, sums in _stored(since)),
+        key=itemgetter(0),
+    )
+    for place, of_day in groupby(sides, key=itemgetter(0)):
+        found = {stored: sums for _, stored, sums in of_day}
+        rows += found[False][0] if False in found else 0
+        days += True in found
+        _compare(place, found.get(False), found.get(True), differ)
+    return rows, days
+
+
+def _made(since: Q) -> Iterator[tuple[Place, Sums]]:
+    totals = (
+        SpeechRow.objects.filter(since)
+        .order_by("organization_id", "day")
+        .values_list("organization_id", "day")
+        .annotate(Count("pk"), Sum("characters"), Sum("audio_ms"))
+    )
+    for organization_id, day, *sums in totals.iterator(_CHUNK):
+        yield (organization_id, day), tuple(map(int, sums))
+
+
+def _stored(since: Q) -> Iterator[tuple[Place, Sums]]:
+    days = SpeechDay.objects.filter(since).order_by("organization_id", "day")
+    stored = days.values_list("organization_id", "day", *SPEECH.totals)
+    for organization_id, day, *sums in stored.iterator(_CHUNK):
+        yield (organization_id, day), tuple(sums)
+
+
+def _compare(
+    place: Place, made: Sums | None, stored: Sums | None, differ: Callable[[str], None]
+) -> None:
+    name = f"{place[0]} {place[1]} speech"
+    if stored is None and made is not None:
+        differ(f"{name}: no day for {made[0]} row(s)")
+    elif made is None:
+        differ(f"{name}: no rows for this day")
+    elif stored is not None:
+        for figure, right, found in zip(SPEECH.totals, made, stored, strict=True):
+            if right != found:
+                differ(f"{name}: {figure} is {found}, the rows say {right}")
+
+
+def _check_rows(rows: QuerySet[SpeechRow], differ: Callable[[str], None]) -> None:
+    """Check the table's constraints again, in case they were bypassed."""
+    negative = Q()
+    for figure in _FIGURES:
+        negative |= Q(**{f"{figure}__lt": 0})
+    problems = {
+        "a figure is negative": negative,
+        "the outcome is not known": ~Q(outcome__in=SpeechOutcome.values),
+        "the transport is not known": ~Q(transport__in=Transport.values),
+    }
+    for problem, condition in problems.items():
+        wrong = rows.filter(condition).order_by("pk").values_list("pk", flat=True)
+        for request_id in wrong.iterator(_CHUNK):
+            differ(f"{request_id}: {problem}")

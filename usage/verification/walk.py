@@ -1,0 +1,192 @@
+"""A walk through the ledger of chats in steps of bounded size, by organization and hour.
+
+Rows, roll-ups and the sums of pruned rows have the same order. A walk through everything takes one
+range of each in a step, however thinly an organization's rows are spread. A walk from a moment on
+skips the earlier rows: it finds the organizations one by one in the indexes
+(``usage.verification.recent``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, Final, Protocol
+
+from django.db import connection
+
+from svc_project.lib.clock import hour_of
+from usage.models import PrunedSum, UsageRollup, UsageRow
+from usage.models.statements import CHAT, POSTGRESQL_HOUR, ROLLUP_SUMS, SUMMED, column_list
+from usage.verification import recent
+from usage.verification.recent import adapt
+
+STEP = 20_000
+"""About how many rows, or roll-ups, a step has; at least an hour of an organization."""
+
+_MOST_ORGANIZATIONS: Final = 500
+_HOUR = timedelta(hours=1)
+_ROWS, _ROLLUPS, _PRUNED = (
+    f'"{model._meta.db_table}"' for model in (UsageRow, UsageRollup, PrunedSum)
+)
+TABLES: Final = ((_ROWS, "occurred_at"), (_ROLLUPS, "hour"), (_PRUNED, "hour"))
+"""The tables that are walked through, each with its time column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An hour of an organization, whose id is as the database returns it."""
+
+    organization_id: Any
+    hour: datetime
+
+
+class Step(Protocol):
+    """A part of the ledger. ``end``: where the next step begins; None after the last."""
+
+    @property
+    def end(self) -> Place | None: ...
+
+    def where(self, moment: str) -> tuple[str, list[Any]]:
+        """The SQL condition, with its parameters, on a table whose time column is ``moment``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """From ``begin`` to ``end`` (exclusive); None is the beginning or end of the ledger."""
+
+    begin: Place | None
+    end: Place | None
+
+    def where(self, moment: str) -> tuple[str, list[Any]]:
+        conditions, parameters = ["true"], []
+        for sign, place in ((">=", self.begin), ("<", self.end)):
+            if place is not None:
+                conditions.append(f"(organization_id, {moment}) {sign} (%s, %s)")
+                parameters += [place.organization_id, adapt(place.hour)]
+        return " AND ".join(conditions), parameters
+
+
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """The hours of ``organizations`` from ``first`` on, to ``last`` (exclusive) if it is given."""
+
+    organizations: Sequence[Any]
+    first: datetime
+    last: datetime | None
+    end: Place | None
+
+    def where(self, moment: str) -> tuple[str, list[Any]]:
+        places = ", ".join(["%s"] * len(self.organizations))
+        condition = f"organization_id IN ({places}) AND {moment} >= %s"
+        parameters = [*self.organizations, adapt(self.first)]
+        if self.last is not None:
+            condition += f" AND {moment} < %s"
+            parameters.append(adapt(self.last))
+        return condition, parameters
+
+
+def steps(since: datetime | None = None, begin: Place | None = None) -> Iterator[Step]:
+    """Yield every step from ``begin`` on, without the hours before ``since``. Raises
+    ``django.db.Error``."""
+    if since is not None:
+        yield from _recent_steps(since, begin)
+        return
+    while True:
+        end = _end(begin)
+        yield _Range(begin, end)
+        if end is None:
+            return
+        begin = end
+
+
+def _recent_steps(since: datetime, begin: Place | None) -> Iterator[Step]:
+    """Yield steps of many small organizations, or of some hours of a large one."""
+    group: list[Any] = []
+    first, size = since, 0
+    rest = recent.organizations(TABLES, since, STEP, begin and begin.organization_id)
+    # How much of the organization at which an earlier run was stopped is left is not known.
+    known = [] if begin is None else [(begin.organization_id, STEP + 1)]
+    for organization_id, rows in chain(known, rest):
+        if group and (size + rows > STEP or len(group) == _MOST_ORGANIZATIONS):
+            yield _Recent(group, first, None, Place(organization_id, since))
+            group, first, size = [], since, 0
+        group.append(organization_id)
+        size += rows
+        if rows > STEP:
+            first = since if begin is None else max(since, begin.hour)
+            begin = None
+            while (last := recent.cut(TABLES, organization_id, first, STEP)) is not None:
+                yield _Recent(group, first, last, Place(organization_id, last))
+                first = last
+    if group:
+        yield _Recent(group, first, None, None)
+
+
+def made(step: Step) -> tuple[str, list[Any]]:
+    """SQL, with its parameters, of the sums that the roll-ups of ``step`` must have.
+
+    Computed from the rows and the sums of pruned rows; ``CHAT.key``, then ``ROLLUP_SUMS``.
+    """
+    rows, row_parameters = step.where("occurred_at")
+    pruned, pruned_parameters = step.where("hour")
+    key = column_list(CHAT.key)
+    hour = _hour()
+    of_rows = ", ".join(f"{hour} AS hour" if name == "hour" else f'"{name}"' for name in CHAT.key)
+    figures = {
+        "requests": "1",
+        **{name: f'coalesce("{name}", 0)' for name in SUMMED},
+        "svc_counted_requests": 'CASE WHEN "svc_counted_input_tokens" IS NULL THEN 0 ELSE 1 END',
+    }
+    summed = ", ".join(f'sum({figures[name]}) AS "{name}"' for name in ROLLUP_SUMS)
+    numbers = ", ".join(str(number) for number in range(1, len(CHAT.key) + 1))
+    return (
+        f"SELECT {key}, {_totals()} FROM ("  # noqa: S608  # names are ours
+        f"SELECT {of_rows}, {summed} FROM {_ROWS} WHERE {rows} GROUP BY {numbers} UNION ALL "
+        f"SELECT {key}, {column_list(ROLLUP_SUMS)} FROM {_PRUNED} WHERE {pruned}"
+        f") AS of_rows GROUP BY {key}",
+        [*row_parameters, *pruned_parameters],
+    )
+
+
+def stored(step: Step) -> tuple[str, list[Any]]:
+    """SQL, with its parameters, of the stored roll-ups of ``step``, in the columns of ``made``."""
+    where, parameters = step.where("hour")
+    key = column_list(CHAT.key)
+    return f"SELECT {key}, {_totals()} FROM {_ROLLUPS} WHERE {where} GROUP BY {key}", parameters  # noqa: S608
+
+
+def _totals() -> str:
+    """Sums as integers: PostgreSQL would return numerics."""
+    cast = "::bigint" if connection.vendor == "postgresql" else ""
+    return ", ".join(f'sum("{name}"){cast} AS "{name}"' for name in ROLLUP_SUMS)
+
+
+def _hour() -> str:
+    return (
+        POSTGRESQL_HOUR
+        if connection.vendor == "postgresql"
+        else "substr(occurred_at, 1, 13) || ':00:00'"
+    )
+
+
+def _end(begin: Place | None) -> Place | None:
+    where = _Range(begin, None).where
+    found = []
+    with connection.cursor() as cursor:
+        for table, moment in TABLES:
+            condition, parameters = where(moment)
+            cursor.execute(
+                f"SELECT organization_id, {moment} FROM {table} WHERE {condition} "  # noqa: S608
+                f"ORDER BY organization_id, {moment} LIMIT 1 OFFSET {STEP}",
+                parameters,
+            )
+            found += cursor.fetchall()
+    if not found:
+        return None
+    organization_id, moment = min(found)
+    end = Place(organization_id, hour_of(recent.aware(moment)))
+    if begin == end:
+        end = Place(organization_id, end.hour + _HOUR)
+    return end
