@@ -10,6 +10,7 @@ class AccountsConfig(AppConfig):
     verbose_name = "Accounts"
 
     def ready(self) -> None:
-        from accounts import audited, signals  # noqa: F401  # importing connects the receivers
+        from accounts.audit import watched
+        from accounts.keys import signals  # noqa: F401  # importing connects the receivers
 
-        audited.watch()
+        watched.watch()

@@ -1,9 +1,9 @@
-"""How every worker learns of an operator's change within a second.
+"""Notifies every worker of an operator's change within a second.
 
-Whoever changes a subject ("catalog", "keys", "voices") calls ``changed`` in the same transaction. One
-thread in each worker reads the stamps every ``SVC_CHANGE_POLL_SECONDS`` and tells the subscribers
-of a subject whose stamp moved. A poll is one query over a handful of rows; it needs no broker and
-cannot lose a message.
+Code that changes a subject ("catalog", "keys", "voices") calls ``changed`` in the same transaction.
+One thread in each worker reads the stamps every ``SVC_CHANGE_POLL_SECONDS`` and notifies the
+subscribers of each subject whose stamp moved. A poll is one query over a handful of rows; it needs
+no broker and cannot lose a message.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable
 
 from django.conf import settings
-from django.db import Error, connections
+from django.db import Error
 from django.db.models import F
 
 from accounts.models import ChangeStamp
-from svc_project.lib.connections import keep_usable
+from svc_project.lib.database.connections import keep_usable
+from svc_project.lib.database.threads import DatabaseThread
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def changed(subject: str) -> None:
 
 
 class ChangeWatcher:
-    """The polling thread of one process and what it knows.
+    """The polling thread of one process, and the stamps that it has read.
 
     Subscribers are called in the polling thread and must be quick and thread-safe.
     """
@@ -46,8 +47,7 @@ class ChangeWatcher:
         self._seen: dict[str, int] = {}
         self._failing: set[str] = set()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._thread = DatabaseThread("change-watcher", self._poll_forever)
         self.last_poll = float("-inf")
         """When the stamps were last read, on the monotonic clock."""
 
@@ -56,27 +56,21 @@ class ChangeWatcher:
         self._subscribers.setdefault(subject, []).append(on_change)
 
     def start(self) -> None:
-        """Begin polling; does nothing when it already runs."""
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._stop.clear()
-                self._thread = threading.Thread(
-                    target=self._poll_forever, name="change-watcher", daemon=True
-                )
-                self._thread.start()
+        """Start polling; does nothing when it already runs."""
+        self._stop.clear()
+        self._thread.ensure()
 
     def stop(self) -> None:
         """End polling and wait for the thread."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
+        self._thread.join()
 
     def is_fresh(self, seconds: float) -> bool:
         """Whether the stamps were read within the last ``seconds``."""
         return time.monotonic() - self.last_poll <= seconds
 
     def poll(self) -> None:
-        """Read the stamps once and tell the subscribers of those that moved.
+        """Read the stamps once and notify the subscribers of those that moved.
 
         Raises ``django.db.Error`` when the database does not answer.
         """
@@ -84,20 +78,20 @@ class ChangeWatcher:
         stamps = dict(ChangeStamp.objects.values_list("subject", "version"))
         self.last_poll = began
         for subject, version in stamps.items():
-            if self._seen.get(subject) != version and self._told(subject):
+            if self._seen.get(subject) != version and self._notify(subject):
                 self._seen[subject] = version
 
-    def _told(self, subject: str) -> bool:
-        """Tell the subscribers of ``subject``; when one fails, all are told again next time.
+    def _notify(self, subject: str) -> bool:
+        """Notify the subscribers of ``subject``; when one fails, notify all again at the next poll.
 
-        A failure stays here, so that a broken catalog cannot keep a revoked key alive.
+        A failure is caught here, so that a broken catalog cannot keep a revoked key alive.
         """
         try:
-            for tell in self._subscribers.get(subject, ()):
-                tell()
+            for notify in self._subscribers.get(subject, ()):
+                notify()
         except Exception as error:
             if subject not in self._failing:
-                log.error("a change of %s was not taken over: %s", subject, type(error).__name__)
+                log.error("a change of %s was not loaded: %s", subject, type(error).__name__)
             self._failing.add(subject)
             return False
         self._failing.discard(subject)
@@ -105,18 +99,15 @@ class ChangeWatcher:
 
     def _poll_forever(self) -> None:
         failing = False
-        try:
-            while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
-                try:
-                    keep_usable()
-                    self.poll()
-                    failing = False
-                except Error as error:
-                    if not failing:
-                        log.warning("change stamps cannot be read: %s", type(error).__name__)
-                    failing = True
-        finally:
-            connections.close_all()
+        while not self._stop.wait(settings.SVC_CHANGE_POLL_SECONDS):
+            try:
+                keep_usable()
+                self.poll()
+                failing = False
+            except Error as error:
+                if not failing:
+                    log.warning("change stamps cannot be read: %s", type(error).__name__)
+                failing = True
 
 
 watcher = ChangeWatcher()

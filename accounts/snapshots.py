@@ -1,7 +1,7 @@
-"""What a process keeps in memory of the database: replaced as a whole, never changed.
+"""Copies of database rows in a process's memory: replaced as a whole, never changed.
 
-The hot path reads ``snapshot`` and nothing else. It is read anew when the stamp of its subject
-moves (``accounts.changes``).
+The hot path reads only ``snapshot``, which is loaded again when the stamp of its subject moves
+(``accounts.changes``).
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ _FRESH_SECONDS = 5.0
 
 
 class SnapshotHolder(ABC, Generic[Snapshot]):
-    """Holds the ``snapshot`` of ``subject``, which is ``empty`` until it was read."""
+    """Holds the ``snapshot`` of ``subject``, which is ``empty`` until it is loaded."""
 
     def __init__(self, watcher: ChangeWatcher, subject: str, empty: Snapshot) -> None:
         self.snapshot = empty
         self.is_loaded = False
-        """Whether it was read at least once."""
+        """Whether it was loaded at least once."""
         self._watcher = watcher
         self._loading = Lock()
         watcher.subscribe(subject, self.load)
 
     @abstractmethod
     def read(self) -> Snapshot:
-        """What the database says now. Raises ``django.db.Error``."""
+        """Read a snapshot from the database. Raises ``django.db.Error``."""
 
     def load(self) -> None:
-        """Replace the snapshot by what the database says now.
+        """Replace the snapshot by a new one from the database.
 
         Raises ``django.db.Error`` and keeps the old snapshot when the database does not answer;
         the watcher then calls again.
         """
-        # One at a time: an older reading must not take the place of a newer one.
+        # One at a time: an older snapshot must not replace a newer one.
         with self._loading:
             self.snapshot = self.read()
         self.is_loaded = True
 
     def current(self) -> Snapshot:
-        """The snapshot for a view that may wait.
+        """The snapshot for a view that may block.
 
-        While the watcher runs it costs nothing. In a process without one (runserver, a shell) the
-        database is read anew each time.
+        Costs nothing while the watcher runs. In a process without one (runserver, a shell) it reads
+        the database each time.
         """
         if not (self.is_loaded and self._watcher.is_fresh(_FRESH_SECONDS)):
             try:

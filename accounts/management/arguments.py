@@ -40,7 +40,7 @@ def find_organization(name_or_id: str, argument: str) -> Organization:
 
 
 def refusal(error: ValidationError, arguments: Mapping[str, str]) -> CommandError:
-    """``error`` told in terms of the command's ``arguments`` (by field name)."""
+    """Convert ``error`` to the names of the command's ``arguments`` (by field name)."""
     return CommandError(
         " ".join(
             f"{arguments.get(field, '--' + field.replace('_', '-'))}: {' '.join(messages)}"

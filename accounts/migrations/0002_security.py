@@ -2,7 +2,7 @@
 
 On SQLite they guard against changes only: its ``flush`` deletes row by row, which a guard against
 deletion would stop too, while PostgreSQL's truncates. There the model and its queryset refuse a
-deletion (``accounts.security_rows``). A later migration that alters the table on SQLite remakes it
+deletion (``accounts.models.security``). A later migration that alters the table on SQLite remakes it
 and drops its triggers: end such a migration with ``RunPython`` of ``create_triggers``.
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.keys import TooManyKeys, mint
+from accounts.keys.keys import TooManyKeys, mint
 from accounts.management.arguments import add_json_flag, find_organization, refusal, report
 from accounts.models import Scope
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.keys import revoke
+from accounts.keys.keys import revoke
 from accounts.management.arguments import add_json_flag, report
 from accounts.models import ApiKey
 from svc_project.lib.clock import iso_milliseconds

@@ -1,0 +1,81 @@
+"""Read-only admin pages of the audit log, with filters and search."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from accounts.models import AuditEntry
+from svc_project.lib.admin.read_only import ReadOnly
+
+if TYPE_CHECKING:  # generic in the stubs only
+    EntryAdmin = admin.ModelAdmin[AuditEntry]
+else:
+    EntryAdmin = admin.ModelAdmin
+
+
+_MOST_SHOWN: Final = 3
+_LONGEST: Final = 60
+"""Changes, and characters of a value, in a line of the list."""
+
+
+class AuditEntryAdmin(ReadOnly, EntryAdmin):
+    list_display = ("at", "what", "shortened", "actor", "door")
+    list_filter = ("at", "source", "kind", "verb")
+    search_fields = ("=actor", "=subject_id", "=organization_id", "subject")
+    search_help_text = "An actor or an id, whole, or a part of what was changed."
+    fields = (
+        "at",
+        "actor",
+        "source",
+        "address",
+        "kind",
+        "subject",
+        "subject_id",
+        "organization_id",
+        "verb",
+        "shown",
+    )
+    readonly_fields = fields
+
+    @admin.display(description="what", ordering="kind")
+    def what(self, entry: AuditEntry) -> str:
+        return f"{entry.kind} {entry.subject}: {entry.verb}"
+
+    @admin.display(description="changes")
+    def shortened(self, entry: AuditEntry) -> SafeString:
+        """The first changes, each cut: the entry's page has them whole."""
+        lines = [
+            (name, _cut(was), _cut(now))
+            for name, (was, now) in list(entry.changes.items())[:_MOST_SHOWN]
+        ]
+        left_out = len(entry.changes) - len(lines)
+        return format_html(
+            '<div class="svc-changes">{}{}</div>',
+            format_html_join("", "<div>{}: {} → {}</div>", lines),
+            f"and {left_out} more" if left_out else "",
+        )
+
+    @admin.display(description="through", ordering="source")
+    def door(self, entry: AuditEntry) -> str:
+        return f"{entry.get_source_display()} {entry.address or ''}".strip()
+
+    @admin.display(description="changes")
+    def shown(self, entry: AuditEntry) -> SafeString:
+        lines = [(name, _text(was), _text(now)) for name, (was, now) in entry.changes.items()]
+        return format_html_join("", "<div>{}: {} → {}</div>", lines)
+
+
+def _cut(value: Any) -> str:
+    text = _text(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,236 @@
+"""The operators' pages for API keys. A secret is shown once, in the response that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from accounts.keys import keys
+from accounts.keys.forms import NewKeyOfOrganizationForm, RotationForm
+from accounts.keys.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
+from accounts.models import ApiKey
+from svc_project.lib import clock
+from svc_project.lib.admin.columns import Tone, badge
+from svc_project.lib.admin.lookups import SecretColumnsAdmin
+
+DISABLED: Final = "Organization disabled"
+_TONES: Final = {
+    str(KeyStatus.ACTIVE.label): Tone.GOOD,
+    str(KeyStatus.EXPIRING.label): Tone.WARN,
+    DISABLED: Tone.BAD,
+}
+
+
+class StatusFilter(admin.SimpleListFilter):
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, str(status.label)) for status in KeyStatus]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+        now = timezone.now()
+        conditions = {
+            KeyStatus.ACTIVE.value: Q(revoked_at=None, expires_at=None),
+            KeyStatus.EXPIRING.value: Q(revoked_at=None, expires_at__gt=now),
+            KeyStatus.EXPIRED.value: Q(revoked_at=None, expires_at__lte=now),
+            KeyStatus.REVOKED.value: Q(revoked_at__isnull=False),
+        }
+        return queryset.filter(conditions.get(self.value() or "", Q()))
+
+
+class ApiKeyAdmin(SecretColumnsAdmin):
+    """Keys are revoked, never deleted: the ledger and its breakdowns name them."""
+
+    secret_columns: ClassVar[frozenset[str]] = frozenset({"digest", "pepper"})
+
+    list_display = (
+        "shown_prefix",
+        "organization",
+        "label",
+        "scope",
+        "standing",
+        "last_used_at",
+        "expires_at",
+        "created_at",
+    )
+    change_form_template = "admin/accounts/apikey/change_form.html"
+    list_filter = ("scope", StatusFilter)
+    list_select_related = ("organization",)
+    search_fields = ("prefix", "label", "organization__name", "id")
+    autocomplete_fields = ("organization",)
+    show_full_result_count = False
+    actions = ("rotate", "revoke")
+    settable = ("label", "requests_per_minute", "tokens_per_minute", "expires_at")
+    readonly = (
+        "shown_prefix",
+        "id",
+        "organization",
+        "scope",
+        "shown_status",
+        "shown_pepper",
+        "created_at",
+        "last_used_at",
+        "revoked_at",
+    )
+
+    @admin.display(description="key", ordering="prefix")
+    def shown_prefix(self, api_key: ApiKey) -> str:
+        return f"{api_key.prefix}…"
+
+    @admin.display(description="status")
+    def standing(self, api_key: ApiKey) -> SafeString:
+        words = self.shown_status(api_key)
+        return badge(words.lower(), _TONES.get(words, Tone.QUIET))
+
+    @admin.display(description="status")
+    def shown_status(self, api_key: ApiKey) -> str:
+        disabled_at = api_key.organization.disabled_at
+        if disabled_at is not None and disabled_at <= clock.now():
+            return DISABLED
+        return str(keys.status(api_key).label)
+
+    @admin.display(description="pepper")
+    def shown_pepper(self, api_key: ApiKey) -> str:
+        fingerprints = [keys.pepper_fingerprint(pepper) for pepper in settings.SVC_KEY_PEPPERS]
+        if api_key.pepper not in fingerprints:
+            return "No longer in SVC_KEY_PEPPERS: the key is refused."
+        if api_key.pepper != fingerprints[0]:
+            return "An older one: rotate the key before it is taken out of SVC_KEY_PEPPERS."
+        return "The current one"
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: ApiKey | None = None,
+        change: bool = False,  # noqa: FBT002  # Django's
+        **kwargs: Any,
+    ) -> Any:
+        own = {} if change else {"form": NewKeyOfOrganizationForm}
+        return super().get_form(request, obj, change, **{**own, **kwargs})
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
+        return (
+            ("organization", "scope", *self.settable)
+            if obj is None
+            else self.readonly + self.settable
+        )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ApiKey | None = None
+    ) -> tuple[str, ...]:
+        return () if obj is None else self.readonly
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Offer on the page of a key what the list offers for several."""
+        api_key = self.get_object(request, unquote(object_id))
+        offered = []
+        if api_key is not None and self.has_change_permission(request, api_key):
+            status = keys.status(api_key)
+            if status is KeyStatus.ACTIVE and self.has_rotate_permission(request):
+                offered.append(("rotate", "Rotate…"))
+            if status in (KeyStatus.ACTIVE, KeyStatus.EXPIRING):
+                offered.append(("revoke", "Revoke…"))
+        context = {"verbs": offered, "checkbox_name": ACTION_CHECKBOX_NAME}
+        return super().change_view(
+            request, object_id, form_url, {**(extra_context or {}), **context}
+        )
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+        else:
+            request.new_key = keys.store_with_secret(obj)  # type: ignore[attr-defined]  # for response_add
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the secret in the response itself: a redirect would have to store it."""
+        return self._secrets_page(request, [request.new_key])  # type: ignore[attr-defined]
+
+    @admin.action(description="Revoke selected keys", permissions=["change"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> HttpResponse | None:
+        if "confirmed" not in request.POST:
+            return self._confirmation_page(request, chosen, "revoke")
+        with transaction.atomic():
+            revoked = list(chosen.filter(revoked_at=None))
+            for api_key in revoked:
+                keys.revoke(api_key)
+                self.log_change(request, api_key, "Revoked.")
+        self.message_user(request, f"{len(revoked)} keys revoked.", messages.SUCCESS)
+        return None
+
+    def has_rotate_permission(self, request: HttpRequest) -> bool:
+        """Whether the operator may use ``rotate``, which changes one key and makes another."""
+        return self.has_change_permission(request) and self.has_add_permission(request)
+
+    @admin.action(description="Rotate selected keys", permissions=["rotate"])
+    def rotate(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> HttpResponse | None:
+        form = RotationForm(request.POST if "confirmed" in request.POST else None)
+        if not form.is_valid():
+            return self._confirmation_page(request, chosen, "rotate", form)
+        until = clock.now() + timedelta(seconds=form.cleaned_data["overlap"])
+        made: list[NewKey] = []
+        with transaction.atomic():
+            for api_key in chosen:
+                try:
+                    made.append(keys.rotate(api_key, until))
+                except NotRotatable as error:
+                    self.message_user(request, f"{api_key.prefix}…: {error}", messages.ERROR)
+                except TooManyKeys as error:
+                    refused = f"{api_key.prefix}…: {error.message}"
+                    self.message_user(request, refused, messages.ERROR)
+                else:
+                    self.log_change(request, api_key, f"Rotated into {made[-1].api_key.prefix}….")
+                    self.log_addition(request, made[-1].api_key, "Made by rotation.")
+        return self._secrets_page(request, made) if made else None
+
+    def _secrets_page(self, request: HttpRequest, made: Sequence[NewKey]) -> HttpResponse:
+        return self._page(request, "new_secrets", "The secret, shown once", made=made)
+
+    def _confirmation_page(
+        self,
+        request: HttpRequest,
+        chosen: QuerySet[ApiKey],
+        action: str,
+        form: forms.Form | None = None,
+    ) -> HttpResponse:
+        return self._page(
+            request,
+            "confirm",
+            f"{action.capitalize()} keys",
+            chosen=chosen.select_related("organization"),
+            action=action,
+            form=form,
+            checkbox_name=ACTION_CHECKBOX_NAME,
+        )
+
+    def _page(self, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:
+        return TemplateResponse(
+            request,
+            f"admin/accounts/apikey/{name}.html",
+            {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context},
+            headers={"Cache-Control": "no-store"},
+        )

@@ -1,0 +1,118 @@
+"""The operators' pages for organizations, users and API keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from accounts.admin.audit import AuditEntryAdmin
+from accounts.admin.keys import ApiKeyAdmin
+from accounts.admin.users import GroupAdmin, MembershipInline, UserAdmin
+from accounts.models import ApiKey, AuditEntry, Organization, User
+from svc_project.lib import clock
+from svc_project.lib.admin.columns import Tone, badge
+
+if TYPE_CHECKING:  # generic in the stubs only
+    OrganizationModelAdmin = admin.ModelAdmin[Organization]
+else:
+    OrganizationModelAdmin = admin.ModelAdmin
+
+
+@admin.register(Organization)
+class OrganizationAdmin(OrganizationModelAdmin):
+    """Organizations are disabled, never deleted: the ledger names them."""
+
+    list_display = (
+        "name",
+        "standing",
+        "plan",
+        "live_keys",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "speech_requests_per_minute",
+        "speech_characters_per_day",
+        "created_at",
+    )
+    list_filter = ("plan", ("disabled_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "id")
+    show_full_result_count = False
+    readonly_fields = ("id", "disabled_at", "created_at")
+    fieldsets = (
+        (None, {"fields": ("name", "plan", "id", "created_at", "disabled_at")}),
+        ("Chat limits", {"fields": ("requests_per_minute", "tokens_per_minute")}),
+        (
+            "Speech limits",
+            {"fields": ("speech_requests_per_minute", "speech_characters_per_day")},
+        ),
+        ("Content", {"fields": ("captures_allowed",)}),
+    )
+    inlines = (MembershipInline,)
+    actions = ("disable", "enable")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
+        working = Q(expires_at=None) | Q(expires_at__gt=clock.now())
+        keys = (
+            ApiKey.objects.filter(working, organization=OuterRef("pk"), revoked_at=None)
+            .order_by()
+            .values("organization")
+            .annotate(number=Count("pk"))
+        )
+        rows: QuerySet[Organization] = (
+            super().get_queryset(request).annotate(keys=Subquery(keys.values("number")))
+        )
+        return rows
+
+    @admin.display(description="status", ordering="disabled_at")
+    def standing(self, organization: Organization) -> SafeString:
+        if organization.disabled_at is None or organization.disabled_at > clock.now():
+            return badge("enabled", Tone.GOOD)
+        return badge("disabled", Tone.BAD)
+
+    @admin.display(description="working keys", ordering="keys")
+    def live_keys(self, organization: Any) -> SafeString:
+        address = reverse("admin:accounts_apikey_changelist")
+        number = organization.keys or 0
+        return format_html(
+            '<a href="{}?organization__id__exact={}">{}</a>', address, organization.pk, number
+        )
+
+    @admin.action(description="Disable selected organizations", permissions=["change"])
+    def disable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
+        changed = self._set_disabled(request, chosen.filter(disabled_at=None), disabled=True)
+        self.message_user(
+            request, f"{changed} organizations disabled; their keys are refused.", messages.SUCCESS
+        )
+
+    @admin.action(description="Enable selected organizations", permissions=["change"])
+    def enable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
+        changed = self._set_disabled(request, chosen.exclude(disabled_at=None), disabled=False)
+        self.message_user(request, f"{changed} organizations enabled.", messages.SUCCESS)
+
+    def _set_disabled(
+        self, request: HttpRequest, chosen: QuerySet[Organization], *, disabled: bool
+    ) -> int:
+        with transaction.atomic():
+            organizations = list(chosen.select_for_update())
+            for organization in organizations:
+                organization.disabled_at = clock.now() if disabled else None
+                organization.save(update_fields=["disabled_at"])
+                self.log_change(request, organization, "Disabled." if disabled else "Enabled.")
+        return len(organizations)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+admin.site.register(User, UserAdmin)
+admin.site.unregister(Group)
+admin.site.register(Group, GroupAdmin)
+admin.site.register(ApiKey, ApiKeyAdmin)
+admin.site.register(AuditEntry, AuditEntryAdmin)

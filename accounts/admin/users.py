@@ -1,0 +1,172 @@
+"""Admin pages for users and groups, on which an operator grants only permissions that he holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import BaseUserCreationForm
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.debug import sensitive_variables
+
+from accounts.admin import rights
+from accounts.audit import trail
+from accounts.login import password_links
+from accounts.models import Membership, User
+from svc_project.lib.clock import iso_milliseconds
+
+if TYPE_CHECKING:  # generic in the stubs only
+    MembershipTabularInline = admin.TabularInline[Membership, Any]
+    EmailCreationForm = BaseUserCreationForm[User]
+    EmailUserAdmin = DjangoUserAdmin[User]
+else:
+    MembershipTabularInline = admin.TabularInline
+    EmailCreationForm = BaseUserCreationForm
+    EmailUserAdmin = DjangoUserAdmin
+
+PRIVILEGES = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+class MembershipInline(MembershipTabularInline):
+    """Memberships are added and removed, each with a permission of its own.
+
+    They are not edited: an operator who could move one to another organization could read that one.
+    """
+
+    model = Membership
+    extra = 0
+    autocomplete_fields = ("user", "organization")
+    readonly_fields = ("created_at",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class UserCreationForm(EmailCreationForm):
+    """Email and password; the model folds the address to lower case."""
+
+    class Meta:
+        model = User
+        fields = ("email",)
+
+
+class UserAdmin(EmailUserAdmin):
+    """Users are deactivated, never deleted: the admin's history names them.
+
+    Only a superuser sets ``PRIVILEGES``. An operator cannot change a user who holds permissions that
+    he lacks.
+    """
+
+    add_form = UserCreationForm
+    add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "password1", "password2")}),)
+    fieldsets = (
+        (None, {"fields": ("email", "name", "shown_password")}),
+        ("Permissions", {"fields": ("is_active", *PRIVILEGES)}),
+        ("Dates", {"fields": ("last_login", "created_at")}),
+    )
+    list_display = ("email", "is_staff", "is_active", "last_login", "created_at")
+    list_filter = ("is_staff", "is_active")
+    search_fields = ("email",)
+    ordering = ("email",)
+    readonly_fields = ("shown_password", "last_login", "created_at")
+    show_full_result_count = False
+    inlines = (MembershipInline,)
+
+    @admin.display(description="password")
+    def shown_password(self, user: User) -> SafeString:
+        """Show whether a password is set: Django's own field shows the beginning of its hash."""
+        state = "Set." if user.has_usable_password() else "None: the user cannot log in."
+        return format_html(
+            '{} <a href="../password/">Set another</a>, or '
+            '<a href="../password-link/">make a one-time link</a> for the user.',
+            state,
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        readonly = super().get_readonly_fields(request, obj)
+        return readonly if _operator(request).is_superuser else (*readonly, *PRIVILEGES)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        if not super().has_change_permission(request, obj):
+            return False
+        return obj is None or not rights.is_stronger(obj, than=_operator(request))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """Refuse for members of further organizations, whose console the password would open."""
+        user = self.get_object(request, unquote(id))
+        if user is not None and rights.reads_more(user, than=_operator(request)):
+            raise PermissionDenied
+        answer: HttpResponse = super().user_change_password(request, id, form_url)
+        return answer
+
+    def get_urls(self) -> list[Any]:
+        link = path(
+            "<id>/password-link/",
+            self.admin_site.admin_view(self.password_link),
+            name="accounts_user_password_link",
+        )
+        return [link, *super().get_urls()]
+
+    @method_decorator(sensitive_variables("link"))
+    def password_link(self, request: HttpRequest, id: str) -> HttpResponse:
+        """Show a new one-time link with which the user sets a password; once, in this response.
+
+        Needs the same rights as setting the password.
+        """
+        user = self.get_object(request, unquote(id))
+        if user is None:
+            raise Http404
+        operator = _operator(request)
+        if not self.has_change_permission(request, user) or rights.reads_more(user, than=operator):
+            raise PermissionDenied
+        link = until = None
+        if request.method == "POST" and user.is_active:
+            link, until = password_links.link(user, request), password_links.valid_until()
+            trail.record("given a one-time link", user, {"until": (None, iso_milliseconds(until))})
+            self.log_change(request, user, "One-time link for a new password made.")
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"One-time link for {user.email}",
+            "person": user,
+            "link": link,
+            "until": until,
+            "hours": settings.PASSWORD_RESET_TIMEOUT // 3600,
+        }
+        template = "admin/accounts/user/password_link.html"
+        return TemplateResponse(request, template, context, headers={"Cache-Control": "no-store"})
+
+
+class GroupAdmin(DjangoGroupAdmin):
+    """Only superusers edit groups: a member who edits his own group could grant himself permissions."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _operator(request).is_superuser
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _operator(request).is_superuser
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _operator(request).is_superuser
+
+
+def _operator(request: HttpRequest) -> User:
+    user = request.user
+    if not isinstance(user, User):
+        raise PermissionDenied
+    return user

@@ -1,0 +1,1 @@
+"""The audit trail: who changed what, and the models that it watches."""

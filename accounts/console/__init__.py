@@ -1,0 +1,1 @@
+"""The console's frame, and its pages for API keys."""

@@ -1,0 +1,43 @@
+"""Routes of the console's pages for people and keys, below /console/."""
+
+from __future__ import annotations
+
+from django.urls import path
+from django.views.generic import TemplateView
+
+from accounts.console import base, forgotten_password, keys, password, profile
+
+urlpatterns = [
+    path("login", base.LoginView.as_view(), name="console-login"),
+    path("logout", base.LogoutView.as_view(), name="console-logout"),
+    path("organization", base.OrganizationView.as_view(), name="console-organization"),
+    path("password", password.PasswordView.as_view(), name="console-password"),
+    path(
+        "password/forgotten",
+        forgotten_password.ForgottenPasswordView.as_view(),
+        name="console-password-forgotten",
+    ),
+    path(
+        "password/set/<str:uidb64>/<str:token>",
+        forgotten_password.SetPasswordView.as_view(),
+        name="console-password-set",
+    ),
+    path(
+        "password/was-set",
+        TemplateView.as_view(template_name="console/password_was_set.html"),
+        name="console-password-was-set",
+    ),
+    path("profile", profile.ProfileView.as_view(), name="console-profile"),
+    path("keys/new", keys.NewKeyView.as_view(), name="console-key-new"),
+    path(
+        "keys/<uuid:key_id>/rotate",
+        keys.RotateKeyView.as_view(),
+        name="console-key-rotate",
+    ),
+    path(
+        "keys/<uuid:key_id>/revoke",
+        keys.RevokeKeyView.as_view(),
+        name="console-key-revoke",
+    ),
+    path("<path:path>", base.NothingHere.as_view()),
+]

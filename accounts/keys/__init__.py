@@ -1,0 +1,1 @@
+"""API keys: mint, look up on the hot path, rotate, revoke."""

@@ -1,0 +1,91 @@
+"""Finds the caller of a DRF view: a key, or a person with a console session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth import get_user
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+from rest_framework.request import Request
+
+from accounts.keys.keyring import keyring
+from accounts.models import Membership, Organization, Scope, User
+from svc_project.lib.errors import InvalidCredential
+
+SESSION_ORGANIZATION = "organization_id"
+"""The session's key under which the console keeps the organization that the user picked."""
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The organization whose usage a view may show. Ids are UUID texts.
+
+    ``api_key_id`` is ``None`` for a console session, ``user_id`` is ``None`` for a key.
+    """
+
+    organization_id: str
+    plan: str
+    api_key_id: str | None = None
+    user_id: str | None = None
+
+
+def require(
+    request: HttpRequest | Request, scopes: frozenset[Scope], *, session: bool = True
+) -> Caller:
+    """The caller of ``request``: a key with one of ``scopes``, or, with ``session``, a console user.
+
+    An ``Authorization`` header decides alone: a wrong one is refused whatever cookies are sent.
+    A session opens reading methods only, because DRF views carry no CSRF check. Raises
+    ``InvalidCredential``, and ``InternalError`` when the database does not answer about a key.
+    """
+    authorization = request.META.get("HTTP_AUTHORIZATION")
+    if authorization is not None:
+        # DRF's request passes on what it does not have itself.
+        principal = keyring.authenticate_sync(
+            authorization, scopes, getattr(request, "scope", None)
+        )
+        return Caller(principal.organization_id, principal.plan, api_key_id=principal.api_key_id)
+    if session and request.method in _SAFE_METHODS:
+        http_request = request._request if isinstance(request, Request) else request
+        # Not request.user: DRF replaces it with the result of its own authenticators.
+        user = get_user(http_request)
+        if isinstance(user, User) and (organization := session_organization(http_request, user)):
+            return Caller(str(organization.pk), organization.plan, user_id=str(user.pk))
+    raise InvalidCredential
+
+
+def session_organization(request: HttpRequest, user: User) -> Organization | None:
+    """The organization that ``user`` picked in this session, else the one joined first.
+
+    ``None`` when ``open_organizations`` is empty.
+    """
+    return picked_organization(request, open_organizations(user))
+
+
+def open_organizations(user: User) -> list[Organization]:
+    """The organizations that ``user`` belongs to, disabled ones left out, first joined first."""
+    memberships = (
+        Membership.objects.filter(
+            Q(organization__disabled_at=None) | Q(organization__disabled_at__gt=timezone.now()),
+            user=user,
+        )
+        .select_related("organization")
+        .order_by("pk")
+    )
+    return [membership.organization for membership in memberships]
+
+
+def picked_organization(
+    request: HttpRequest, organizations: Sequence[Organization]
+) -> Organization | None:
+    """The one of ``organizations`` that this session picked, else the first."""
+    picked = request.session.get(SESSION_ORGANIZATION)
+    return next(
+        (organization for organization in organizations if str(organization.pk) == picked),
+        organizations[0] if organizations else None,
+    )

@@ -1,0 +1,45 @@
+"""The consumer of one path that takes an API key and one method."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from accounts.keys.header import authorization
+from accounts.keys.keyring import keyring
+from accounts.keys.principal import Principal
+from accounts.models import Scope
+from svc_project.lib.asgi.drain import drain
+from svc_project.lib.asgi.http import HttpConsumer
+from svc_project.lib.errors import MethodNotAllowed, ServerShuttingDown
+
+
+class KeyConsumer(HttpConsumer):
+    """Checks method, key and drain before the body is read; subclasses implement ``answer_to``.
+
+    Raises ``MethodNotAllowed``, ``InvalidCredential`` and what else the keyring raises, and
+    ``ServerShuttingDown``.
+    """
+
+    method: ClassVar[str] = "POST"
+    scopes: ClassVar[frozenset[Scope]]
+    """Scopes of which a key needs one."""
+
+    async def answer(self) -> None:
+        if self.scope["method"] != self.method:
+            raise MethodNotAllowed(self.method)
+        principal = await self.authenticate()
+        if drain.draining:
+            raise ServerShuttingDown
+        self.owner = principal.organization_id
+        await self.answer_to(principal)
+
+    async def authenticate(self) -> Principal:
+        """Return the caller. Raises ``InvalidCredential`` and what else the keyring raises."""
+        return await keyring.authenticate(
+            authorization(self.scope["headers"]), self.scopes, self.scope
+        )
+
+    @abstractmethod
+    async def answer_to(self, principal: Principal) -> None:
+        """Send the whole answer to ``principal``. Raises ``ApiError``."""

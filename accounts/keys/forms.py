@@ -1,0 +1,68 @@
+"""Forms that make, rotate and revoke keys, for the console and the admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from accounts.keys.keys import require_room
+from accounts.models import ApiKey, Scope
+
+
+class NewKeyForm(forms.Form):
+    """Scope and label of a key to be made."""
+
+    scope = forms.ChoiceField(choices=Scope.choices, widget=forms.RadioSelect)
+    label = forms.CharField(
+        max_length=80,
+        help_text="Where it will be used, such as “checkout, production”. Shown in the usage by key.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """A key that an operator makes for an organization."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if (organization := cleaned.get("organization")) is not None:
+            require_room(organization)
+        return cleaned
+
+
+class RotationForm(forms.Form):
+    """How long the old key still works, in seconds."""
+
+    overlap = forms.TypedChoiceField(
+        label="The old key",
+        coerce=int,
+        initial=86_400,
+        widget=forms.RadioSelect,
+        choices=(
+            (86_400, "works for one more day"),
+            (3_600, "works for one more hour"),
+            (604_800, "works for one more week"),
+            (0, "ends now: whoever still uses it is refused"),
+        ),
+    )
+
+
+class RevocationForm(forms.Form):
+    """Asks for the name of the key, because a revocation cannot be undone."""
+
+    confirmation = forms.CharField(
+        label="Type the label or the prefix of the key",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, api_key: ApiKey, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._accepted = {api_key.prefix, api_key.label.strip()} - {""}
+
+    def clean_confirmation(self) -> str:
+        typed: str = self.cleaned_data["confirmation"]
+        # The pages show a prefix with an ellipsis, which people copy along.
+        if typed.rstrip("….") not in self._accepted and typed not in self._accepted:
+            raise forms.ValidationError("That is neither the label nor the prefix of this key.")
+        return typed

@@ -1,0 +1,242 @@
+"""API keys: the format, the digest, mint, rotate, revoke.
+
+A key is a scope prefix, 30 random base62 characters (178 bits) and 6 base62 characters of CRC32
+over everything before them, so that a mistyped key is refused without a look-up and a secret
+scanner can tell a key from other text. Only a keyed digest is stored; see docs/explain/keys.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models import Q, QuerySet
+
+from accounts.audit import trail
+from accounts.models import ApiKey, Organization, Scope
+from svc_project.lib import clock
+
+PREFIXES: Mapping[Scope, str] = MappingProxyType(
+    {Scope.INFERENCE: "svc_live_", Scope.READ: "svc_read_", Scope.SPEECH: "sk_"}
+)
+"""The prefix of the keys of each scope (both contracts, Authentication)."""
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+RANDOM_CHARACTERS = 30
+CHECKSUM_CHARACTERS = 6
+SHOWN_CHARACTERS = 6
+"""How many of the random characters the display prefix shows: 36 of the 178 bits."""
+
+_SCOPES = {prefix: scope for scope, prefix in PREFIXES.items()}
+_FORM = re.compile(
+    rf"({'|'.join(_SCOPES)})[0-9A-Za-z]{{{RANDOM_CHARACTERS}}}([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
+)
+
+
+class KeyStatus(models.TextChoices):
+    """Whether a key works, apart from its organization."""
+
+    ACTIVE = "active", "Active"
+    EXPIRING = "expiring", "Active until it expires"
+    EXPIRED = "expired", "Expired"
+    REVOKED = "revoked", "Revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """A key's own limits on top of its organization's; ``None`` means none of its own."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A new key, with the only copy of its secret."""
+
+    api_key: ApiKey
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"NewKey({self.api_key.prefix}…)"
+
+
+class NotRotatable(ValueError):
+    """The key has ended or has an end date; the message says what to do instead."""
+
+
+class TooManyKeys(ValidationError):
+    """The organization has ``SVC_KEYS_PER_ORGANIZATION`` working keys, the most allowed."""
+
+    def __init__(self, organization: Organization) -> None:
+        super().__init__(
+            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
+            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
+            "key ends now.",
+            code="too_many_keys",
+        )
+
+
+def checksum(text: str) -> str:
+    """CRC32 of ``text`` as 6 base62 characters, most significant first."""
+    number = zlib.crc32(text.encode())
+    characters = []
+    for _ in range(CHECKSUM_CHARACTERS):
+        number, digit = divmod(number, len(ALPHABET))
+        characters.append(ALPHABET[digit])
+    return "".join(reversed(characters))
+
+
+def well_formed(secret: str) -> Scope | None:
+    """The scope in the prefix of ``secret``, or ``None`` when it cannot be a key of this gateway.
+
+    Checks prefix, length, alphabet and checksum only: anyone can make a text that passes.
+    """
+    form = _FORM.fullmatch(secret)
+    if form is None or checksum(secret[:-CHECKSUM_CHARACTERS]) != form[2]:
+        return None
+    return _SCOPES[form[1]]
+
+
+def digest_of(secret: str, pepper: str) -> str:
+    """HMAC-SHA256 (RFC 2104) of ``secret`` under ``pepper``, in hex, as the database stores it.
+
+    A fast function is enough because the 178 random bits of a secret cannot be guessed.
+    """
+    return hmac.digest(pepper.encode(), secret.encode(), hashlib.sha256).hex()
+
+
+def pepper_fingerprint(pepper: str) -> str:
+    """Eight hex digits that tell peppers apart without revealing them."""
+    return digest_of("pepper fingerprint", pepper)[:8]
+
+
+def mint(
+    organization: Organization,
+    scope: Scope,
+    label: str = "",
+    *,
+    limits: KeyLimits | None = None,
+    expires_at: datetime | None = None,
+) -> NewKey:
+    """Make and store a new key.
+
+    Raises ``TooManyKeys``, or ``django.core.exceptions.ValidationError`` that names an invalid
+    field.
+    """
+    limits = limits or KeyLimits()
+    return store_with_secret(
+        ApiKey(
+            organization=organization,
+            scope=scope,
+            label=label,
+            requests_per_minute=limits.requests_per_minute,
+            tokens_per_minute=limits.tokens_per_minute,
+            expires_at=expires_at,
+        )
+    )
+
+
+def of_organization(organization: Organization, *, live: bool) -> QuerySet[ApiKey]:
+    """The working keys of ``organization``, or the ended ones, newest first."""
+    ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=clock.now())
+    every = ApiKey.objects.filter(organization=organization)
+    return every.exclude(ended) if live else every.filter(ended)
+
+
+def require_room(organization: Organization, leaving: ApiKey | None = None) -> None:
+    """Raise ``TooManyKeys`` when ``organization`` may have no further key.
+
+    ``leaving`` is a key that ends when the new one is made. Call it in the transaction that stores
+    the key: it locks the organization, so that no other key is made until the transaction ends.
+    """
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+    others = of_organization(organization, live=True)
+    if leaving is not None:
+        others = others.exclude(pk=leaving.pk)
+    if others.count() >= settings.SVC_KEYS_PER_ORGANIZATION:
+        raise TooManyKeys(organization)
+
+
+def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:
+    """Give the unsaved ``api_key`` a secret and store it.
+
+    ``leaving`` is as in ``require_room``. Raises ``TooManyKeys``, or
+    ``django.core.exceptions.ValidationError`` that names an invalid field.
+    """
+    body = PREFIXES[Scope(api_key.scope)] + "".join(
+        secrets.choice(ALPHABET) for _ in range(RANDOM_CHARACTERS)
+    )
+    secret = body + checksum(body)
+    pepper = settings.SVC_KEY_PEPPERS[0]
+    api_key.prefix = secret[: len(PREFIXES[Scope(api_key.scope)]) + SHOWN_CHARACTERS]
+    api_key.digest = digest_of(secret, pepper)
+    api_key.pepper = pepper_fingerprint(pepper)
+    with transaction.atomic():
+        api_key.full_clean()
+        require_room(api_key.organization, leaving)
+        api_key.save(force_insert=True)
+    return NewKey(api_key, secret)
+
+
+def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
+    """Make a successor with the same scope, label and limits; the old key then expires.
+
+    ``old_valid_until``: the old key works until then; ``None`` ends it at once. Raises
+    ``NotRotatable`` for a key that is revoked or has an end date: a successor would either outlive
+    the date that somebody chose, or end by a rotation that it was not part of. Raises
+    ``TooManyKeys`` where the old key stays and there is no room for both.
+    """
+    with transaction.atomic():
+        old = ApiKey.objects.select_for_update().get(pk=api_key.pk)
+        if old.revoked_at is not None:
+            raise NotRotatable("This key is revoked. Create a new key.")
+        if old.expires_at is not None:
+            raise NotRotatable("The end of this key is set already. Create a new key.")
+        now = clock.now()
+        stays = old_valid_until is not None and old_valid_until > now
+        new = store_with_secret(
+            ApiKey(
+                organization=old.organization,
+                scope=old.scope,
+                label=old.label,
+                requests_per_minute=old.requests_per_minute,
+                tokens_per_minute=old.tokens_per_minute,
+            ),
+            leaving=None if stays else old,
+        )
+        old.expires_at = old_valid_until or now
+        with trail.named("rotated", successor=new.api_key.prefix):
+            old.save(update_fields=["expires_at"])
+    api_key.expires_at = old.expires_at
+    return new
+
+
+def revoke(api_key: ApiKey) -> None:
+    """End ``api_key`` for good; every process refuses it within a second. Revoking twice is fine."""
+    with transaction.atomic():
+        row = ApiKey.objects.select_for_update().get(pk=api_key.pk)
+        if row.revoked_at is None:
+            row.revoked_at = clock.now()
+            row.save(update_fields=["revoked_at"])
+    api_key.revoked_at = row.revoked_at
+
+
+def status(api_key: ApiKey) -> KeyStatus:
+    """The status of ``api_key`` now."""
+    if api_key.revoked_at is not None:
+        return KeyStatus.REVOKED
+    if api_key.expires_at is None:
+        return KeyStatus.ACTIVE
+    return KeyStatus.EXPIRED if api_key.expires_at <= clock.now() else KeyStatus.EXPIRING

@@ -1,0 +1,1 @@
+"""The login of console and admin, and its throttle."""

@@ -1,0 +1,69 @@
+"""The throttled login forms of console and admin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+
+from accounts.login.throttle import TooManyLogins, admit, remember_device
+from accounts.models import User
+
+if TYPE_CHECKING:  # a mixin that knows which methods it stands before
+    _BeforeForm = AuthenticationForm
+else:
+    _BeforeForm = object
+
+
+class Throttled(_BeforeForm):
+    """Charges a try before the password is checked, and refunds it when the password was right."""
+
+    wait_seconds: int | None = None
+    """Seconds until the next try is allowed, when the throttle refused the form."""
+
+    def clean(self) -> dict[str, Any]:
+        email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if not email or not password or self.request is None:
+            return super().clean()
+        try:
+            attempt = admit(self.request, email)
+        except TooManyLogins as error:
+            self.wait_seconds = error.seconds
+            raise ValidationError(str(error), code="throttled") from None
+        cleaned = super().clean()
+        attempt.succeeded()
+        return cleaned
+
+
+class LoginForm(Throttled, AuthenticationForm):
+    """The console's login: email and password; one message for every reason to refuse."""
+
+    username = forms.EmailField(
+        label="Email",
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    error_messages: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # an instance variable in the stubs only
+        **AuthenticationForm.error_messages,
+        "invalid_login": "No user has this email address and password.",
+    }
+
+
+class OperatorLoginForm(Throttled, AdminAuthenticationForm):
+    """The admin's login, for operators only."""
+
+
+def login_answer(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return 429 when throttled; set the device cookie after a successful login."""
+    if isinstance(response, TemplateResponse):
+        form = (response.context_data or {}).get("form")
+        if isinstance(form, Throttled) and form.wait_seconds is not None:
+            response.status_code = 429
+            response["Retry-After"] = str(form.wait_seconds)
+    elif request.method == "POST" and isinstance(request.user, User):
+        remember_device(response, request.user.email)
+    return response

@@ -1,0 +1,99 @@
+"""One-time links with which people set a new password, and the mails that carry them.
+
+A link is Django's: it ends after ``PASSWORD_RESET_TIMEOUT`` seconds, with the next login, and when
+the password changes.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.tokens import default_token_generator
+from django.core.mail import send_mail
+from django.db import Error
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from accounts.models import User
+from svc_project.lib import clock
+from svc_project.lib.database.connections import keep_usable
+from svc_project.lib.database.threads import DatabaseThread
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING: Final = 100
+
+
+def link(user: User, request: HttpRequest) -> str:
+    """A one-time link for ``user``, at the address by which ``request`` came."""
+    return _link(user, request.build_absolute_uri("/"))
+
+
+def valid_until() -> datetime:
+    """When a link that is made now ends at the latest."""
+    return clock.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+
+
+class ResetMails:
+    """Sends links in a thread of its own, at most ``_MOST_WAITING`` waiting.
+
+    The request that asked never waits for it, so that its duration is the same whether there is an
+    account or not.
+    """
+
+    def __init__(self) -> None:
+        self._asked: queue.Queue[tuple[str, str] | None] = queue.Queue(_MOST_WAITING)
+        self._thread = DatabaseThread("reset-mails", self._work)
+
+    def ask(self, email: str, request: HttpRequest) -> None:
+        """Send a link to the account ``email``, if there is one that can log in."""
+        try:
+            self._asked.put_nowait((email, request.build_absolute_uri("/")))
+        except queue.Full:
+            log.warning("a mail with a link is not sent: %d are waiting", _MOST_WAITING)
+        else:
+            self._thread.ensure()
+
+    def close(self) -> None:
+        """End the thread after the mails that wait, for which it has some seconds."""
+        if self._thread.is_running and not self._asked.full():
+            self._asked.put_nowait(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            try:
+                keep_usable()
+                _send(*asked)
+            except (SMTPException, OSError, Error) as error:
+                log.error("a mail with a link was not sent: %s", type(error).__name__)
+
+
+def _send(email: str, address: str) -> None:
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    if user is None or not user.has_usable_password():
+        return
+    hours = settings.PASSWORD_RESET_TIMEOUT // 3600
+    shown = {"user": user, "link": _link(user, address), "hours": hours}
+    text = render_to_string("console/password_mail.txt", shown)
+    send_mail("Set a new password", text, None, [user.email])
+
+
+def _link(user: User, address: str) -> str:
+    token = default_token_generator.make_token(user)
+    place = reverse(
+        "console-password-set", args=(urlsafe_base64_encode(force_bytes(user.pk)), token)
+    )
+    return address.rstrip("/") + place
+
+
+reset_mails = ResetMails()
+"""The mails of this process."""

@@ -1,0 +1,26 @@
+"""Organizations, the people who belong to them, their API keys, and who changed what."""
+
+from accounts.models.accounts import (
+    ApiKey,
+    ChangeStamp,
+    Membership,
+    Organization,
+    Plan,
+    Scope,
+    User,
+    UserManager,
+)
+from accounts.models.security import AuditEntry, FailedLogins
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "ChangeStamp",
+    "FailedLogins",
+    "Membership",
+    "Organization",
+    "Plan",
+    "Scope",
+    "User",
+    "UserManager",
+]

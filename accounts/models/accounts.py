@@ -1,0 +1,206 @@
+"""Organizations, the people who belong to them, and their API keys."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+
+class Plan(models.TextChoices):
+    STANDARD = "standard", "Standard"
+    ENTERPRISE = "enterprise", "Enterprise"
+
+
+class Scope(models.TextChoices):
+    """The endpoints that a key can call; the key's prefix names its scope."""
+
+    INFERENCE = "inference", "Inference"
+    READ = "read", "Read usage"
+    SPEECH = "speech", "Speech"
+
+
+def _default_requests_per_minute() -> int | None:
+    return settings.SVC_REQUESTS_PER_MINUTE
+
+
+def _default_tokens_per_minute() -> int | None:
+    return settings.SVC_TOKENS_PER_MINUTE
+
+
+def _default_speech_requests_per_minute() -> int | None:
+    return settings.SVC_SPEECH_REQUESTS_PER_MINUTE
+
+
+def _default_speech_characters_per_day() -> int | None:
+    return settings.SVC_SPEECH_CHARACTERS_PER_DAY
+
+
+class Organization(models.Model):
+    """A tenant; the speech contract's "account". Limits: null means unlimited."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=120, unique=True)
+    plan = models.CharField(max_length=16, choices=Plan.choices, default=Plan.STANDARD)
+    requests_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, default=_default_requests_per_minute, help_text="Empty: unlimited."
+    )
+    tokens_per_minute = models.PositiveBigIntegerField(
+        null=True, blank=True, default=_default_tokens_per_minute, help_text="Empty: unlimited."
+    )
+    speech_requests_per_minute = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        default=_default_speech_requests_per_minute,
+        help_text="Empty: unlimited.",
+    )
+    speech_characters_per_day = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        default=_default_speech_characters_per_day,
+        help_text="Empty: unlimited.",
+    )
+    captures_allowed = models.BooleanField(
+        "diagnostic captures",
+        default=True,
+        help_text="Whether x-svc-diagnostic-capture keeps a request's content for operators.",
+    )
+    disabled_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="From this moment every key of the organization is refused.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes users whose login is their email address, folded to lower case."""
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(email=email.strip().lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=(username or "").strip().lower())
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person who logs in with an email address; staff are operators."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=120, blank=True, default="", db_default="")
+    time_zone = models.CharField(
+        max_length=64,
+        default="UTC",
+        db_default="UTC",
+        help_text="In which the console shows times.",
+    )
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField("operator", default=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    organizations = models.ManyToManyField(
+        Organization, through="Membership", related_name="users", blank=True
+    )
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["email"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(Lower("email"), name="user_email_unique_in_any_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+    def clean(self) -> None:
+        """Fold the address, so that forms store it as ``create_user`` does."""
+        super().clean()
+        self.email = self.email.strip().lower()
+
+
+class Membership(models.Model):
+    """A user belongs to an organization and may read its usage and manage its keys."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="memberships"
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "organization"], name="membership_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.organization}"
+
+
+class ApiKey(models.Model):
+    """An API key; only its keyed digest and a prefix, which is no secret, are stored."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="api_keys"
+    )
+    scope = models.CharField(max_length=16, choices=Scope.choices)
+    label = models.CharField(max_length=80, blank=True)
+    prefix = models.CharField(max_length=24, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    pepper = models.CharField(
+        max_length=8, editable=False, help_text="Which pepper made the digest (a fingerprint)."
+    )
+    requests_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Empty: only the organization's limit."
+    )
+    tokens_per_minute = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Empty: only the organization's limit."
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+        ordering: ClassVar[list[str]] = ["-created_at"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(scope__in=Scope.values), name="api_key_scope_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.label or self.get_scope_display()})"
+
+
+class ChangeStamp(models.Model):
+    """A counter per subject that grows with every change; workers compare it with their own."""
+
+    subject = models.CharField(max_length=32, primary_key=True)
+    version = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.version}"
