@@ -43,3 +43,34 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 }
+
+// What a bar stands for, beside it: by pointer, keyboard, and the first touch.
+const tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.append(tip);
+
+function showTip(bar) {
+  tip.textContent = bar.dataset.tip;
+  tip.hidden = false;
+  const place = bar.getBoundingClientRect();
+  const left = place.left + place.width / 2 - tip.offsetWidth / 2;
+  tip.style.left = `${Math.max(8, Math.min(left, innerWidth - tip.offsetWidth - 8)) + scrollX}px`;
+  const parts = [...bar.querySelectorAll("rect:not(.reach)")].map((part) => part.getBoundingClientRect().top);
+  tip.style.top = `${Math.min(place.bottom, ...parts) - tip.offsetHeight - 8 + scrollY}px`;
+}
+
+for (const bar of document.querySelectorAll("[data-tip]")) {
+  // The browser's own tooltip would come late and over this one.
+  bar.querySelector("title")?.remove();
+  bar.addEventListener("pointerenter", () => showTip(bar));
+  bar.addEventListener("focus", () => showTip(bar));
+  for (const end of ["pointerleave", "blur"]) bar.addEventListener(end, () => { tip.hidden = true; });
+  let touched = false;
+  bar.addEventListener("touchstart", () => { touched = tip.hidden || tip.textContent !== bar.dataset.tip; }, { passive: true });
+  bar.addEventListener("click", (event) => {
+    if (touched) event.preventDefault();
+    touched = false;
+  });
+}
+addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
