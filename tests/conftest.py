@@ -12,8 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,15 @@ import pytest
 from django.conf import settings
 from psycopg import sql
 
-from accounts.keys import mint
+from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
-from tests.live import ROOT, Command, Gateway, Simulator, database, free_port
+from tests.support.gateways import Served, launch
+from tests.support.live import ROOT, Command, Gateway, Simulator, database, free_port
 
-# How long an example takes says more about the machine than about the code. CI tries the same
-# examples every time, so that what lands does not depend on luck; new ones are found at the desk.
+pytest_plugins = ["tests.support.speech.fixtures"]
+
+# The duration of an example depends more on the machine than on the code. CI tries the same
+# examples every time, so that its result does not depend on luck; developers' machines try new ones.
 hypothesis.settings.register_profile(
     "desk", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -38,16 +40,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
-@dataclass
-class Served:
-    """The gateway process of this test worker."""
-
-    command: Command
-    port: int
-    speech_port: int
-    environment: dict[str, str]
-    database_name: str
-    simulator: Simulator
+def pytest_configure() -> None:
+    """Spend no time on hashing passwords; gateways of their own process hash as in production."""
+    settings.PASSWORD_HASHERS = ["tests.support.quick_hasher.QuickHasher"]
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +88,6 @@ def served(
 ) -> Iterator[Served]:
     """The gateway process; use ``gateway`` in tests."""
     address, name = live_database
-    port, speech_port = free_port(), free_port()
     environment = {
         "DATABASE_URL": address,
         "SVC_DATA_DIR": str(worker_directory),
@@ -101,12 +95,13 @@ def served(
         "SVC_CAPTURE_KEYS": ",".join(settings.SVC_CAPTURE_KEYS),
         "SVC_CLONE_KEYS": ",".join(settings.SVC_CLONE_KEYS),
         "SECRET_KEY": settings.SECRET_KEY,
+        "EMAIL_URL": f"filemail:///{worker_directory / 'mail'}",
         "SVC_SAMPLED_FRACTION": "0.2",
         "SVC_BACKEND_CONNECT_SECONDS": "1",
         "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",
         "SVC_BACKEND_IDLE_SECONDS": "2",
         "SVC_DISCONNECT_DRAIN_SECONDS": "5",
-        # Tests send far more requests that are refused than people do.
+        # Tests send far more refused requests than real callers.
         "SVC_REFUSED_REQUESTS_PER_MINUTE": "1000",
     }
     catalog = worker_directory / "catalog.toml"
@@ -121,12 +116,7 @@ def served(
             check=True,
             stdout=subprocess.DEVNULL,
         )
-    command = Command(
-        ["serve", "--port", str(port), "--speech-port", str(speech_port)],
-        environment,
-        worker_directory / "gateway.log",
-    )
-    command.wait_for(f"127.0.0.1:{port}")
+    command, port, speech_port = launch(environment, worker_directory / "gateway.log")
     yield Served(command, port, speech_port, environment, name, simulator)
     command.stop()
 
@@ -150,42 +140,22 @@ def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
         )
 
 
-@contextmanager
-def another_gateway(served: Served, directory: Path, **environment: str) -> Iterator[Served]:
-    """A gateway besides ``served`` for a whole module, on the same database."""
-    port, speech_port = free_port(), free_port()
-    settings_of_it = {**served.environment, "SVC_DATA_DIR": str(directory), **environment}
-    command = Command(
-        ["serve", "--port", str(port), "--speech-port", str(speech_port)],
-        settings_of_it,
-        directory / "gateway.log",
-    )
-    command.wait_for(f"127.0.0.1:{port}")
-    yield replace(
-        served, command=command, port=port, speech_port=speech_port, environment=settings_of_it
-    )
-    command.kill()
-
-
 @pytest.fixture
 def start_gateway(
     served: Served, gateway: Gateway, tmp_path: Path
 ) -> Iterator[Callable[..., Gateway]]:
-    """Starts gateways besides ``served``, on the same database, to be starved, stopped or killed.
+    """Start gateways besides ``served``, on the same database, to be starved, stopped or killed.
 
-    The arguments are settings by name; ``SVC_DATA_DIR`` is a directory of the test's own.
+    The arguments are settings by name; ``SVC_DATA_DIR`` is the test's own directory.
     """
     started: list[Command] = []
 
     def start(**environment: str) -> Gateway:
-        port, speech_port = free_port(), free_port()
-        command = Command(
-            ["serve", "--port", str(port), "--speech-port", str(speech_port)],
+        command, port, speech_port = launch(
             {**served.environment, "SVC_DATA_DIR": str(tmp_path), **environment},
             tmp_path / "gateway.log",
         )
         started.append(command)
-        command.wait_for(f"127.0.0.1:{port}")
         return replace(gateway, port=port, speech_port=speech_port, command=command)
 
     yield start
@@ -196,26 +166,36 @@ def start_gateway(
 _ALIKE_ON_EVERY_DATABASE = (
     "tests/browser/",
     "tests/clients/",
-    "tests/faults/test_dialects.py",
+    "tests/faults/model_servers/test_dialects.py",
     "tests/fuzz/",
     "tests/house/",
-    "tests/lib/",
     "tests/real/",
-    "tests/spec/",
-    "tests/server/test_page_headers.py",
-    "tests/server/test_smuggling.py",
-    "tests/speech/test_espeak",
-    "tests/speech/test_http_engine",
-    "tests/speech/test_kokoro",
-    "tests/speech/test_pauses.py",
-    "tests/speech/test_piper_server.py",
-    "tests/speech/test_session_length.py",
-    "tests/speech/test_session_stalls.py",
-    "tests/speech/test_speech_http.py",
-    "tests/speech/test_speed.py",
-    "tests/speech/test_websocket",
+    "tests/spec/audio_speech/test_files.py",
+    "tests/spec/audio_speech/test_speed.py",
+    "tests/spec/audio_speech_stream/",
+    "tests/spec/chat_completions/test_capabilities.py",
+    "tests/spec/chat_completions/test_headers.py",
+    "tests/spec/chat_completions/test_lifecycle.py",
+    "tests/spec/chat_completions/test_order_of_checks.py",
+    "tests/spec/chat_completions/test_request_fields.py",
+    "tests/spec/chat_completions/test_response_shape.py",
+    "tests/spec/test_",
+    "tests/speech/engines/espeak/test_engine.py",
+    "tests/speech/engines/espeak/test_equaliser.py",
+    "tests/speech/engines/espeak/test_listening.py",
+    "tests/speech/engines/espeak/test_sanitize.py",
+    "tests/speech/engines/espeak/test_workers.py",
+    "tests/speech/engines/http/",
+    "tests/speech/engines/kokoro/test_engine.py",
+    "tests/speech/engines/kokoro/test_text.py",
+    "tests/speech/requests/test_session_length.py",
+    "tests/speech/requests/test_session_stalls.py",
+    "tests/speech/synthesis/test_pauses.py",
+    "tests/svc_project/lib/",
+    "tests/svc_project/serving/test_smuggling.py",
+    "tests/svc_project/test_page_headers.py",
 )
-"""What asks about sockets, sound, clients or wire shapes and writes rows only by the way."""
+"""Tests of sockets, sound, clients or wire formats, which write rows only incidentally."""
 _DATABASE_FIXTURES = frozenset({"db", "transactional_db", "live_database", "postgresql"})
 
 
@@ -226,11 +206,59 @@ def _touches_a_database(item: pytest.Item) -> bool:
     return item.get_closest_marker("django_db") is not None or bool(fixtures & _DATABASE_FIXTURES)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other database: they run when the suite runs on it.
+_SLOW = (
+    "tests/accounts/admin/test_rights.py",
+    "tests/accounts/admin/test_secrets.py",
+    "tests/accounts/keys/test_keyring",
+    "tests/accounts/login/",
+    "tests/fuzz/",
+    "tests/inference/admin/",
+    "tests/inference/probe/",
+    "tests/real/",
+    "tests/resilience/",
+    "tests/simulators/",
+    "tests/speech/admin/",
+    "tests/speech/audio/test_speaker.py",
+    "tests/speech/engines/espeak/",
+    "tests/speech/engines/http/",
+    "tests/speech/engines/kokoro/test_engine.py",
+    "tests/speech/engines/kokoro/test_text.py",
+    "tests/speech/voices/clones/",
+    "tests/svc_project/gate/",
+    "tests/svc_project/management/",
+    "tests/svc_project/serving/",
+    "tests/svc_project/test_",
+    "tests/usage/admin/",
+    "tests/usage/ledger/test_adoption.py",
+    "tests/usage/ledger/test_journal_fallback.py",
+    "tests/usage/ledger/test_ledger.py",
+    "tests/usage/ledger/test_locks.py",
+    "tests/usage/ledger/test_stops.py",
+    "tests/usage/ledger/test_withheld_answers.py",
+    "tests/usage/retention/test_prune.py",
+    "tests/usage/verification/test_rebuild_rollups.py",
+)
+"""Files that take a second a test or more: engines, hostile servers, timers, rendered admin pages."""
+_LIVE_FIXTURES = frozenset({"simulator", "live_database", "served"})
 
-    On PostgreSQL only what touches a database is repeated.
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark live and slow tests; deselect those of the other database, which run when the suite runs on it.
+
+    On PostgreSQL only tests that use a database are repeated. Tests marked ``redis`` are skipped
+    without one.
     """
+    without_redis = pytest.mark.skip(
+        reason="SVC_TEST_REDIS_URL is not set: limits shared by workers are not tested"
+    )
+    for item in items:
+        if not os.environ.get("SVC_TEST_REDIS_URL") and item.get_closest_marker("redis"):
+            item.add_marker(without_redis)
+        if _LIVE_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("live")
+        if item.nodeid.startswith(_SLOW):
+            item.add_marker("slow")
     on_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 
     def runs_here(item: pytest.Item) -> bool:
@@ -246,7 +274,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where everything is installed (``.ci/run``), a skipped test is a failure."""
+    """Fail the run for skipped tests where everything is installed (``.ci/run``)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("SVC_TEST_FAIL_ON_SKIP") and reporter and reporter.stats.get("skipped"):
         reporter.write_line("SVC_TEST_FAIL_ON_SKIP is set and tests were skipped.", red=True)

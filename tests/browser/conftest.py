@@ -1,4 +1,4 @@
-"""A real Chromium. Playwright's own downloads are not used: the system's browser is."""
+"""Runs the system's Chromium, not one of Playwright's downloads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from accounts.models import Membership, User
-from tests.live import Gateway
+from tests.support.live import Gateway
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -26,23 +27,30 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The browser of one test module: its event loop would stand in the way of other tests."""
+@contextmanager
+def running_chromium(*flags: str) -> Iterator[Browser]:
+    """A browser with ``flags`` besides the usual ones."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: pages are not tried. Install package 'chromium'.")
     # Playwright runs an event loop in this thread, which Django would take for async code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Start the browser for one test module only: its event loop would disturb other tests."""
+    with running_chromium() as browser:
+        yield browser
+
+
 @dataclass
 class Visit:
-    """A page, and what went wrong on it that no assertion would see."""
+    """A page, and its problems that no assertion would notice."""
 
     page: Page
     gateway: Gateway
@@ -55,7 +63,7 @@ class Visit:
 
 @pytest.fixture
 def visit(chromium: Browser, gateway: Gateway) -> Iterator[Visit]:
-    """A fresh browser session; scripts and files that fail make the test fail."""
+    """Open a new browser session; scripts and files that fail make the test fail."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     problems: list[str] = []
@@ -81,7 +89,7 @@ class Person:
 
 @pytest.fixture
 def operator(gateway: Gateway) -> Person:
-    """An operator who belongs to the test's organization."""
+    """Create an operator who belongs to the test's organization."""
     person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
     user = User.objects.create_superuser(person.email, person.password)
     Membership.objects.create(user=user, organization=gateway.organization)
@@ -90,7 +98,7 @@ def operator(gateway: Gateway) -> Person:
 
 @pytest.fixture
 def operating(visit: Visit, operator: Person) -> Visit:
-    """A visit that has logged in to the admin."""
+    """Log in to the admin."""
     page = visit.open("/admin/")
     page.fill("#id_username", operator.email)
     page.fill("#id_password", operator.password)
@@ -101,7 +109,7 @@ def operating(visit: Visit, operator: Person) -> Visit:
 
 @pytest.fixture
 def member(gateway: Gateway) -> Person:
-    """A person of the test's organization who is no operator."""
+    """Create a person of the test's organization who is not an operator."""
     person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
     user = User.objects.create_user(person.email, person.password)
     Membership.objects.create(user=user, organization=gateway.organization)
@@ -110,7 +118,7 @@ def member(gateway: Gateway) -> Person:
 
 @pytest.fixture
 def consoling(visit: Visit, member: Person) -> Visit:
-    """A visit that has logged in to the console; what its strict policy blocks is a problem."""
+    """Log in to the console; everything that its strict policy blocks is a problem."""
     page = visit.page
     page.on(
         "console",
@@ -120,5 +128,5 @@ def consoling(visit: Visit, member: Person) -> Visit:
     page.fill("#id_username", member.email)
     page.fill("#id_password", member.password)
     page.click("button.primary")
-    page.wait_for_url("**/console/usage")
+    page.wait_for_url("**/console/")
     return visit

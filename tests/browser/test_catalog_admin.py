@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page
 
 from inference.models import Backend
 from tests.browser.conftest import Visit
-from tests.live import Gateway, eventually
+from tests.support.live import Gateway, eventually
 
 WITHIN_SECONDS = 1.0
 

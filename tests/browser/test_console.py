@@ -14,18 +14,18 @@ from playwright.sync_api import Browser, Page, expect
 from accounts.models import Scope
 from svc_project.lib.clock import now
 from tests.browser.conftest import Person, Visit
-from tests.live import Gateway, eventually
+from tests.support.live import Gateway, eventually
 
 
 def wide_period() -> str:
-    """Days around today, so that midnight between two lines of a test changes nothing."""
+    """Return a period around today, so that midnight during a test changes nothing."""
     today = now()
     first, last = today - timedelta(days=3), today + timedelta(days=3)
     return f"start={first:%Y-%m-%d}&end={last:%Y-%m-%d}"
 
 
 def traffic(gateway: Gateway) -> dict[str, Any]:
-    """Chats with two models; returns the API's summary of them."""
+    """Chat with two models, and return the API's summary."""
     for number in range(3):
         assert gateway.chat(f"say: number {number}").status_code == 200
     assert gateway.chat("say: a longer answer than the others", "plain").status_code == 200
@@ -43,19 +43,26 @@ def summary(gateway: Gateway, query: str = "") -> dict[str, Any]:
 
 
 def bars(page: Page) -> dict[str, list[tuple[float, int]]]:
-    """Height and figure of each bar by model, as drawn and as its tool tip says."""
+    """Return the height and the number of each part of a bar by model, as drawn and as in its tip."""
+    names = page.locator("#chart .legend li").all_inner_texts()
+    colours = page.locator("#chart .legend rect").evaluate_all(
+        "all => all.map(e => e.className.baseVal)"
+    )
+    model_of = dict(zip(colours, (name.strip() for name in names), strict=True))
     found: dict[str, list[tuple[float, int]]] = {}
-    for bar in page.locator("#chart .plot rect").all():
-        title = bar.locator("title").text_content() or ""
-        said = re.fullmatch(r"\d+ \w+ \d{4}, (\S+): ([\d,]+) tokens", title)
-        assert said is not None, title
-        box = bar.bounding_box()
-        assert box is not None
-        found.setdefault(said[1], []).append((box["height"], int(said[2].replace(",", ""))))
+    for bar in page.locator("#chart .plot .bar").all():
+        tip = (bar.get_attribute("data-tip") or "").split("\n")
+        assert re.fullmatch(r"\d+ \w+ \d{4}: [\d,]+ tokens", tip[0]), tip
+        said = dict(line.rsplit(": ", 1) for line in tip[1:])
+        for part in bar.locator("rect:not(.reach)").all():
+            box = part.bounding_box()
+            assert box is not None
+            model = model_of[part.get_attribute("class") or ""]
+            found.setdefault(model, []).append((box["height"], int(said[model].replace(",", ""))))
     return found
 
 
-def test_a_wrong_password_is_refused_and_the_right_one_leads_on(
+def test_a_wrong_password_is_refused_and_the_right_one_logs_in(
     visit: Visit, member: Person
 ) -> None:
     page = visit.open("/console/keys")
@@ -92,7 +99,7 @@ def test_cards_and_bars_show_real_traffic(consoling: Visit) -> None:
     assert max(heights) - min(heights) < 0.02 * max(heights)
 
     page.click("text=The chart as a table")
-    total = page.locator("#chart .twin tbody td:last-child").all_inner_texts()
+    total = page.locator("#chart .twin tbody td.total").all_inner_texts()
     assert sum(int(each.replace(",", "")) for each in total) == sum(wanted.values())
 
 
@@ -117,7 +124,7 @@ def test_choosing_a_model_filters_at_once_and_back_returns(consoling: Visit) -> 
     expect(page.locator("#model")).to_be_enabled()
 
 
-def test_the_downloads_are_what_the_api_answers(consoling: Visit, tmp_path: Path) -> None:
+def test_the_downloads_equal_the_apis_answers(consoling: Visit, tmp_path: Path) -> None:
     gateway = consoling.gateway
     traffic(gateway)
     page = consoling.open(f"/console/usage?{wide_period()}&model=acme/demo-8b")
@@ -144,8 +151,8 @@ def test_a_key_is_made_copied_used_and_revoked(consoling: Visit) -> None:
     page.fill("#id_label", "made in a browser")
     page.click("text=Create the key")
 
-    page.click("text=Copy >> nth=-1")
-    expect(page.locator("[data-copies]")).to_have_text("Copied")
+    page.click("[data-copies=secret]")
+    expect(page.locator("[data-copies=secret]")).to_have_text("Copied")
     secret = page.evaluate("navigator.clipboard.readText()")
     assert secret == page.input_value("#secret")
     headers = {"authorization": f"Bearer {secret}"}
@@ -200,9 +207,25 @@ def test_pages_fit_a_telephone_and_follow_the_dark_scheme(
         page.fill("#id_username", member.email)
         page.fill("#id_password", member.password)
         page.click("button.primary")
-        for path in ("usage", "requests", "keys", "keys/new"):
+        for path in ("", "playground", "models", "usage", "requests", "keys", "keys/new"):
             page.goto(f"{gateway.url}/console/{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         context.close()
     assert len(grounds) == 2
+
+
+def test_a_bar_says_its_parts_by_keyboard_and_leads_to_its_day(consoling: Visit) -> None:
+    traffic(consoling.gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}&metric=requests&by=key")
+
+    page.locator("#chart .bar").focus()
+
+    expect(page.locator(".tip")).to_contain_text(": 4 requests")
+    expect(page.locator(".tip")).to_contain_text("test: 4")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**bucket=hour*")
+    assert "by=key" in page.url
+    page.locator("#chart .bar").last.click()
+    page.wait_for_url("**/console/requests?*")
+    expect(page.locator("table.requests tbody tr").first).to_be_visible()

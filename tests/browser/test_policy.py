@@ -1,4 +1,4 @@
-"""Console and admin in a real browser: their strict policy stops nothing that they need."""
+"""Console and admin in a real browser: their strict policy blocks nothing that they need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @pytest.fixture
 def strict(visit: Visit) -> Visit:
-    """A visit on which everything that a policy blocks, and every error, is a problem."""
+    """Open a visit on which everything that a policy blocks, and every error, is a problem."""
     visit.page.add_init_script(REPORT)
     visit.page.on(
         "console",
@@ -42,8 +42,8 @@ def links(page: Page, pattern: str) -> list[str]:
     return sorted({href for href in found if re.fullmatch(pattern, href)})
 
 
-def test_the_reporter_sees_what_a_policy_blocks(strict: Visit) -> None:
-    """Else the other tests could not fail."""
+def test_the_reporter_notices_what_a_policy_blocks(strict: Visit) -> None:
+    """Without this the other tests could not fail."""
     page = strict.open("/console/login")
     page.evaluate("document.body.setAttribute('style', 'color: red')")
     page.wait_for_timeout(200)
@@ -51,7 +51,7 @@ def test_the_reporter_sees_what_a_policy_blocks(strict: Visit) -> None:
     strict.problems.clear()
 
 
-def test_every_page_of_the_admin(strict_operating: Visit) -> None:
+def test_every_page_of_the_admin_loads_under_its_policy(strict_operating: Visit) -> None:
     visit, page = strict_operating, strict_operating.page
     lists = links(visit.open("/admin/"), r"/admin/\w+/\w+/")
     assert len(lists) >= 10
@@ -68,7 +68,7 @@ def test_every_page_of_the_admin(strict_operating: Visit) -> None:
     visit.open("/admin/password_change/")
 
 
-def test_what_the_admins_scripts_draw(strict_operating: Visit) -> None:
+def test_the_admins_scripts_run_under_its_policy(strict_operating: Visit) -> None:
     visit = strict_operating
     page = visit.open("/admin/inference/modelentry/add/")
     page.locator("#id_weights").locator("xpath=following-sibling::span[1]").click()
@@ -112,6 +112,16 @@ def test_an_operator_reads_the_audit_log(strict_operating: Visit) -> None:
     assert Organization.objects.get(pk=organization.pk).requests_per_minute == 42
 
 
-def test_every_page_of_the_console(strict: Visit, consoling: Visit) -> None:
-    for path in ("usage", "requests", "keys", "keys/new"):
+def test_every_page_of_the_console_loads_under_its_policy(strict: Visit, consoling: Visit) -> None:
+    pages = (
+        "",
+        "playground",
+        "voices",
+        "models",
+        "models/acme/demo-8b",
+        "usage",
+        "requests",
+        "keys",
+    )
+    for path in (*pages, "requests?surface=speech", "keys/new"):
         consoling.open(f"/console/{path}")

@@ -1,4 +1,4 @@
-"""The clients that have the conversation."""
+"""The clients for the shared conversation."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.openai_python import Awaiting, Blocking, Talker
-from tests.live import Gateway
+from tests.support.clients.openai_python import AsyncClient, ChatClient, SyncClient
+from tests.support.live import Gateway
 
 
-@pytest.fixture(params=[Blocking, Awaiting], ids=["sync", "async"])
-def talker(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Talker]:
-    """openai-python, once as ``OpenAI`` and once as ``AsyncOpenAI``."""
-    talker: Talker = request.param(gateway)
-    yield talker
-    talker.close()
+@pytest.fixture(params=[SyncClient, AsyncClient], ids=["sync", "async"])
+def chat_client(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[ChatClient]:
+    """Yield openai-python, once as ``OpenAI`` and once as ``AsyncOpenAI``."""
+    chat_client: ChatClient = request.param(gateway)
+    yield chat_client
+    chat_client.close()

@@ -4,7 +4,7 @@ Collected only when it is named, with both programs on the path::
 
     PATH=$PATH:~/guidellm/bin:~/aiperf/bin .venv/bin/python -m pytest tests/clients/load_generators.py
 
-Each runs unmodified; what it counts must be what the ledger has.
+Each runs unmodified; its token counts must be those of the ledger.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from tests.live import Gateway
+from tests.support.live import Gateway
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -27,7 +27,7 @@ REQUESTS = 40
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Path:
-    """A directory in the Hub's form with a tokenizer of single bytes: prompts are made up with it."""
+    """Make a directory in the Hub's form with a tokenizer of single bytes, for generated prompts."""
     directory = tmp_path / "tokenizer"
     directory.mkdir()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -67,7 +67,7 @@ def ledger(gateway: Gateway) -> dict[str, int]:
     }
 
 
-def test_guidellm_counts_what_the_ledger_has(
+def test_guidellm_counts_the_tokens_of_the_ledger(
     gateway: Gateway, tokenizer: Path, tmp_path: Path
 ) -> None:
     backend = f"target={gateway.url},api_key={gateway.key},model={gateway.models['running']}"
@@ -91,7 +91,7 @@ def test_guidellm_counts_what_the_ledger_has(
     } == ledger(gateway)
 
 
-def test_aiperf_counts_what_the_ledger_has(
+def test_aiperf_counts_the_tokens_of_the_ledger(
     gateway: Gateway, tokenizer: Path, tmp_path: Path
 ) -> None:
     arguments = (

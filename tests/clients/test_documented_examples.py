@@ -1,4 +1,4 @@
-"""Every example of docs/connect.md runs as it is printed and does what its heading says."""
+"""Every example of docs/connect.md runs unchanged and does what its heading says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.clients.javascript import node
-from tests.live import ROOT, Gateway
+from tests.support.clients.javascript import node
+from tests.support.live import ROOT, Gateway
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -22,13 +22,13 @@ RUN_SECONDS = 60
 
 @dataclass(frozen=True)
 class Example:
-    """A block of code under its heading, in the language that the page names."""
+    """A code block with its heading and language."""
 
     language: str
     code: str
 
     def run(self, gateway: Gateway) -> str:
-        """What it prints; fails when it fails."""
+        """Run the example and return its output; fail when it fails."""
         environment = {
             **os.environ,
             "OPENAI_BASE_URL": gateway.base_url,
@@ -41,6 +41,7 @@ class Example:
         shell = ["sh", "-euc"] if self.language == "sh" else [sys.executable, "-c"]
         run = subprocess.run(
             [*shell, self.code],
+            check=False,
             env=environment,
             capture_output=True,
             text=True,
@@ -54,7 +55,9 @@ def examples() -> dict[str, Example]:
     found = {}
     for section in re.split(r"^#+ ", PAGE, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
-        for language, code in re.findall(r"^```(sh|python|js)\n(.*?)^```$", text, re.M | re.S):
+        for language, code in re.findall(
+            r"^```(sh|python|js)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+        ):
             assert heading not in found, "one example for each heading"
             found[heading] = Example(language, code)
     return found
@@ -67,7 +70,7 @@ PROMISES: dict[str, tuple[str, list[str]]] = {
     "Stream a conversation in Python": (r"Ada.*\n\d+ \+ \d+ tokens\n\Z", ["chat"]),
     "Let the model call a tool": (r"14 degrees and rain in Paris", ["tools", "tools"]),
     "Get an answer in the shape of a class": (r"city='Lyon' degrees=21", ["json_schema"]),
-    "Tell failures apart": (r"\A404 model_not_found model req_[0-9a-f]{32}\n\Z", []),
+    "Handle errors": (r"\A404 model_not_found model req_[0-9a-f]{32}\n\Z", []),
     "Stream a conversation in JavaScript": (r"Ada.*\n\d+ tokens\n\Z", ["chat"]),
     "Chat, tools and structured output in LangChain": (
         r"14 degrees and rain in Paris.* \d+\ncity='Lyon' degrees=21\n\Z",

@@ -1,4 +1,4 @@
-"""LangChain's ``ChatOpenAI`` has the conversation; its usage figures are the ledger's."""
+"""LangChain's ``ChatOpenAI`` has the conversation; its token counts are those of the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from openai import DefaultAsyncHttpxClient
 
-from tests.clients.conversation import (
+from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
     MODEL,
@@ -27,7 +27,7 @@ from tests.clients.conversation import (
     Seen,
     assert_ledger_agrees,
 )
-from tests.live import Gateway
+from tests.support.live import Gateway
 
 
 @tool
@@ -51,7 +51,7 @@ def chat(gateway: Gateway, **options: Any) -> ChatOpenAI:
 
 @pytest.fixture(params=[None, True], ids=["usage_unasked", "usage_asked"])
 def model(request: pytest.FixtureRequest, gateway: Gateway) -> ChatOpenAI:
-    """With ``stream_usage`` as it is by itself on an own base URL, and switched on.
+    """Make a model with the default ``stream_usage`` of a custom base URL, and one with it on.
 
     Never closed: LangChain keeps one HTTP client for every model of the process.
     """
@@ -59,7 +59,7 @@ def model(request: pytest.FixtureRequest, gateway: Gateway) -> ChatOpenAI:
 
 
 def seen(message: AIMessage, *, streamed: bool, shape: str = "chat") -> Seen:
-    """An answer as LangChain shows it."""
+    """Convert an answer of LangChain."""
     usage = message.usage_metadata
     assert usage is not None
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
@@ -75,7 +75,7 @@ def seen(message: AIMessage, *, streamed: bool, shape: str = "chat") -> Seen:
 
 
 def whole(chunks: list[AIMessageChunk]) -> AIMessageChunk:
-    """The chunks added up, as LangChain's documentation does it."""
+    """Add up the chunks as LangChain's documentation does."""
     return reduce(add, chunks)
 
 
@@ -87,7 +87,7 @@ def test_a_conversation_of_two_turns(model: ChatOpenAI, gateway: Gateway) -> Non
     assert_ledger_agrees(gateway, [seen(first, streamed=False), seen(second, streamed=False)])
 
 
-def test_usage_of_a_stream_is_not_added_up_twice(model: ChatOpenAI, gateway: Gateway) -> None:
+def test_usage_of_a_stream_is_not_counted_twice(model: ChatOpenAI, gateway: Gateway) -> None:
     chunks = list(model.stream(FIRST_TURN))
 
     assert len(chunks) > 3
@@ -96,7 +96,7 @@ def test_usage_of_a_stream_is_not_added_up_twice(model: ChatOpenAI, gateway: Gat
     assert_ledger_agrees(gateway, [seen(answer, streamed=True)])
 
 
-def test_an_asynchronous_stream_says_the_same(gateway: Gateway) -> None:
+def test_an_asynchronous_stream_gives_the_same(gateway: Gateway) -> None:
     async def streamed() -> AIMessageChunk:
         async with DefaultAsyncHttpxClient() as http:
             model = chat(gateway, http_async_client=http)

@@ -1,4 +1,4 @@
-"""Locust, unmodified, with the documented file: what it counts is what the ledger has."""
+"""Locust, unmodified, with the documented file: its token counts are those of the ledger."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from accounts.models import Organization
-from tests import live_catalog
-from tests.clients.elsewhere import program
-from tests.live import ROOT, Gateway
+from tests.support import live_catalog
+from tests.support.clients.separate_environment import program
+from tests.support.live import ROOT, Gateway
 from usage.models import UsageRow
 
 pytestmark = pytest.mark.timeout(900)
@@ -21,8 +21,8 @@ REQUESTS = 40
 
 
 def locust(gateway: Gateway, requests: int) -> tuple[int, dict[str, Any], dict[str, int]]:
-    """Its exit code, its figures of the chat requests, and the tokens that it was told of."""
-    # The tests' own backend is given up after two seconds, which a busy machine may take.
+    """Run it; return its exit code, its statistics of the chat requests, and its token counts."""
+    # The tests' own backend times out after two seconds, which a busy machine may take.
     patient = live_catalog.backend(gateway, first_byte_seconds=60, idle_seconds=60)
     model = live_catalog.publish(gateway, patient).identifier
     run = subprocess.run(
@@ -53,7 +53,7 @@ def tokens_of(rows: list[UsageRow]) -> dict[str, int]:
     }
 
 
-def test_locust_counts_what_the_ledger_has(gateway: Gateway) -> None:
+def test_locust_counts_the_tokens_of_the_ledger(gateway: Gateway) -> None:
     code, chat, tokens = locust(gateway, REQUESTS)
 
     assert (code, chat["num_requests"], chat["num_failures"]) == (0, REQUESTS, 0)
@@ -62,9 +62,9 @@ def test_locust_counts_what_the_ledger_has(gateway: Gateway) -> None:
     assert tokens == tokens_of(rows)
 
 
-def test_what_a_limit_refuses_is_a_failure_to_locust_and_no_row(gateway: Gateway) -> None:
+def test_a_refusal_by_a_limit_is_a_failure_to_locust_and_has_no_row(gateway: Gateway) -> None:
     Organization.objects.filter(pk=gateway.organization.pk).update(requests_per_minute=1)
-    # A key that was not used before: the gateway holds no older copy of what it may do.
+    # A key that was not used before, so that the gateway has no older copy of its limits.
     gateway.key = gateway.mint()
 
     code, chat, tokens = locust(gateway, 10)

@@ -8,7 +8,7 @@ import json
 import pytest
 from openai import AsyncOpenAI
 
-from tests.clients.conversation import (
+from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
     MODEL,
@@ -26,29 +26,29 @@ from tests.clients.conversation import (
     seen_whole,
     text_of,
 )
-from tests.clients.openai_python import Talker, asked
-from tests.live import Gateway
+from tests.support.clients.openai_python import ChatClient, asked
+from tests.support.live import Gateway
 
 
 def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
-    talker: Talker, gateway: Gateway
+    chat_client: ChatClient, gateway: Gateway
 ) -> None:
     ours = set(gateway.models.values())
-    models = [model for model in talker.models() if model.id in ours]
+    models = [model for model in chat_client.models() if model.id in ours]
 
     assert {model.id for model in models} == ours
     for model in models:
-        assert talker.model(model.id) == model
+        assert chat_client.model(model.id) == model
         assert (model.object, model.owned_by) == ("model", "svc")
         assert model.model_dump()["lifecycle"]["status"] == "active"
 
 
 def test_a_streamed_conversation_of_two_turns_is_two_successes(
-    talker: Talker, gateway: Gateway
+    chat_client: ChatClient, gateway: Gateway
 ) -> None:
-    first = talker.stream(asked(FIRST_TURN))
+    first = chat_client.stream(asked(FIRST_TURN))
     messages = [*asked(FIRST_TURN), message_of(first), {"role": "user", "content": SECOND_TURN}]
-    second = talker.stream(messages)
+    second = chat_client.stream(messages)
 
     assert (text_of(first), text_of(second)) == ANSWERS
     seen = [seen_stream(first), seen_stream(second)]
@@ -57,10 +57,10 @@ def test_a_streamed_conversation_of_two_turns_is_two_successes(
 
 
 def test_a_conversation_of_whole_answers_takes_the_message_back_as_received(
-    talker: Talker, gateway: Gateway
+    chat_client: ChatClient, gateway: Gateway
 ) -> None:
-    first = talker.ask(asked(FIRST_TURN))
-    second = talker.ask(
+    first = chat_client.ask(asked(FIRST_TURN))
+    second = chat_client.ask(
         [*asked(FIRST_TURN), first.choices[0].message, {"role": "user", "content": SECOND_TURN}]
     )
 
@@ -71,11 +71,11 @@ def test_a_conversation_of_whole_answers_takes_the_message_back_as_received(
 @pytest.mark.parametrize("model", ["acme/demo-8b", "acme/plain-8b"])
 @pytest.mark.parametrize("asks", [None, True, False], ids=["silent", "wanted", "unwanted"])
 def test_usage_is_in_the_last_chunk_only_and_comes_whatever_the_client_asks_for(
-    talker: Talker, gateway: Gateway, model: str, asks: bool | None
+    chat_client: ChatClient, gateway: Gateway, model: str, asks: bool | None
 ) -> None:
     fields = {} if asks is None else {"stream_options": {"include_usage": asks}}
 
-    *chunks, last = talker.stream(asked(FIRST_TURN), model=model, **fields)
+    *chunks, last = chat_client.stream(asked(FIRST_TURN), model=model, **fields)
 
     assert [chunk.usage for chunk in chunks] == [None] * len(chunks)
     assert last.choices == []
@@ -86,8 +86,8 @@ def test_usage_is_in_the_last_chunk_only_and_comes_whatever_the_client_asks_for(
     assert_ledger_agrees(gateway, [seen_stream([*chunks, last])])
 
 
-def test_a_tool_call_round_trip_of_whole_answers(talker: Talker, gateway: Gateway) -> None:
-    first = talker.ask(asked(QUESTION), tools=[TOOL])
+def test_a_tool_call_round_trip_of_whole_answers(chat_client: ChatClient, gateway: Gateway) -> None:
+    first = chat_client.ask(asked(QUESTION), tools=[TOOL])
     message = first.choices[0].message
 
     assert first.choices[0].finish_reason == "tool_calls"
@@ -99,14 +99,14 @@ def test_a_tool_call_round_trip_of_whole_answers(talker: Talker, gateway: Gatewa
     assert json.loads(call.function.arguments)["city"] == "Paris"
 
     result = {"role": "tool", "tool_call_id": call.id, "content": TOOL_RESULT}
-    second = talker.ask([*asked(QUESTION), message, result], tools=[TOOL])
+    second = chat_client.ask([*asked(QUESTION), message, result], tools=[TOOL])
 
     assert second.choices[0].message.content == TOOL_ANSWER
     assert_ledger_agrees(gateway, [seen_whole(first, "tools"), seen_whole(second, "tools")])
 
 
-def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> None:
-    first = talker.stream(asked(QUESTION), tools=[TOOL])
+def test_a_tool_call_round_trip_of_streams(chat_client: ChatClient, gateway: Gateway) -> None:
+    first = chat_client.stream(asked(QUESTION), tools=[TOOL])
     message = message_of(first)
 
     [call] = message["tool_calls"]
@@ -116,7 +116,7 @@ def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> 
     assert first[-2].choices[0].finish_reason == "tool_calls"
 
     result = {"role": "tool", "tool_call_id": call["id"], "content": TOOL_RESULT}
-    second = talker.stream([*asked(QUESTION), message, result], tools=[TOOL])
+    second = chat_client.stream([*asked(QUESTION), message, result], tools=[TOOL])
 
     assert text_of(second) == TOOL_ANSWER
     assert_ledger_agrees(gateway, [seen_stream(first, "tools"), seen_stream(second, "tools")])
@@ -124,16 +124,18 @@ def test_a_tool_call_round_trip_of_streams(talker: Talker, gateway: Gateway) -> 
 
 @pytest.mark.parametrize("said", ["Hello.", ""])
 def test_text_from_a_stream_with_tools_attached_is_a_string_even_when_empty(
-    talker: Talker, gateway: Gateway, said: str
+    chat_client: ChatClient, gateway: Gateway, said: str
 ) -> None:
-    chunks = talker.stream(asked(f"say: {said}"), tools=[TOOL])
+    chunks = chat_client.stream(asked(f"say: {said}"), tools=[TOOL])
 
     assert message_of(chunks) == {"role": "assistant", "content": said}
     again = [*asked(FIRST_TURN), message_of(chunks), *asked(SECOND_TURN)]
-    assert text_of(talker.stream(again)) == ANSWERS[1]
+    assert text_of(chat_client.stream(again)) == ANSWERS[1]
 
 
-def test_parallel_tool_calls_keep_their_own_arguments(talker: Talker, gateway: Gateway) -> None:
+def test_parallel_tool_calls_keep_their_own_arguments(
+    chat_client: ChatClient, gateway: Gateway
+) -> None:
     clock = {
         "type": "function",
         "function": {
@@ -146,7 +148,7 @@ def test_parallel_tool_calls_keep_their_own_arguments(talker: Talker, gateway: G
         },
     }
 
-    chunks = talker.stream(
+    chunks = chat_client.stream(
         asked("Call get_weather for Paris, get_time for Rome"), tools=[TOOL, clock]
     )
 
@@ -158,9 +160,9 @@ def test_parallel_tool_calls_keep_their_own_arguments(talker: Talker, gateway: G
 
 
 def test_a_pydantic_model_is_answered_by_an_instance_of_it(
-    talker: Talker, gateway: Gateway
+    chat_client: ChatClient, gateway: Gateway
 ) -> None:
-    completion = talker.parse(asked(READING_QUESTION), Reading)
+    completion = chat_client.parse(asked(READING_QUESTION), Reading)
 
     reading = completion.choices[0].message.parsed
     assert reading is not None
@@ -169,8 +171,10 @@ def test_a_pydantic_model_is_answered_by_an_instance_of_it(
     assert_ledger_agrees(gateway, [seen_whole(completion, "json_schema")])
 
 
-def test_the_stream_helper_parses_while_it_streams(talker: Talker, gateway: Gateway) -> None:
-    events, completion = talker.helper(asked(READING_QUESTION), response_format=Reading)
+def test_the_stream_helper_parses_while_it_streams(
+    chat_client: ChatClient, gateway: Gateway
+) -> None:
+    events, completion = chat_client.helper(asked(READING_QUESTION), response_format=Reading)
 
     kinds = [event.type for event in events]
     assert {"chunk", "content.delta", "content.done"} <= set(kinds)
@@ -181,9 +185,11 @@ def test_the_stream_helper_parses_while_it_streams(talker: Talker, gateway: Gate
     assert_ledger_agrees(gateway, [seen_stream(chunks, "json_schema")])
 
 
-def test_the_stream_helper_puts_tool_calls_together(talker: Talker, gateway: Gateway) -> None:
+def test_the_stream_helper_puts_tool_calls_together(
+    chat_client: ChatClient, gateway: Gateway
+) -> None:
     tool = {**TOOL, "function": {**TOOL["function"], "strict": True}}
-    events, completion = talker.helper(asked(QUESTION), tools=[tool])
+    events, completion = chat_client.helper(asked(QUESTION), tools=[tool])
 
     done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
     assert [event.name for event in done] == ["get_weather"]
@@ -196,9 +202,11 @@ def test_the_stream_helper_puts_tool_calls_together(talker: Talker, gateway: Gat
     assert_ledger_agrees(gateway, [seen_stream(chunks, "tools")])
 
 
-def test_logprobs_spell_the_answer_streamed_or_not(talker: Talker, gateway: Gateway) -> None:
-    whole = talker.ask(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
-    chunks = talker.stream(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
+def test_logprobs_add_up_to_the_answer_streamed_or_not(
+    chat_client: ChatClient, gateway: Gateway
+) -> None:
+    whole = chat_client.ask(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
+    chunks = chat_client.stream(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
 
     logprobs = whole.choices[0].logprobs
     assert logprobs is not None
@@ -216,9 +224,9 @@ def test_logprobs_spell_the_answer_streamed_or_not(talker: Talker, gateway: Gate
     assert_ledger_agrees(gateway, [seen_whole(whole), seen_stream(chunks)])
 
 
-def test_reasoning_is_counted_inside_the_output(talker: Talker, gateway: Gateway) -> None:
-    completion = talker.ask(asked("[[sim reasoning=7]] say: Done."))
-    chunks = talker.stream(asked("[[sim reasoning=7]] say: Done."))
+def test_reasoning_is_counted_inside_the_output(chat_client: ChatClient, gateway: Gateway) -> None:
+    completion = chat_client.ask(asked("[[sim reasoning=7]] say: Done."))
+    chunks = chat_client.stream(asked("[[sim reasoning=7]] say: Done."))
 
     for usage in (completion.usage, chunks[-1].usage):
         assert usage is not None
@@ -230,9 +238,9 @@ def test_reasoning_is_counted_inside_the_output(talker: Talker, gateway: Gateway
     assert_ledger_agrees(gateway, [seen_whole(completion), seen_stream(chunks)])
 
 
-def test_a_cap_ends_the_answer_by_length(talker: Talker, gateway: Gateway) -> None:
-    completion = talker.ask(asked("[[sim tokens=50]] Go on."), max_completion_tokens=5)
-    chunks = talker.stream(asked("[[sim tokens=50]] Go on."), max_tokens=5)
+def test_a_cap_ends_the_answer_by_length(chat_client: ChatClient, gateway: Gateway) -> None:
+    completion = chat_client.ask(asked("[[sim tokens=50]] Go on."), max_completion_tokens=5)
+    chunks = chat_client.stream(asked("[[sim tokens=50]] Go on."), max_tokens=5)
 
     assert completion.choices[0].finish_reason == "length"
     assert chunks[-2].choices[0].finish_reason == "length"
@@ -241,9 +249,11 @@ def test_a_cap_ends_the_answer_by_length(talker: Talker, gateway: Gateway) -> No
     assert_ledger_agrees(gateway, seen)
 
 
-def test_the_body_and_the_header_carry_one_request_id(talker: Talker, gateway: Gateway) -> None:
-    completion = talker.ask(asked(FIRST_TURN))
-    chunks = talker.stream(asked(FIRST_TURN))
+def test_the_body_and_the_header_carry_one_request_id(
+    chat_client: ChatClient, gateway: Gateway
+) -> None:
+    completion = chat_client.ask(asked(FIRST_TURN))
+    chunks = chat_client.stream(asked(FIRST_TURN))
 
     assert completion.to_dict()["request_id"] == completion._request_id
     assert chunks[-1].to_dict()["request_id"] == chunks[0].to_dict()["request_id"]
@@ -254,11 +264,11 @@ def test_the_body_and_the_header_carry_one_request_id(talker: Talker, gateway: G
     ]
 
 
-def test_any_unicode_comes_back_as_it_was_said(talker: Talker, gateway: Gateway) -> None:
+def test_any_unicode_comes_back_unchanged(chat_client: ChatClient, gateway: Gateway) -> None:
     said = "नमस्ते 👩‍👩‍👧 „Grüße“\u2028\u0085\u2029 ﷽ data: [DONE]\n\ndata: {}"
 
-    assert text_of(talker.stream(asked(f"say: {said}"))) == said
-    assert talker.ask(asked(f"say: {said}")).choices[0].message.content == said
+    assert text_of(chat_client.stream(asked(f"say: {said}"))) == said
+    assert chat_client.ask(asked(f"say: {said}")).choices[0].message.content == said
     assert [row.outcome for row in gateway.rows()] == ["success", "success"]
 
 

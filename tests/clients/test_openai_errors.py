@@ -1,4 +1,4 @@
-"""Failures as openai-python raises them, and clients that leave."""
+"""Failures as openai-python raises them, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from openai import DefaultHttpxClient, OpenAI
 from openai.types.chat import ChatCompletionChunk
 
 from accounts.models import Scope
-from tests.clients.conversation import (
-    ANSWERS,
-    FIRST_TURN,
-    MODEL,
-    TOOL,
-    limited,
-    text_of,
-)
-from tests.clients.openai_python import Talker, asked
-from tests.live import Gateway
+from tests.support.clients.conversation import ANSWERS, FIRST_TURN, MODEL, TOOL, limited, text_of
+from tests.support.clients.openai_python import ChatClient, asked
+from tests.support.live import Gateway
 
 
 @pytest.fixture
@@ -53,12 +46,12 @@ def test_a_key_that_is_unknown_or_of_another_scope_is_an_authentication_error(
 
 
 def test_an_unknown_model_is_not_found_by_chat_and_by_the_catalog(
-    talker: Talker, gateway: Gateway
+    chat_client: ChatClient, gateway: Gateway
 ) -> None:
     with pytest.raises(openai.NotFoundError) as by_chat:
-        talker.ask(asked(FIRST_TURN), model="acme/demo-9b")
+        chat_client.ask(asked(FIRST_TURN), model="acme/demo-9b")
     with pytest.raises(openai.NotFoundError) as by_catalog:
-        talker.model("acme/demo-9b")
+        chat_client.model("acme/demo-9b")
 
     for raised in (by_chat, by_catalog):
         assert error_of(raised) == ("not_found_error", "model", "model_not_found")
@@ -73,7 +66,7 @@ def test_parts_of_the_sdk_that_the_service_does_not_have_are_not_found(
         lambda: sdk.embeddings.create(model=MODEL, input="Hello"),
         lambda: sdk.responses.create(model=MODEL, input="Hello"),
         lambda: sdk.completions.create(model=MODEL, prompt="Hello"),
-        lambda: sdk.files.list(),
+        sdk.files.list,
     ):
         with pytest.raises(openai.NotFoundError) as raised:
             use()
@@ -104,7 +97,7 @@ def test_a_refused_field_is_named(
     assert gateway.rows() == []
 
 
-def test_every_violation_of_the_schema_subset_is_told(sdk: OpenAI, gateway: Gateway) -> None:
+def test_every_violation_of_the_schema_subset_is_listed(sdk: OpenAI, gateway: Gateway) -> None:
     schema = {
         "type": "object",
         "properties": {"age": {"type": "integer", "minimum": 0}, "name": {"type": "string"}},
@@ -134,7 +127,7 @@ def test_every_violation_of_the_schema_subset_is_told(sdk: OpenAI, gateway: Gate
     assert gateway.rows() == []
 
 
-def test_a_rate_limit_tells_when_to_come_back(gateway: Gateway) -> None:
+def test_a_rate_limit_gives_the_time_to_wait(gateway: Gateway) -> None:
     tiny = limited(gateway, requests_per_minute=1)
     with tiny.openai() as sdk:
         sdk.chat.completions.create(model=MODEL, messages=asked(FIRST_TURN))
@@ -150,7 +143,7 @@ def test_a_rate_limit_tells_when_to_come_back(gateway: Gateway) -> None:
     assert len(tiny.rows()) == 1
 
 
-def test_the_sdk_waits_as_long_as_it_is_told_and_is_served_then(gateway: Gateway) -> None:
+def test_the_sdk_waits_for_the_given_time_and_is_served_then(gateway: Gateway) -> None:
     tiny = limited(gateway, tokens_per_minute=6000)
     statuses: list[int] = []
     with tiny.openai(max_retries=2, http_client=counting(statuses)) as sdk:
@@ -165,7 +158,7 @@ def test_the_sdk_waits_as_long_as_it_is_told_and_is_served_then(gateway: Gateway
     assert [row.outcome for row in tiny.rows()] == ["success", "success"]
 
 
-def test_the_sdk_does_not_repeat_a_request_that_no_wait_makes_fit(gateway: Gateway) -> None:
+def test_the_sdk_does_not_retry_a_request_that_can_never_fit(gateway: Gateway) -> None:
     tiny = limited(gateway, tokens_per_minute=50)
     statuses: list[int] = []
     with (
@@ -182,7 +175,7 @@ def test_the_sdk_does_not_repeat_a_request_that_no_wait_makes_fit(gateway: Gatew
 
 
 def counting(statuses: list[int]) -> httpx2.Client:
-    """The SDK's own HTTP client, noting the status of every response."""
+    """Make the SDK's own HTTP client, and record the status of every response."""
 
     def note(response: httpx2.Response) -> None:
         statuses.append(response.status_code)
@@ -240,7 +233,7 @@ def test_every_attempt_of_a_retrying_client_is_a_row_of_its_own(gateway: Gateway
         ("garbage@3", "backend_protocol_error"),
     ],
 )
-def test_a_failure_in_the_middle_of_a_stream_is_raised_after_what_was_said(
+def test_a_failure_in_the_middle_of_a_stream_is_raised_after_the_text_so_far(
     sdk: OpenAI, gateway: Gateway, fault: str, code: str
 ) -> None:
     chunks: list[ChatCompletionChunk] = []
@@ -265,10 +258,10 @@ def test_a_failure_in_the_middle_of_a_stream_is_raised_after_what_was_said(
     ("model", "is_stopped"), [("acme/demo-8b", True), ("acme/plain-8b", False)]
 )
 def test_a_client_that_breaks_out_of_a_stream_pays_for_what_was_generated(
-    talker: Talker, gateway: Gateway, model: str, is_stopped: bool
+    chat_client: ChatClient, gateway: Gateway, model: str, is_stopped: bool
 ) -> None:
     marker = uuid4().hex
-    text = talker.leave_after(
+    text = chat_client.disconnect_after(
         4, asked(f"[[sim tokens=60 pace=40]] Go on about {marker}."), model=model
     )
 
@@ -281,10 +274,10 @@ def test_a_client_that_breaks_out_of_a_stream_pays_for_what_was_generated(
     served = gateway.simulator.request_with(marker)
     assert served["aborted"] is is_stopped
     assert row.generated_output_tokens <= served["produced_tokens"]
-    assert text_of(talker.stream(asked(FIRST_TURN))) == ANSWERS[0]
+    assert text_of(chat_client.stream(asked(FIRST_TURN))) == ANSWERS[0]
 
 
-def test_a_client_that_leaves_at_the_finish_reason_has_had_its_answer(
+def test_a_client_that_disconnects_at_the_finish_reason_was_served(
     sdk: OpenAI, gateway: Gateway
 ) -> None:
     with sdk.chat.completions.create(

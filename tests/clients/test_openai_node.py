@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conversation import (
+from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
     MODEL,
@@ -21,15 +21,15 @@ from tests.clients.conversation import (
     assert_ledger_agrees,
     limited,
 )
-from tests.clients.javascript import node
-from tests.live import Gateway
+from tests.support.clients.javascript import node
+from tests.support.live import Gateway
 
 # Each part is a node process, and the first one may install the packages.
 pytestmark = pytest.mark.timeout(300)
 
 
 def told(gateway: Gateway, part: str) -> dict[str, Any]:
-    """What the client saw in one part of ``js/conversation.mjs``."""
+    """Run one part of ``js/conversation.mjs``, and return what the client saw."""
     script = {
         "base_url": gateway.base_url,
         "api_key": gateway.key,
@@ -113,7 +113,7 @@ def test_failures_are_typed_errors(gateway: Gateway) -> None:
     assert [row.request_id for row in gateway.rows()] == [answer["backend"]["request_id"]]
 
 
-def test_a_rate_limit_tells_when_to_come_back(gateway: Gateway) -> None:
+def test_a_rate_limit_gives_the_time_to_wait(gateway: Gateway) -> None:
     tiny = limited(gateway, requests_per_minute=1)
     tiny.chat(FIRST_TURN)
 
@@ -125,7 +125,7 @@ def test_a_rate_limit_tells_when_to_come_back(gateway: Gateway) -> None:
     assert len(tiny.rows()) == 1
 
 
-def test_a_failure_in_the_middle_of_a_stream_is_thrown_after_what_was_said(
+def test_a_failure_in_the_middle_of_a_stream_is_thrown_after_the_text_so_far(
     gateway: Gateway,
 ) -> None:
     answer = told(gateway, "broken")

@@ -1,4 +1,4 @@
-"""Speech clients that people use, unmodified, against a live gateway: each is heard whole."""
+"""Common speech clients, unmodified, against a live gateway: each gets the whole sound."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 import soundfile
 from openai import AsyncOpenAI
 
-from speech.audio import SAMPLE_RATE
+from speech.audio.pcm import SAMPLE_RATE
 from speech.models import Voice
-from tests.clients.elsewhere import program
-from tests.clients.javascript import node
-from tests.live import ROOT, Gateway, eventually
-from tests.speech.caller import SENTENCE, SpeechAccount
-from tests.speech.conftest import speech_account
+from tests.support.clients.javascript import node
+from tests.support.clients.separate_environment import program
+from tests.support.live import ROOT, Gateway, eventually
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SENTENCE, SpeechAccount
 
 # The first test may install the packages of npm.
 pytestmark = pytest.mark.timeout(300)
@@ -34,12 +34,12 @@ FORMATS: tuple[Literal["wav", "mp3", "pcm", "opus", "flac"], ...] = (
     "flac",
 )
 VOICE = "alloy"
-"""A name of OpenAI's: some clients refuse any other before they ask."""
+"""A voice name of OpenAI: some clients refuse any other before they send a request."""
 
 
 @pytest.fixture
 def speech(gateway: Gateway) -> Iterator[SpeechAccount]:
-    """An account that has ``VOICE``."""
+    """Create an account that has ``VOICE``."""
     account = speech_account(gateway)
     Voice.objects.get_or_create(id=VOICE, defaults={"engine_voice": "en-us+f2"})
     eventually(lambda: VOICE in account.voices())
@@ -50,12 +50,12 @@ def speech(gateway: Gateway) -> Iterator[SpeechAccount]:
 
 @pytest.fixture
 def usual(speech: SpeechAccount) -> float:
-    """Seconds that the sentence takes."""
+    """Return the length of the sentence in seconds."""
     return length("pcm", speech.speak(SENTENCE, VOICE, response_format="pcm").content)
 
 
 def length(name: str, content: bytes) -> float:
-    """Seconds of sound in an answer of the format ``name``."""
+    """Return the seconds of sound in an answer of the format ``name``."""
     if name == "pcm":
         return len(content) / 2 / SAMPLE_RATE
     with soundfile.SoundFile(io.BytesIO(content)) as clip:
@@ -124,9 +124,10 @@ def test_clients_of_npm(speech: SpeechAccount, usual: float, client: str, reques
 
 
 def agent(speech: SpeechAccount, client: str) -> dict[str, float]:
-    """What one client of ``speech_agents.py`` made of the sound."""
+    """Run one client of ``speech_agents.py``, and return its output."""
     run = subprocess.run(
-        [program("python"), ROOT / "tests/clients/speech_agents.py", client],
+        [program("python"), ROOT / "tests/support/clients/speech_agents.py", client],
+        check=False,
         input=script(speech),
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
-"""The database breaks while requests run; none fails for it, and all rows are there afterwards.
+"""The database breaks while requests run: no request fails, and all rows are stored afterwards.
 
-PostgreSQL behind a proxy; SQLite, which has no network, with others who hold it.
+PostgreSQL behind a proxy; SQLite, which has no network, with other processes that lock it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from tests.database_outage import rows_locked
-from tests.faults.conftest import Case, publish_on
-from tests.faults.proxy import FaultProxy, Way
-from tests.live import Gateway
-from tests.live_catalog import backend
+from tests.support.faults.case import Case, publish_on
+from tests.support.live import Gateway
+from tests.support.live_catalog import backend
+from tests.support.servers.database_outage import rows_locked
+from tests.support.servers.tcp_proxy import FaultProxy, Way
 from usage.models import UsageRow
 
 StartGateway = Callable[..., Gateway]
 REQUESTS = 24
 SLOWEST = 5.0
 KEYS = {"SVC_KEY_CACHE_SECONDS": "0.2"}
-"""Keys are looked up during a fault too, not only remembered."""
+"""Keys are also looked up during a fault, not only cached."""
 
 
 def roomy_model(gateway: Gateway) -> str:
@@ -90,8 +90,8 @@ def test_answers_go_on_while_postgresql_cannot_be_reached_and_their_rows_follow(
 def test_a_connection_that_dies_silently_does_not_keep_rows_from_a_database_that_answers(
     case: Case, to_database: FaultProxy
 ) -> None:
-    """The open connections swallow everything, as behind a firewall that forgot them; new ones
-    work, and nobody ever resets the old."""
+    """The open connections drop all bytes, like a firewall that lost their state; new ones work,
+    and the old ones are never reset."""
     to_database.forget_open()
 
     assert_all_served(case, 8)
@@ -114,7 +114,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
-def test_rows_wait_for_someone_who_locks_them(
+def test_rows_wait_for_a_lock_on_them(
     gateway: Gateway, start_gateway: StartGateway, streams: bool
 ) -> None:
     model = roomy_model(gateway)
@@ -128,7 +128,7 @@ def test_rows_wait_for_someone_who_locks_them(
 
 
 @pytest.mark.sqlite
-def test_a_reader_who_holds_sqlite_holds_nobody_up(gateway: Gateway) -> None:
+def test_a_reader_that_locks_sqlite_delays_no_request(gateway: Gateway) -> None:
     case = Case(gateway, roomy_model(gateway), [gateway.simulator.requests])
     assert case.ask(streamed=True).complete
     with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as reader:

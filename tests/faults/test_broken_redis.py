@@ -1,4 +1,4 @@
-"""The limit store breaks under four workers: no request fails or is refused for that."""
+"""The limit store of four workers breaks: no request fails or is refused because of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 import redis
 
-from accounts.keys import mint
+from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
-from tests.conftest import Served
-from tests.faults.conftest import SMALL_CAP, Case, publish_on
-from tests.faults.proxy import FaultProxy
-from tests.faults.views import Seen, ask
-from tests.live import Command, Gateway, database, eventually, free_port
-from tests.live_catalog import backend, served_models
+from tests.support.faults.case import SMALL_CAP, Case, publish_on
+from tests.support.faults.seen import Seen, ask
+from tests.support.gateways import Served
+from tests.support.live import Command, Gateway, database, eventually, free_port
+from tests.support.live_catalog import backend, served_models
+from tests.support.servers.tcp_proxy import FaultProxy
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.skipif(
 WORKERS = 4
 AT_ONCE = 8
 STORE_SECONDS = 2.0
-"""For the store to answer: more than the default, so that a busy machine is no broken store."""
+"""Timeout of the store: longer than the default, so that a busy machine is no broken store."""
 SLOWEST = STORE_SECONDS + 5.0
 
 
 class Redis:
-    """A redis-server of the tests' own, which may be killed and emptied."""
+    """A redis-server of the tests, which may be killed and emptied."""
 
     def __init__(self, directory: Path) -> None:
         self.port = free_port()
@@ -69,6 +69,11 @@ class Redis:
             found: dict[str, Any] = client.info("commandstats")
             return int(found.get("cmdstat_evalsha", {"calls": 0})["calls"])
 
+    def callers(self) -> int:
+        """How many connections used the buckets last; others carry the channel layer."""
+        with self.client() as client:
+            return sum(each["cmd"] == "evalsha" for each in client.client_list())
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -85,7 +90,7 @@ class Shared:
     command: Command
     port: int
     caller: Gateway
-    """An organization of its own to knock with."""
+    """An organization for the requests of ``wait_for_all``."""
 
     def wait_for_all(self) -> None:
         """Return when every worker uses the store: each keeps one connection to it."""
@@ -98,10 +103,10 @@ class Shared:
                 lambda _: ask(self.caller, model, streamed=False, max_completion_tokens=1).told,
                 range(2 * AT_ONCE),
             )
-            # While workers start, one may take a connection long before it answers.
+            # While workers start, one may accept a connection long before it answers.
             if set(told) != {(200, None)}:
                 return False
-        return self.proxy.open_connections == WORKERS
+        return self.store.callers() == WORKERS
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +148,13 @@ def case_on(gateway: Gateway, shared: Shared) -> Case:
     model = publish_on(gateway, backend(gateway, max_concurrency=64, running_usage="vllm"))
     shared.wait_for_all()
     through = replace(gateway, port=shared.port, command=shared.command)
-    # Every worker looks for changes by itself.
+    # Every worker polls for changes by itself.
     eventually(lambda: all(model in served_models(through) for _ in range(20)))
     return Case(through, model, [gateway.simulator.requests])
 
 
 def assert_limits_are_shared(case: Case, shared: Shared, count: int) -> None:
-    """``count`` requests are each asked for in the store."""
+    """Assert that the store is queried for each of ``count`` requests."""
     before = shared.store.calls()
     assert {each.told for each in case.ask_many(count)} == {(200, None)}
     assert shared.store.calls() >= before + count
@@ -159,7 +164,7 @@ FAULTS = ["refused", "blackhole", "slow", "reset", "emptied", "killed"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_broken_limit_store_fails_and_refuses_nobody(
+def test_a_broken_limit_store_fails_and_refuses_no_request(
     gateway: Gateway, shared: Shared, fault: str
 ) -> None:
     case = case_on(gateway, shared)
@@ -184,7 +189,7 @@ def test_a_broken_limit_store_fails_and_refuses_nobody(
 
     assert {each.told for each in seen} == {(200, None)}
     assert max(each.seconds for each in seen) < SLOWEST
-    mend_store(shared, fault)
+    repair_store(shared, fault)
     shared.wait_for_all()
     assert_limits_are_shared(case, shared, 2)
     case.agree(70)
@@ -207,7 +212,7 @@ def break_store(shared: Shared, fault: str) -> None:
             shared.store.kill()
 
 
-def mend_store(shared: Shared, fault: str) -> None:
+def repair_store(shared: Shared, fault: str) -> None:
     shared.proxy.heal()
     if fault == "killed":
         shared.store.start()
@@ -226,7 +231,7 @@ def limit_requests(gateway: Gateway) -> None:
 
 
 def crowd(gateway: Gateway, model: str) -> tuple[list[Seen], float]:
-    """Fifty clients at once, some tries each; and how long it took, in seconds."""
+    """Send some requests each from fifty concurrent clients; return them and the seconds."""
 
     def tries(number: int) -> list[Seen]:
         return [

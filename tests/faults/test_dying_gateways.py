@@ -1,4 +1,4 @@
-"""Gateways that are stopped or killed while they serve; every case ends in the oracle."""
+"""Gateways that are stopped or killed while they serve; every case ends with the oracle."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.conftest import SMALL_CAP, Case, publish_on
-from tests.faults.proxy import FaultProxy, Way
-from tests.faults.views import Seen
-from tests.live import Gateway, eventually
-from tests.live_catalog import backend
+from tests.support.faults.case import SMALL_CAP, Case, publish_on
+from tests.support.faults.seen import Seen
+from tests.support.live import Gateway, eventually
+from tests.support.live_catalog import backend
+from tests.support.servers.tcp_proxy import FaultProxy, Way
 
 StartGateway = Callable[..., Gateway]
 AT_ONCE = 8
@@ -74,7 +74,7 @@ def test_sigterm_lets_running_answers_finish(
 
 
 def kill_when(case: Case, way: FaultProxy, answered: int) -> None:
-    """Kill the gateway under load when the model servers have answered so many bytes."""
+    """Kill the gateway under load once the model servers have sent ``answered`` bytes."""
     sent, got = way.carried[Way.TO_SERVER], way.carried[Way.TO_CLIENT]
 
     def is_time() -> bool:
@@ -89,8 +89,8 @@ def kill_when(case: Case, way: FaultProxy, answered: int) -> None:
 def test_sigkill_at_several_instants_leaves_no_request_without_its_row(
     gateway: Gateway, model: str, broken: FaultProxy, start_gateway: StartGateway
 ) -> None:
-    """Before anything came from the model server, after the first bytes, in the middle, and when
-    some are complete; the gateway that starts next, on the same directory, closes the books."""
+    """Kill before the model server's first byte, after the first bytes, in the middle, and when
+    some answers are complete; the next gateway on the same directory writes the missing rows."""
     case = case_on(gateway, model)
     for answered in (0, 2_000, 30_000, 60_000):
         case.gateway = start_gateway()

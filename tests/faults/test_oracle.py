@@ -1,4 +1,4 @@
-"""The oracle itself: whatever is not as it was makes it speak up."""
+"""The oracle itself: it detects every change of a book."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from svc_project.lib.ids import request_id
-from tests.faults import oracle
-from tests.faults.conftest import Case, publish_single
-from tests.faults.views import Seen, new_marker
-from tests.live import Gateway
+from tests.support.faults import oracle
+from tests.support.faults.case import Case, publish_single
+from tests.support.faults.seen import Seen, new_marker
+from tests.support.live import Gateway, marker_of
 from usage.models import UsageRow
 
 Books = tuple[list[Seen], list[dict[str, Any]]]
@@ -60,11 +60,7 @@ def case(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Case:
 
 def read(case: Case) -> Books:
     markers: Sequence[str] = [each.marker for each in case.seen]
-    log = [
-        entry
-        for entry in case.gateway.simulator.requests()
-        if entry["body"]["messages"][-1]["content"].partition(".")[0] in markers
-    ]
+    log = [entry for entry in case.gateway.simulator.requests() if marker_of(entry) in markers]
     return case.seen, sorted(log, key=lambda entry: not entry["stream"])
 
 

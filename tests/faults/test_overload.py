@@ -1,4 +1,4 @@
-"""Three times more than there is room for: what is served stays, the rest hears so at once."""
+"""Load of three times the capacity: throughput stays, and other requests are refused at once."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.faults.conftest import Case, publish_on
-from tests.faults.views import Seen, ask
-from tests.live import Gateway
-from tests.live_catalog import backend
+from tests.support.faults.case import Case, publish_on
+from tests.support.faults.seen import Seen, ask
+from tests.support.live import Gateway
+from tests.support.live_catalog import backend
 
 StartGateway = Callable[..., Gateway]
 SLOTS = 4
 SERVICE_SECONDS = 0.5
-"""So long that the processors of a small machine are never what is full."""
+"""So long that the processors of a small machine are never the bottleneck."""
 SECONDS = 5.0
 CAPACITY = SLOTS / SERVICE_SECONDS
 REFUSED_WITHIN = 0.2
-"""Of a refusal, as the median of a client that shares two processors with everything else."""
+"""Median time of a refusal, for a client that shares two processors with the servers."""
 
 
 def offer(case: Case, times: float) -> list[Seen]:
-    """Requests at an even pace of ``times`` the capacity, whatever becomes of them."""
+    """Send requests at an even rate of ``times`` the capacity, whatever their outcome."""
     count = round(times * CAPACITY * SECONDS)
     pace = SECONDS / count
     began = time.monotonic()
@@ -49,7 +49,7 @@ def test_at_three_times_the_capacity_nearly_all_of_it_is_still_goodput(
     gateway.organization.tokens_per_minute = None
     gateway.organization.save()
     model = publish_on(gateway, backend(gateway, max_concurrency=SLOTS, running_usage="vllm"))
-    # What starts after it was published serves it at once.
+    # A gateway that starts after the publication serves the model at once.
     started = start_gateway(SVC_BACKEND_QUEUE_LENGTH=str(SLOTS))
     case = Case(started, model, [gateway.simulator.requests])
     assert case.ask(streamed=True).complete

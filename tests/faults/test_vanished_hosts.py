@@ -1,4 +1,4 @@
-"""Hosts that vanish with their disks, and others that only seem to: admissions in the database."""
+"""Hosts that vanish with their disks, and hosts that only seem to: admissions in the database."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from accounts.keys import mint
+from accounts.keys.keys import mint
 from accounts.models import Scope
-from tests.faults.conftest import SMALL_CAP, Case, publish_on
-from tests.faults.proxy import FaultProxy, Way
-from tests.live import Gateway, eventually
-from tests.live_catalog import backend
-from tests.speech.caller import SpeechAccount
+from tests.support.faults.case import SMALL_CAP, Case, publish_on
+from tests.support.live import Gateway, eventually
+from tests.support.live_catalog import backend
+from tests.support.servers.tcp_proxy import FaultProxy, Way
+from tests.support.speech.caller import SpeechAccount
 from usage.models import Admission
 
 pytestmark = pytest.mark.postgresql
@@ -28,13 +28,13 @@ pytestmark = pytest.mark.postgresql
 StartGateway = Callable[..., Gateway]
 LEASE = 6.0
 SLACK = 30.0
-"""What a loaded machine may add to what is documented: a lease and half of it."""
+"""How much longer than documented a loaded machine may take: a lease and a half."""
 LONG = "[[sim tokens=400 pace=40]]"
 
 
 @pytest.fixture
 def model(gateway: Gateway, broken: FaultProxy) -> str:
-    """On a model server that may be silent for long: a stopped gateway hears nothing."""
+    """A model with a long timeout for pauses, because a suspended gateway reads nothing."""
     patient = backend(
         gateway,
         base_url=f"http://127.0.0.1:{broken.port}/v1",
@@ -48,7 +48,7 @@ def model(gateway: Gateway, broken: FaultProxy) -> str:
 
 @pytest.fixture
 def start_host(start_gateway: StartGateway, tmp_path: Path) -> Callable[..., Gateway]:
-    """Starts a gateway with a disk of its own, by name."""
+    """A function that starts a gateway with a disk of its own, by name."""
 
     def start(disk: str, **environment: str) -> Gateway:
         return start_gateway(
@@ -67,11 +67,11 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def noted(gateway: Gateway) -> int:
-    """How many requests of the organization are noted and not closed."""
+def open_admissions(gateway: Gateway) -> int:
+    """How many admissions of the organization are not closed."""
     organization = str(gateway.organization.pk)
-    notes = Admission.objects.filter(closed_at=None).values_list("record", flat=True)
-    return sum(organization in str(note) for note in notes)
+    admissions = Admission.objects.filter(closed_at=None).values_list("record", flat=True)
+    return sum(organization in str(admission) for admission in admissions)
 
 
 def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
@@ -95,7 +95,7 @@ def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
             threads.submit(case.ask, LONG, streamed=streamed, max_completion_tokens=SMALL_CAP)
             for streamed in (True, False)
         ]
-        eventually(lambda: noted(gateway) == 3)
+        eventually(lambda: open_admissions(gateway) == 3)
         host.command.kill()
         shutil.rmtree(tmp_path / "one")
         for future in futures:
@@ -115,7 +115,7 @@ def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
 def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway, threads: ThreadPoolExecutor
 ) -> None:
-    """Two leases long, beside another that closes what dead ones leave."""
+    """They run for two leases, while another host closes the requests of dead ones."""
     host = start_host("one")
     start_host("two")
     case = Case(host, model, [gateway.simulator.requests])
@@ -129,7 +129,7 @@ def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
     assert row.outcome == "success"
 
 
-def test_a_host_that_was_taken_for_dead_and_comes_back_has_the_last_word(
+def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     model: str,
     broken: FaultProxy,
     start_host: Callable[..., Gateway],
@@ -175,11 +175,11 @@ def test_without_the_database_nothing_reaches_a_model_server(
             to_database.heal()
             eventually(lambda: case.ask(streamed=False).complete, SLACK)
 
-        # Those that the books have are those that were served.
+        # Only the served requests are in the books.
         case.check(sum(each.complete for each in case.seen))
 
 
-def test_rows_are_those_of_the_requests_and_no_note_is_left(
+def test_rows_are_those_of_the_requests_and_no_admission_is_left(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway
 ) -> None:
     case = Case(start_host("one"), model, [gateway.simulator.requests])
@@ -188,4 +188,4 @@ def test_rows_are_those_of_the_requests_and_no_note_is_left(
 
     assert all(each.complete for each in seen)
     assert len(case.check(60)) == 60
-    assert noted(gateway) == 0
+    assert open_admissions(gateway) == 0

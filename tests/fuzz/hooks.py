@@ -1,7 +1,7 @@
-"""What Schemathesis must know of the gateway under test and no schema can say.
+"""Tells Schemathesis facts about the gateway under test that no schema contains.
 
-What is made up is refused before anything else is looked at, so any non-empty text that stands for
-something real is replaced by something that is there.
+Generated names are refused before any other check, so any non-empty text that stands for a real
+object is replaced by an existing one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _spoken_fast(body: dict[str, Any]) -> dict[str, float]:
-    """Long texts are spoken at the highest speed: 4096 zeros at 0.25 are two hours of sound."""
+    """Speak long texts at the highest speed: 4096 zeros at 0.25 are two hours of sound."""
     text, speed = body.get("input"), body.get("speed", 1.0)
     long = isinstance(text, str) and len(text) > 200
     valid = isinstance(speed, float | int) and not isinstance(speed, bool) and 0.25 <= speed <= 4

@@ -1,4 +1,4 @@
-"""Answers of model servers, damaged and cut into any reads: frames of ours, or a backend's error."""
+"""Answers of model servers, damaged and cut into any reads, become valid frames or a backend's error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.metering import Identity, Meter
-from inference.relay import StreamRelay, relay_completion
+from inference.chat.meter import Identity, Meter
+from inference.chat.relays.stream import StreamRelay
+from inference.chat.relays.whole import completion_of
+from svc_project.lib.asgi.sse import EventReader, FrameTooLarge
 from svc_project.lib.errors import BackendError, BackendProtocolError
-from svc_project.lib.sse import EventReader, FrameTooLarge
-from tests.fuzz.mutations import damaged, split, within
-from tests.live import events
+from tests.support.fuzzing.mutations import damaged, split, within
+from tests.support.live import events
 
 LARGEST = 1024 * 1024
 IDENTITY = Identity(
@@ -75,7 +76,7 @@ STREAMS = damaged(GOOD, PIECES)
 
 
 def read(reads: Sequence[bytes], largest: int = LARGEST) -> list[bytes]:
-    """All events; a last one whose blank line never came included."""
+    """Return all events, also a last one without a blank line."""
     reader = EventReader(largest)
     found = [event for each in reads for event in reader.feed(each)]
     rest = reader.rest()
@@ -90,7 +91,7 @@ def test_any_reads_hold_the_same_events(data: st.DataObject, stream: bytes) -> N
 
 
 @given(data=st.data(), stream=STREAMS, largest=st.integers(16, 300))
-def test_what_is_kept_of_an_event_is_bounded(
+def test_the_buffered_part_of_an_event_is_bounded(
     data: st.DataObject, stream: bytes, largest: int
 ) -> None:
     reader = EventReader(largest)
@@ -101,13 +102,13 @@ def test_what_is_kept_of_an_event_is_bounded(
 
 
 @given(data=st.data(), stream=STREAMS)
-def test_any_stream_becomes_frames_of_ours_or_a_failure(data: st.DataObject, stream: bytes) -> None:
-    relay, reader, sent = StreamRelay(Meter(IDENTITY, 0.0), 0), EventReader(LARGEST), b""
+def test_any_stream_becomes_valid_frames_or_a_failure(data: st.DataObject, stream: bytes) -> None:
+    relay, sent = StreamRelay(Meter(IDENTITY, 0.0), 0), b""
     with within(0.25):
         try:
-            for each in data.draw(split(stream)):
-                sent += relay.take(reader.feed(each))
-            sent += relay.tail()
+            for each in [*data.draw(split(stream)), b""]:
+                sent += relay.feed(each)
+            sent += relay.last()
         except (BackendError, BackendProtocolError):
             sent += relay.unsent
     *frames, last = [*events(sent.decode()), None]
@@ -146,18 +147,18 @@ ANSWERS = [
 
 
 @given(body=damaged(ANSWERS, PIECES) | st.binary())
-def test_any_whole_answer_is_an_answer_or_a_failure(body: bytes) -> None:
+def test_any_whole_answer_becomes_a_valid_answer_or_a_failure(body: bytes) -> None:
     meter = Meter(IDENTITY, 0.0)
     with within(0.25):
         try:
-            answer = relay_completion(body, meter, 0)
+            answer = completion_of(body, meter, 0)
         except (BackendError, BackendProtocolError):
             return
     assert answer.model == "acme/demo-8b"
     assert 0 <= answer.usage.completion_tokens < 2**31
 
 
-def test_an_endless_event_takes_no_endless_memory() -> None:
+def test_an_endless_event_takes_bounded_memory() -> None:
     reader, read_size = EventReader(LARGEST), 64 * 1024
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Reference clips and cursors, damaged: what was meant, or the one refusal, soon and in small."""
+"""Damaged reference clips and cursors: accepted or refused as documented, in little time and memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.wav import MAX_SECONDS, MIN_SECONDS, Clip, UnusableClip, canonical_wav, clip_from_base64
+from speech.audio.wav import MAX_SECONDS, MIN_SECONDS, Clip, canonical_wav, clip_from_base64
+from speech.audio.wav_format import UnusableClip
 from svc_project.lib.errors import InvalidCursor
-from tests.fuzz.mutations import damaged, within
-from tests.speech import clips
-from usage import cursors
-from usage.cursors import Cursor
+from tests.support.builders import clips
+from tests.support.fuzzing.mutations import damaged, within
+from usage.queries import cursors
+from usage.queries.cursors import Cursor
 
 RATE = 8000
 VOICE = clips.voice(3.2, RATE)
@@ -53,7 +54,7 @@ PIECES = [
 
 @st.composite
 def damaged_wavs(draw: st.DrawFn) -> bytes:
-    """Mostly damaged in front, where all that is read besides samples stands."""
+    """Draw WAV files that are damaged mostly in front, where their headers are."""
     wav = draw(st.sampled_from(WAVS))
     head = draw(damaged([wav[:80]], PIECES))
     rest = draw(st.sampled_from([wav[80:], wav[80:2000], b""]))
@@ -61,7 +62,7 @@ def damaged_wavs(draw: st.DrawFn) -> bytes:
 
 
 def read(text: str) -> Clip | None:
-    """The clip, or None where it is unusable for a reason."""
+    """Return the clip, or None when it is refused with a reason."""
     try:
         return clip_from_base64(text)
     except UnusableClip as unusable:
@@ -114,7 +115,7 @@ GOOD_CURSORS = [
 
 
 @given(content=damaged(GOOD_CURSORS, [b"=", b"-", b"_", b"+", b"/", b"\n", b"%00", b"A" * 70]))
-def test_a_damaged_cursor_is_a_position_of_its_own_or_refused(content: bytes) -> None:
+def test_a_damaged_cursor_is_a_valid_position_or_refused(content: bytes) -> None:
     text = content.decode("latin-1")
     with within(0.1):
         try:

@@ -16,9 +16,9 @@ from hypothesis.stateful import (
 
 from speech.errors import MOST_CLONES
 from speech.models import CloneAudio, VoiceClone
-from tests.fuzz.stories import run_stories
-from tests.live import Gateway
-from tests.speech.live import SpeechClient, error_of, new_client
+from tests.support.fuzzing.state_machines import run_state_machine
+from tests.support.live import Gateway
+from tests.support.speech.client import SpeechClient, error_of, new_client
 
 NAMES = st.sampled_from(
     ["Anna", "ANNA", " anna ", "ａｎｎａ", "Straße", "STRASSE", "Zoë", "Zoe\u0308", "Ben", "Ben 2"]  # noqa: RUF001
@@ -34,7 +34,7 @@ def folded(name: str) -> str:
 
 
 class Clones(RuleBasedStateMachine):
-    """What exists, by id, for each of two accounts; and what once did."""
+    """The existing and the deleted clones of each of two accounts, by id."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Clones(RuleBasedStateMachine):
     @precondition(lambda self: not self.filled)
     @rule(one=st.integers(0, 1))
     def fill(self, one: int) -> None:
-        """Up to the limit and one more, once: each creation is heard and measured."""
+        """Create clones up to the limit and one more, once: each creation is analysed."""
         self.filled = True
         for number in range(MOST_CLONES + 1 - len(self.names[one])):
             self.create(one, f"filling {number}")
@@ -102,7 +102,7 @@ class Clones(RuleBasedStateMachine):
             assert error_of(answer) == (400, "proxy_error")
 
     def some_voice(self, choice: int) -> str:
-        """Anybody's, deleted ones and a global one among them."""
+        """Choose a voice of any account, perhaps a deleted or a global one."""
         voices = [*self.names[0], *self.names[1], *self.deleted, GLOBAL, "voice_" + "0" * 32]
         return voices[choice % len(voices)]
 
@@ -117,11 +117,11 @@ class Clones(RuleBasedStateMachine):
             assert self.kept(client) == set(names)
 
     def kept(self, client: SpeechClient) -> set[str]:
-        """Ids whose audio is stored."""
+        """Return the ids whose audio is stored."""
         own = VoiceClone.objects.filter(organization=client.organization)
         found = CloneAudio.objects.filter(clone__in=own)
         return set(found.values_list("clone_id", flat=True))
 
 
-def test_clones_are_what_the_calls_made_them(gateway: Gateway) -> None:
-    run_stories(lambda: Clones(gateway), stories=4, steps=16)
+def test_clones_agree_with_the_model_after_any_calls(gateway: Gateway) -> None:
+    run_state_machine(lambda: Clones(gateway), runs=4, steps=16)

@@ -1,4 +1,4 @@
-"""Bodies of every JSON endpoint, damaged: a request or a 400, soon, and nothing else."""
+"""Damaged bodies of every JSON endpoint quickly become a request or a 400, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from inference.schema_subset import violations
 from inference.wire import ChatRequest, model_of, parse_body
-from speech.clones.wire import read_request
+from speech.voices.clones.wire import read_request
 from speech.wire import SpeechRequest, parse_message
 from svc_project.lib.errors import ApiError
-from tests.fuzz.mutations import damaged, within
-from tests.inference.chat_cases import ACCEPTED, MINIMAL
+from tests.support.cases.chat_requests import ACCEPTED, MINIMAL
+from tests.support.fuzzing.mutations import damaged, within
 
 EVERYTHING = {field: values[0] for field, values in ACCEPTED.items()}
 CHATS = [json.dumps(MINIMAL).encode(), json.dumps(EVERYTHING).encode()]
@@ -64,7 +64,7 @@ def read_or_refuse(read: Callable[[bytes], Any], body: bytes) -> None:
     assert refused is None or (refused.status == 400 and refused.message)
 
 
-def test_the_bodies_are_good_before_they_are_damaged() -> None:
+def test_the_bodies_are_valid_before_they_are_damaged() -> None:
     for read, bodies in ((read_chat, CHATS), (SpeechRequest.from_body, SPEECHES)):
         for body in bodies:
             read(body)
@@ -95,7 +95,7 @@ def test_a_damaged_body_is_a_request_or_a_400(
     ],
     ids=["arrays", "objects", "digits", "name", "fields", "surrogates"],
 )
-def test_a_huge_body_is_refused_soon(
+def test_a_huge_body_is_refused_quickly(
     read: Callable[[bytes], Any], good: list[bytes], body: bytes
 ) -> None:
     read_or_refuse(read, body)

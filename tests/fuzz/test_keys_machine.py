@@ -1,4 +1,4 @@
-"""The life of keys against a model: what each of them opens, on the live gateway's three doors."""
+"""The life of keys against a model: what each key gives access to, on three endpoints of a live gateway."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from hypothesis.stateful import (
     rule,
 )
 
-from accounts.keys import NewKey, NotRotatable, mint, revoke, rotate
+from accounts.keys.keys import NewKey, NotRotatable, mint, revoke, rotate
 from accounts.models import Organization, Scope
 from svc_project.lib import clock
-from tests.fuzz.stories import run_stories
-from tests.live import NO_TLS, Gateway, eventually
+from tests.support.fuzzing.state_machines import run_state_machine
+from tests.support.live import NO_TLS, Gateway, eventually
 
 NOTICED = 5.0
-"""Seconds within which every process knows of a change (docs/explain/keys.md)."""
+"""Seconds within which every process applies a change (docs/explain/keys.md)."""
 
 EDGE = 0.25
-"""Seconds around an expiry in which either answer is right: the request takes some time itself."""
+"""Seconds around an expiry in which either answer is right, because a request takes time itself."""
 
 OVERLAP = timedelta(seconds=1.5)
 
 
 @dataclass
 class Known:
-    """A key as the model knows it; times are in seconds on the wall clock."""
+    """A key in the model; times are in seconds on the wall clock."""
 
     new: NewKey
     scope: Scope
@@ -47,7 +47,7 @@ class Known:
 
 
 class Keys(RuleBasedStateMachine):
-    """One organization, any number of keys, and every order of what can become of them."""
+    """One organization with any number of keys, and all changes of keys in any order."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Keys(RuleBasedStateMachine):
 
     @rule(choice=st.integers(0))
     def ask(self, choice: int) -> None:
-        """Every door is as open as the model says: soon after a change, at once later on."""
+        """Check each endpoint against the model: soon after a change, at once later on."""
         key = self.keys[choice % len(self.keys)]
         if key.ends is not None and abs(key.ends - time.time()) < EDGE:
             return
@@ -146,5 +146,5 @@ def opens(url: str, secret: str) -> bool:
     return status == 200
 
 
-def test_every_key_opens_what_its_life_allows(gateway: Gateway) -> None:
-    run_stories(lambda: Keys(gateway), stories=6, steps=12)
+def test_every_key_gives_access_as_the_model_says(gateway: Gateway) -> None:
+    run_state_machine(lambda: Keys(gateway), runs=6, steps=12)

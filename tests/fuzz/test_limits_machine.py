@@ -1,8 +1,8 @@
-"""Live limiters on their own clocks, two workers on one store, against bounds that must hold.
+"""Live limiters on their own clocks, with two workers on one store, against bounds.
 
-``tests/lib/test_ratelimits.py`` compares every figure with a clock that stands still. Here time
-passes by itself, so the model knows each bucket's level as an interval: nobody may get more than its
-upper end, and nobody may be refused who is within its lower one.
+``tests/svc_project/lib/limits/test_buckets.py`` compares exact values with a stopped clock. Here time
+passes by itself, so the model knows each bucket's level as an interval: no caller may get more than its
+upper end, and no caller within its lower end may be refused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,21 +22,22 @@ from hypothesis.stateful import (
     rule,
 )
 
-from svc_project.lib.ratelimits import Charge, Granted, MemoryLimiter
-from svc_project.lib.ratelimits_redis import RedisLimiter
-from tests.fuzz.stories import run_stories
-from tests.redis_store import PATIENT, REDIS_URL, with_redis
+from svc_project.lib.limits.buckets import Charge, Granted
+from svc_project.lib.limits.memory import MemoryLimiter
+from svc_project.lib.limits.redis import RedisLimiter
+from tests.support.fuzzing.state_machines import run_state_machine
+from tests.support.servers.redis_store import PATIENT, REDIS_URL
 
 LIMITS = {"a": 1, "b": 7, "c": 60, "d": 6000}
 GRAIN = Fraction(1, 500)
-"""Clocks count whole milliseconds: seconds by which two readings may differ more than they say."""
+"""Clocks count whole milliseconds, so two readings may be off by this many seconds."""
 
 Limiter = MemoryLimiter | RedisLimiter
 
 
 @dataclass
 class Level:
-    """What a bucket holds, between ``low`` and ``high``; ``asked`` is when that was last known."""
+    """A bucket's level, between ``low`` and ``high``; ``asked`` is the time of the last reading."""
 
     limit: int
     low: Fraction
@@ -43,7 +45,7 @@ class Level:
     asked: tuple[float, float] = field(default=(0.0, 0.0))
 
     def pass_time(self, before: float, after: float) -> None:
-        """The store was asked between ``before`` and ``after``."""
+        """Advance the level for a call of the store between ``before`` and ``after``."""
         rate = Fraction(self.limit, 60)
         shortest = max(Fraction(0), Fraction(before - self.asked[1]) - GRAIN)
         longest = Fraction(after - self.asked[0]) + GRAIN
@@ -57,7 +59,7 @@ class Level:
 
 
 class LiveLimits(RuleBasedStateMachine):
-    """Reservations and settlements through any of the workers, with pauses in between."""
+    """Reservations and settlements by any of the workers, with pauses in between."""
 
     def __init__(self, make: Callable[[str], list[Limiter]]) -> None:
         super().__init__()
@@ -137,11 +139,11 @@ class LiveLimits(RuleBasedStateMachine):
         await limiter.reserve([Charge("beside", "tokens", 10**9, 1)])
 
 
-def test_a_worker_of_its_own_keeps_to_the_bounds() -> None:
-    run_stories(lambda: LiveLimits(lambda name: [MemoryLimiter()]), stories=40, steps=40)
+def test_a_single_worker_keeps_to_the_bounds() -> None:
+    run_state_machine(lambda: LiveLimits(lambda name: [MemoryLimiter()]), runs=40, steps=40)
 
 
-@with_redis
+@pytest.mark.redis
 def test_two_workers_on_one_store_keep_to_the_bounds() -> None:
     def workers(name: str) -> list[Limiter]:
         return [
@@ -149,4 +151,4 @@ def test_two_workers_on_one_store_keep_to_the_bounds() -> None:
             for _ in range(2)
         ]
 
-    run_stories(lambda: LiveLimits(workers), stories=40, steps=40)
+    run_state_machine(lambda: LiveLimits(workers), runs=40, steps=40)

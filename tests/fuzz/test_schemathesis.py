@@ -1,4 +1,4 @@
-"""Schemathesis asks a live gateway everything that its own OpenAPI documents let it think of."""
+"""Schemathesis sends a live gateway requests generated from its own OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from accounts.models import Scope
-from tests.live import ROOT, Gateway
-from tests.speech.live import CLIP, new_client
+from tests.support.live import ROOT, Gateway
+from tests.support.speech.client import CLIP, new_client
 
 HERE = Path(__file__).parent
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.timeout(600)
 def run(
     directory: Path, url: str, key: str, *options: str, real: Mapping[str, str] | None = None
 ) -> None:
-    """Try everything at ``url`` for a bounded time; asserts that nothing was found.
+    """Test all operations at ``url`` for a bounded time; assert that nothing was found.
 
-    ``real`` are things that are there, for tests/fuzz/hooks.py.
+    ``real`` are existing objects, for tests/fuzz/hooks.py.
     """
     derandomized = ["--generation-deterministic"] if os.environ.get("CI") else []
     finished = subprocess.run(
@@ -37,7 +37,7 @@ def run(
             *("run", f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}"),
             # Every check is on without ``--checks all``, which would add one: 10 s of wall-clock
             # time for each answer, which a busy machine does not keep. A hang still fails.
-            # Which models and voices there are, and which texts are timestamps, no schema says.
+            # No schema says which models and voices exist, and which texts are timestamps.
             *("--exclude-checks", "positive_data_acceptance"),
             *("--request-timeout", "60", "--no-color", *derandomized, *options),
         ],
@@ -57,16 +57,16 @@ def run(
     assert finished.returncode == 0, finished.stdout
 
 
-def test_the_chat_surface_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_chat_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     real = {"SVC_FUZZ_MODEL": gateway.models["running"]}
     run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models", real=real)
 
 
-def test_the_usage_api_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_usage_api_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     run(tmp_path, gateway.url, gateway.mint(Scope.READ), "--include-path-regex", "usage")
 
 
-def test_the_speech_surface_keeps_its_document(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_speech_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     client = new_client(gateway)
     (tmp_path / "clip").write_text(CLIP)
     real = {"SVC_FUZZ_VOICE": "ava", "SVC_FUZZ_CLIP": str(tmp_path / "clip")}

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  # letters that look alike are the point
-"""Texts to be spoken, made of what their grammars are made of: nothing is lost, nothing takes long."""
+"""Texts to be spoken, made of tokens of their grammars: no text is lost, and none takes long."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.hindi.detect import prepare, transliterate
-from speech.script import ScriptReader, Sentence
-from speech.text.sentences import clauses, split
+from speech.synthesis.script import ScriptReader, Sentence
+from speech.text.clauses import clauses
+from speech.text.hindi.detect import prepare, transliterate
 from speech.text.tags import TagError, TagReader, Text, characters, has_words
 from speech.wire import LONGEST_INPUT
-from tests.fuzz.mutations import within
+from tests.support.fuzzing.mutations import within
+from tests.support.texts.splitting import split
 
 TAGS = [
     *("[pause]", "[short pause]", "[LONG PAUSE]", "[pause:1.5s]", "[pause:500ms]", "[Laughs]"),
@@ -48,12 +49,12 @@ SPEECH = st.lists(
     st.sampled_from(TAGS) | st.sampled_from(NEARLY) | st.sampled_from(WORDS) | st.text(max_size=6),
     max_size=40,
 ).map("".join)
-"""Texts with tags; now and then with too many, or too long ones."""
+"""Texts with tags, sometimes with too many or too long ones."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def lexicons() -> None:
-    """Read before anything is timed, as a worker does when it starts."""
+    """Load the lexicons before anything is timed, as a worker does when it starts."""
     prepare()
 
 
@@ -66,7 +67,7 @@ CUTS = st.lists(st.integers(0, 300), max_size=10)
 
 
 def script(pieces: list[str]) -> list[Sentence] | str:
-    """The sentences, or what is wrong with the tags."""
+    """Return the sentences, or the error in the tags."""
     reader = ScriptReader()
     try:
         found = [sentence for piece in pieces for sentence in reader.feed(piece)]
@@ -97,7 +98,7 @@ def test_sentences_joined_are_the_text(text: str) -> None:
 
 
 @given(text=SPEECH, places=CUTS)
-def test_where_messages_were_cut_changes_nothing(text: str, places: list[int]) -> None:
+def test_the_cuts_between_messages_change_nothing(text: str, places: list[int]) -> None:
     with within(1):
         whole = script([text])
     assert script(cut(text, places)) == whole

@@ -1,4 +1,4 @@
-"""Anything over the speech stream: the contract's messages and closes, and a server that lives on."""
+"""Any frames on the speech stream get the contract's messages and close codes; the server goes on."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jsonschema import Draft202012Validator
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from speech.openapi_messages import CLOSES, SERVER_MESSAGES
-from tests.fuzz.mutations import damaged
-from tests.live import Gateway, eventually
-from tests.raw_client import RawClient
-from tests.speech.caller import Conversation, SpeechAccount
-from tests.speech.conftest import speech_account
+from speech.api.openapi_messages import CLOSES, SERVER_MESSAGES
+from tests.support.fuzzing.mutations import damaged
+from tests.support.live import Gateway, eventually
+from tests.support.raw_client import RawClient
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import Conversation, SpeechAccount
 
 UNREADABLE = {1002, 1007}
-"""How the protocol itself closes, without a message (RFC 6455, section 7.4.1)."""
+"""Close codes of the protocol itself, without a message (RFC 6455, section 7.4.1)."""
 
 START = {"type": "start", "voice": "ava", "response_format": "pcm"}
 TEXT = st.sampled_from(["Hi. ", "One two. Three", "", "...", "[pause:100ms]", "[laughs]", "\n"])
@@ -66,18 +66,18 @@ def send(socket: ClientConnection, kind: str, content: bytes) -> None:
 
 
 def send_all(socket: ClientConnection, frames: Iterable[tuple[str, bytes]]) -> None:
-    """Send what the server is there to take."""
+    """Send the frames until the server closes."""
     try:
         for kind, content in frames:
             send(socket, kind, content)
-        # Ends every session that is not over yet, right or wrong.
+        # Ends every session that has not ended yet.
         socket.send('{"type": "cancel"}')
     except ConnectionClosed:
         return
 
 
 def logged(gateway: Gateway, since: int = 0) -> str:
-    """What the gateway has logged after its first ``since`` characters."""
+    """Return the gateway's log after its first ``since`` characters."""
     return gateway.command.log.read_text()[since:]
 
 
@@ -89,7 +89,7 @@ def spoken(account: SpeechAccount) -> list[bytes | dict[str, Any]]:
 
 
 def breaks_the_protocol(frame: tuple[str, bytes]) -> bool:
-    """Whether our client may miss the close: it stops reading when a send of its own fails."""
+    """Whether our client may miss the close, because it stops reading when a send fails."""
     kind, content = frame
     return frame == ("large", b"300000") or (kind in {"text", "pieces"} and not is_utf8(content))
 
@@ -138,7 +138,7 @@ def test_any_frames_end_as_the_contract_says(
     assert "unexpected" not in since, since
 
 
-def test_after_all_of_that_a_session_works(speech: SpeechAccount) -> None:
+def test_a_session_works_after_all_of_that(speech: SpeechAccount) -> None:
     for opening in ([], [("text", SENT[0])]):
         for kind in ("text", "binary"):
             with speech.connect() as socket:
@@ -150,7 +150,7 @@ def test_after_all_of_that_a_session_works(speech: SpeechAccount) -> None:
     assert all(isinstance(frame, bytes) and frame for frame in frames)
 
 
-def test_text_that_is_not_utf8_ends_the_session_and_is_no_fault_of_ours(
+def test_text_that_is_not_utf8_ends_the_session_without_an_error_in_the_log(
     speech: SpeechAccount,
 ) -> None:
     before = len(logged(speech.gateway))
@@ -161,7 +161,7 @@ def test_text_that_is_not_utf8_ends_the_session_and_is_no_fault_of_ours(
     assert "UTF-8" not in logged(speech.gateway, before)
 
 
-def test_a_session_that_the_protocol_ends_is_the_clients_doing(speech: SpeechAccount) -> None:
+def test_a_protocol_violation_is_recorded_as_the_clients_end(speech: SpeechAccount) -> None:
     before = len(logged(speech.gateway))
     for _ in range(5):
         with speech.connect() as socket:
@@ -182,13 +182,13 @@ UPGRADE = (
 )
 
 
-def test_a_client_that_is_still_sending_learns_why_it_is_over(speech: SpeechAccount) -> None:
-    """On a bare socket: closing it early would be a reset, and lose the close frame."""
+def test_a_client_that_is_still_sending_gets_the_close_frame(speech: SpeechAccount) -> None:
+    """It uses a bare socket: closing early would reset the connection and lose the close frame."""
     for _ in range(5):
         with RawClient(speech.gateway, speech.gateway.speech_port) as client:
             client.send(UPGRADE.format(key=speech.key).encode())
             client.read_until(1, b"\r\n\r\n")
-            # A text frame of 300 000 bytes, masked with zeros, and more of it than is read.
+            # A text frame of 300 000 bytes, masked with zeros, of which more is sent than is read.
             client.send(b"\x81\xff" + struct.pack(">QI", 300_000, 0) + b" " * 300_000)
             client.send(b" " * 2_000_000)
             _, _, frames = client.rest().partition(b"\r\n\r\n")
@@ -202,7 +202,7 @@ ORDER = st.lists(
 
 
 def expected(order: list[str]) -> set[int]:
-    """The close codes that a session of these messages and a last ``cancel`` may have."""
+    """Return the close codes that a session of these messages and a last ``cancel`` may have."""
     kinds = [*order, "cancel"]
     if kinds[0] == "unknown":
         return {4404}
@@ -217,7 +217,7 @@ def expected(order: list[str]) -> set[int]:
         if kind == "done":
             if not has_words:
                 return {4400}
-            # What follows may be read before everything is spoken, or after the end.
+            # Later messages may be read before everything is spoken, or after the end.
             return {1000} if kinds[at + 1] == "cancel" else {1000, 4400}
         has_words = has_words or kind == "text"
     raise AssertionError("there is a cancel at the end")

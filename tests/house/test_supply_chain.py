@@ -1,4 +1,4 @@
-"""What is installed is locked by hash, and the licence of each part of it is known and told."""
+"""Packages are locked by hash, and the licence of each is known and listed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import soundfile
 import soxr
 
 from deploy.components import CARRIED, LOCKED, licence_rows, packages
-from speech.engines import kokoro_files
-from tests.live import ROOT
+from speech.engines.kokoro import files
+from tests.support.live import ROOT
 
 ASKS_FOR_NOTICE = re.compile(r"GPL|MPL|CC-BY|TCL")
 LISTS = sorted(ROOT.glob("requirements*.txt"))
 
 
 def declared(package: str) -> str:
-    """What the metadata of an installed package says about its licence, in one line."""
+    """The licence in the metadata of an installed package, in one line."""
     about = importlib.metadata.metadata(package)
     if expressions := about.get_all("License-Expression"):
         return str(expressions[0])
@@ -61,11 +61,11 @@ def test_the_listed_licences_are_those_that_the_packages_declare() -> None:
             assert f"\n{name}==" not in "\n" + (ROOT / LOCKED[0]).read_text(), name
             continue
         looked_at += 1
-        assert found == row["declared"], f"{name}: look at its licence, and correct the list"
+        assert found == row["declared"], f"{name}: check its licence, and correct the list"
     assert looked_at > 60
 
 
-def test_what_asks_for_a_notice_has_one() -> None:
+def test_licences_that_require_a_notice_have_one() -> None:
     notice = (ROOT / "NOTICE").read_text()
     for component in (*packages(), *CARRIED):
         if ASKS_FOR_NOTICE.search(component.licence):
@@ -79,8 +79,8 @@ def test_the_list_of_components_names_what_packages_carry() -> None:
     assert carried["libsndfile"].version == soundfile.__libsndfile_version__
     assert soxr.__libsoxr_version__.startswith(carried["libsoxr"].version)
     model = carried["Kokoro-82M, int8 ONNX"]
-    assert model.hashes == (("sha256", kokoro_files.MODEL_SHA256),)
+    assert model.hashes == (("sha256", files.MODEL_SHA256),)
     styles = carried["kokoro-js"]
-    assert f"{styles.name}@{styles.version}" == kokoro_files.STYLES_PACKAGE
-    assert styles.hashes == (("sha512", b64decode(kokoro_files.STYLES_SHA512).hex()),)
+    assert f"{styles.name}@{styles.version}" == files.STYLES_PACKAGE
+    assert styles.hashes == (("sha512", b64decode(files.STYLES_SHA512).hex()),)
     assert all(component.hashes for component in packages())

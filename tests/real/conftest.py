@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real.llama import LlamaServer, missing_packages, running_llama
+from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
 
 # Checks are not in test modules, and are to say what they saw all the same.
 pytest.register_assert_rewrite("tests.real.checks", "tests.real.trial")

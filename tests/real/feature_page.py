@@ -14,7 +14,7 @@ _END: Final = "<!-- The end of the table. -->\n"
 def table() -> str:
     """The table in Markdown, and its reasons in a numbered list."""
     from tests.real.features import FEATURES  # what it checks needs Django
-    from tests.real.upstreams import Server
+    from tests.real.servers.upstreams import Server
 
     reasons: list[str] = []
     lines = [

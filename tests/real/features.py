@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.real.checks import answers, contents, faults, tools
+from tests.real.servers.upstreams import Server
 from tests.real.trial import Trial
-from tests.real.upstreams import Server
 
 Check = Callable[[Trial], None]
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from tests.live import Gateway
-from tests.real import feature_page, transformers_serve
+from tests.real import feature_page
 from tests.real.features import FEATURES, Feature
-from tests.real.llama import LlamaServer
+from tests.real.servers import transformers_serve
+from tests.real.servers.llama import LlamaServer
+from tests.real.servers.upstreams import Server, Upstreams
 from tests.real.trial import Trial
-from tests.real.upstreams import Server, Upstreams
+from tests.support.live import Gateway
 
 
 def cells() -> Iterator[ParameterSet]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.figures import figures
-from tests.live import NO_TLS, Gateway
-from tests.live_catalog import backend, publish
-from tests.real.llama import LlamaServer
+from tests.real.servers.llama import LlamaServer
+from tests.support.live import NO_TLS, Gateway
+from tests.support.live_catalog import backend, publish
+from tests.support.metrics import metrics
 
 STREAMS = int(os.environ.get("SVC_TEST_STREAMS", "200"))
 """Set the variable to 2000 for the figure in docs/develop/testing.md."""
@@ -100,15 +100,15 @@ def test_what_a_server_does_with_connections_is_learnt_once_and_is_no_failure(
     model = model_on(gateway, llama, count=backends)
 
     assert ask_many(gateway, model, STREAMS, 4) == {"served": STREAMS}
-    learnt = figures(gateway)
+    learnt = metrics(gateway)
     assert ask_many(gateway, model, STREAMS, 4) == {"served": STREAMS}
-    after = figures(gateway)
+    after = metrics(gateway)
 
     assert after.sum("svc_backend_failures_total") == after.sum("svc_backend_ejections_total") == 0
     stale = "svc_backend_stale_connections_total"
     assert after.sum(stale) == learnt.sum(stale) < STREAMS / 4
     log = (tmp_path / "gateway.log").read_text()
-    assert log.count("it closes its connections after streamed answers") == backends
+    assert log.count("closes its connections after streamed answers") == backends
     assert "hello" not in log
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.figures import figures
-from tests.live import Gateway
-from tests.live_catalog import backend, publish
-from tests.real.llama import LlamaServer
+from tests.real.servers.llama import LlamaServer
+from tests.support.live import Gateway
+from tests.support.live_catalog import backend, publish
+from tests.support.metrics import metrics
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
@@ -19,7 +19,7 @@ def test_pictures_for_a_text_model_put_no_backend_out(gateway: Gateway, llama: L
 
     assert [answer.status_code for answer in answers] == [500] * 12
     assert gateway.chat("hello", model, max_tokens=2).status_code == 200
-    seen = figures(gateway)
+    seen = metrics(gateway)
     for each in pair:
         assert seen.sum("svc_backend_ejections_total", backend=each.name) == 0
         assert seen.sum("svc_backend_ejected", backend=each.name) == 0

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.figures import figures
-from tests.live import Gateway, events, eventually
-from tests.live_catalog import backend, publish
-from tests.raw_client import Leaving, RawClient
-from tests.real.llama import LlamaServer
+from tests.real.servers.llama import LlamaServer
+from tests.support.live import Gateway, events, eventually
+from tests.support.live_catalog import backend, publish
+from tests.support.metrics import metrics
+from tests.support.raw_client import Disconnect, RawClient
 from usage.models import UsageRow
 
 NEVER_ENDS: dict[str, Any] = {
@@ -70,8 +70,8 @@ def test_running_figures_do_not_reach_the_client(gateway: Gateway, llama: LlamaS
     assert usage["usage"]["completion_tokens"] == 5
 
 
-def leave(
-    gateway: Gateway, llama: LlamaServer, model: str, how: Leaving, frames: int
+def disconnect(
+    gateway: Gateway, llama: LlamaServer, model: str, how: Disconnect, frames: int
 ) -> tuple[UsageRow, float]:
     """The row of a client that left a long answer, and how long the server then worked on."""
     with RawClient(gateway) as client:
@@ -79,21 +79,21 @@ def leave(
         client.read_until(frames, b"data: ")
         assert llama.busy_slots()
         left = time.monotonic()
-        client.leave(how)
+        client.disconnect(how)
         quiet(llama)
         seconds = time.monotonic() - left
         (row,) = gateway.rows_when(1, 30)
     return row, seconds
 
 
-@pytest.mark.parametrize("how", list(Leaving), ids=lambda how: how.value)
+@pytest.mark.parametrize("how", list(Disconnect), ids=lambda how: how.value)
 def test_a_client_that_leaves_pays_for_what_was_made_and_the_server_is_let_go(
-    gateway: Gateway, llama: LlamaServer, how: Leaving
+    gateway: Gateway, llama: LlamaServer, how: Disconnect
 ) -> None:
     model = model_on(gateway, llama)
     quiet(llama)
 
-    row, seconds = leave(gateway, llama, model, how, frames=20)
+    row, seconds = disconnect(gateway, llama, model, how, frames=20)
 
     assert seconds < LET_GO_SECONDS
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
@@ -101,7 +101,7 @@ def test_a_client_that_leaves_pays_for_what_was_made_and_the_server_is_let_go(
     assert 10 < row.backend_reported_output_tokens < 16_000
     assert row.generated_output_tokens == row.backend_reported_output_tokens
     assert row.delivered_output_tokens <= row.generated_output_tokens
-    assert figures(gateway).sum("svc_unreported_tokens_total", model=model) == 0
+    assert metrics(gateway).sum("svc_unreported_tokens_total", model=model) == 0
 
 
 def prompt_tokens(gateway: Gateway, model: str) -> int:
@@ -117,7 +117,7 @@ def test_a_client_that_leaves_at_the_head_of_a_stream_pays_for_its_prompt(
     model = model_on(gateway, llama)
     quiet(llama)
 
-    row, seconds = leave(gateway, llama, model, Leaving.FIN, frames=1)
+    row, seconds = disconnect(gateway, llama, model, Disconnect.FIN, frames=1)
 
     assert seconds < LET_GO_SECONDS
     assert row.outcome == "client_disconnected"
@@ -131,11 +131,11 @@ def test_without_running_figures_the_limit_of_the_backend_ends_it(
     model = model_on(gateway, llama, running_usage="none", disconnect_drain_seconds=0.3)
     quiet(llama)
 
-    row, seconds = leave(gateway, llama, model, Leaving.FIN, frames=20)
+    row, seconds = disconnect(gateway, llama, model, Disconnect.FIN, frames=20)
 
     assert seconds < 0.3 + LET_GO_SECONDS
     assert row.outcome == "client_disconnected"
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
     assert row.generated_output_tokens >= 10
-    counted = figures(gateway).sum("svc_unreported_tokens_total", model=model)
+    counted = metrics(gateway).sum("svc_unreported_tokens_total", model=model)
     assert counted == row.generated_output_tokens

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.live import NO_TLS, Command, eventually, free_port
-from tests.real.llama import LlamaServer, missing_packages, running_llama
+from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
+from tests.support.live import NO_TLS, Command, eventually, free_port
 
 pytestmark = pytest.mark.timeout(300)
 SAYS = """\

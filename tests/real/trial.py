@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx2
 
-from inference.dialects import RunningUsage
-from tests.live import NO_TLS, Gateway, eventually
-from tests.live_catalog import backend, publish
-from tests.real.llama import LlamaServer, running_llama
+from inference.wire.dialects import RunningUsage
 from tests.real.replies import Reply, reply_of
-from tests.real.upstreams import Says, Seat, Upstream
+from tests.real.servers.llama import LlamaServer, running_llama
+from tests.real.servers.upstreams import Says, Seat, Upstream
+from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live_catalog import backend, publish
 from usage.models import UsageRow
 
 Body = dict[str, Any]

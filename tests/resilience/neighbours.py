@@ -1,4 +1,4 @@
-"""The noisy neighbours: a tenant works while others do their worst; prints what he noticed.
+"""Measures a tenant's requests while attackers run, and prints the results.
 
     python -m tests.resilience.neighbours [--attacker NAME ...] [--seconds N] [--before N]
         [--database sqlite|postgresql] [--workers N] [--together] [--write]
@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 
 import django
 
-from tests.own_servers import Postgresql, Redis
 from tests.resilience.attackers import FURTHER, NAMED
-from tests.resilience.bounds import SETTINGS
+from tests.resilience.measuring.bounds import SETTINGS
+from tests.support.servers.own_servers import Postgresql, Redis
 
 if TYPE_CHECKING:
-    from tests.resilience.measure import Attack
+    from tests.resilience.measuring.measure import Attack
 
 _ROWS = 60_000
 """Rows of an attacker's ledger: a download of 20 MB."""
@@ -41,7 +41,7 @@ _ROWS = 60_000
 
 @contextmanager
 def environment(database: str, workers: int) -> Iterator[Path]:
-    """A directory, and the settings of a gateway that has it and nothing else."""
+    """A directory, and the settings of a gateway whose data is all in it."""
     directory = Path(tempfile.mkdtemp(prefix="svc-neighbours-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -68,7 +68,8 @@ def environment(database: str, workers: int) -> Iterator[Path]:
 
 def run(directory: Path, options: argparse.Namespace) -> bool:
     """Attack by attack; returns whether the victim saw no error."""
-    from tests.resilience import measure, table, tenants
+    from tests.resilience import tenants
+    from tests.resilience.measuring import measure, table
     from tests.resilience.place import gateway
     from tests.resilience.programs import VictimProgram
     from tests.resilience.target import save
@@ -130,7 +131,7 @@ def main() -> None:
     parser.add_argument("--before", type=float, default=5.0, help="seconds of quiet before each")
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="postgresql")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--together", action="store_true", help="only all at once")
+    parser.add_argument("--together", action="store_true", help="only all attackers at once")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--keep-log", metavar="FILE", help="copy the gateway's log there")
     options = parser.parse_args()

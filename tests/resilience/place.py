@@ -14,9 +14,9 @@ import psycopg
 from django.core.management import call_command
 from django.db import connection
 
-from tests.live import NO_TLS, ROOT, START_SECONDS, Command, eventually, free_port
-from tests.resilience.processes import workers_of
+from tests.resilience.measuring.processes import workers_of
 from tests.resilience.target import Target, Tenant
+from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, eventually, free_port
 
 _CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity"
@@ -24,7 +24,7 @@ _CONNECTIONS = (
 )
 _STOP_SECONDS = 60.0
 _LATENCY_SECONDS = "0.02"
-"""Until the first token."""
+"""Seconds until the first token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Place:
     """Its worker processes."""
 
     observer: psycopg.Connection[tuple[int]] | None = None
-    """A connection of ours to the gateway's PostgreSQL."""
+    """The suite's own connection to the gateway's PostgreSQL."""
 
     def database_connections(self) -> int:
-        """How many there are to the gateway's database, ours not counted; 0 on SQLite."""
+        """The connections to the gateway's database without the suite's own; 0 on SQLite."""
         if self.observer is None:
             return 0
         found = self.observer.execute(_CONNECTIONS).fetchone()
@@ -108,4 +108,4 @@ def _ready_workers(port: int) -> int:
     figures = httpx2.get(
         f"http://127.0.0.1:{port}/metrics", verify=NO_TLS, timeout=START_SECONDS
     ).text
-    return len(re.findall(r"^svc_ready\{.*\} 1\.0$", figures, re.M))
+    return len(re.findall(r"^svc_ready\{.*\} 1\.0$", figures, re.MULTILINE))

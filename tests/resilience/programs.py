@@ -1,4 +1,4 @@
-"""The victim and the attackers as processes that end with whoever started them."""
+"""The victim and the attackers as processes that end with their parent."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Self
 
 import msgspec
 
-from tests.live import ROOT
 from tests.resilience.attackers.tools import BEGUN
-from tests.resilience.victim import PATIENCE, Kind, Sample
+from tests.resilience.victim import ANSWER_SECONDS, Kind, Sample
+from tests.support.live import ROOT
 
 _END_SECONDS = 90.0
-"""An attacker yields to everybody, and may have to wait for its turn to end."""
+"""An attacker has a low priority, so its end may take long."""
 
 
 class _Program:
@@ -45,13 +45,13 @@ class _Program:
 
 
 class AttackerProgram(_Program):
-    """One attacker; ``end`` returns what it was answered."""
+    """One attacker; ``end`` returns the answers to it."""
 
     def __init__(self, name: str, target: Path) -> None:
         super().__init__("tests.resilience.attackers", name, str(target))
 
     def wait_until_begun(self) -> None:
-        """Return when the gateway has answered it, or taken a connection of it."""
+        """Return when the gateway has answered it, or accepted a connection."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == f"{BEGUN}\n", "the attacker ended early"
 
@@ -94,13 +94,13 @@ class VictimProgram(_Program):
             self._samples.append(msgspec.json.decode(line, type=Sample))
 
     def between(self, began: float, ended: float) -> list[Sample]:
-        """What it asked for in that time, once all of that is answered (``time.monotonic``)."""
+        """The samples begun in that time (``time.monotonic``), once all are answered."""
         self.wait_for(Kind, ended)
         return [sample for sample in list(self._samples) if began <= sample.began < ended]
 
     def wait_for(self, kinds: Iterable[Kind], since: float) -> None:
         """Return when a request of each of ``kinds`` that began after ``since`` was answered."""
-        deadline = time.monotonic() + PATIENCE * 2
+        deadline = time.monotonic() + ANSWER_SECONDS * 2
         missing = set(kinds)
         seen = 0
         while missing:

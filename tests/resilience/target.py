@@ -1,4 +1,4 @@
-"""What a program of the suite is told about the gateway that it visits."""
+"""The description of a gateway for the programs of the suite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOST = "127.0.0.1"
 
 
 class Tenant(msgspec.Struct, frozen=True):
-    """What opens something of one organization."""
+    """The credentials of one organization."""
 
     inference: str
     read: str
@@ -20,11 +20,11 @@ class Tenant(msgspec.Struct, frozen=True):
     session: str
     """The ``sessionid`` cookie of a member who is logged in to the console."""
     new_keys: tuple[str, ...] = ()
-    """Inference keys that nobody has used yet; of whom does not matter."""
+    """Unused inference keys, of any organization."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A gateway's two ports, and who visits it."""
+    """A gateway's two ports, and the tenant of the program."""
 
     port: int
     speech_port: int

@@ -10,7 +10,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.db import connection
 from msgspec import structs
 
-from accounts.keys import KeyLimits, mint
+from accounts.keys.keys import KeyLimits, mint
 from accounts.models import Membership, Organization, Plan, Scope, User
 from tests.resilience.target import Tenant
 from usage.models import UsageRow
@@ -19,9 +19,9 @@ _KEYS_EACH = 50
 
 
 def make(name: str) -> tuple[Organization, Tenant]:
-    """An organization whose chats have no limits, and everything that opens something of it.
+    """Make an organization without limits on chats, and its credentials.
 
-    What it may speak is the default of a new organization.
+    Its limits on speech are those of a new organization.
     """
     organization = Organization.objects.create(
         name=f"{name} {uuid.uuid4()}",
@@ -42,9 +42,9 @@ def make(name: str) -> tuple[Organization, Tenant]:
 
 
 def make_victim(new_keys: int) -> tuple[Organization, Tenant]:
-    """``make`` without limits on speech, and with keys that nobody has used yet.
+    """``make`` without limits on speech, and with unused keys.
 
-    Those are of organizations of their own, since none may have very many.
+    The keys belong to further organizations, since each may have only so many.
     """
     organization, tenant = make("victim")
     organization.speech_requests_per_minute = None
@@ -58,7 +58,7 @@ def make_victim(new_keys: int) -> tuple[Organization, Tenant]:
 
 
 def _session_of(user: User) -> str:
-    """What a login would leave in the browser."""
+    """The session cookie of a login."""
     session = import_module(settings.SESSION_ENGINE).SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -71,7 +71,7 @@ def _session_of(user: User) -> str:
 def fill_ledger(organization: Organization, like: Organization, count: int) -> None:
     """Give ``organization`` ``count`` rows that are copies of one of ``like``'s.
 
-    The sums by hour do not have them: they are there to be downloaded.
+    The sums by hour do not include them: they serve for downloads.
     """
     row = UsageRow.objects.filter(organization_id=like.pk).first()
     assert row is not None, "one request is needed first"

@@ -1,13 +1,13 @@
-"""The page of the figures says what the suite demands, and shows every attacker."""
+"""The page of measurements gives the bounds of the suite, and lists every attacker."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.resilience import table
 from tests.resilience.attackers import FURTHER, NAMED
-from tests.resilience.bounds import CONNECTIONS, MEMORY, MOST_CAPTURES, SPOOLED
-from tests.resilience.processes import MEGABYTE
+from tests.resilience.measuring import table
+from tests.resilience.measuring.bounds import CONNECTIONS, MEMORY, MOST_CAPTURES, SPOOLED
+from tests.resilience.measuring.processes import MEGABYTE
 from tests.resilience.test_neighbours import LONGEST_PROBE, SLOWER
 
 
@@ -22,7 +22,7 @@ from tests.resilience.test_neighbours import LONGEST_PROBE, SLOWER
         f"of request of the victim | {SLOWER} times",
     ],
 )
-def test_the_page_says_what_the_suite_demands(row: str) -> None:
+def test_the_page_gives_the_bounds_of_the_suite(row: str) -> None:
     assert row in table.PAGE.read_text()
 
 
@@ -34,5 +34,5 @@ def test_the_page_has_each_attacker_as_his_module_describes_him(name: str) -> No
 
 
 @pytest.mark.parametrize("name", [*NAMED, *FURTHER])
-def test_a_docstring_says_who_it_is_and_what_he_hopes_for(name: str) -> None:
+def test_a_docstring_names_the_attacker_and_his_aim(name: str) -> None:
     assert "hopes" in table.described(name)

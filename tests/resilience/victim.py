@@ -1,6 +1,6 @@
 """A tenant at work, who measures: ``python -m tests.resilience.victim TARGET``.
 
-It asks for one thing after the other of each kind, each on a new connection, and prints a line for
+It sends one request after the other of each kind, each on a new connection, and prints a line for
 each, until its standard input is closed.
 """
 
@@ -24,7 +24,7 @@ import msgspec
 from tests.resilience.target import Target, load
 from tests.resilience.wire import Answer, Cut, WebSocket, ask, chat, request, speech
 
-PATIENCE = 60.0
+ANSWER_SECONDS = 60.0
 """Seconds after which an answer counts as an error."""
 _TEXT = "Bees fly."
 _CLIP_SECONDS = 3.2
@@ -32,7 +32,7 @@ _CLIP_RATE = 16_000
 
 
 class Kind(StrEnum):
-    """What the victim asks for."""
+    """The kinds of the victim's requests."""
 
     CHAT = "chat"
     STREAM = "stream"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
     SPEECH = "speech"
     SOCKET = "socket"
     CLONE = "clone"
-    """A reference clip under a name that is taken: everything but the costly measuring of it."""
+    """A reference clip under a name that exists: everything but its costly analysis."""
     USAGE = "usage"
     CSV = "CSV"
     CONSOLE = "console"
@@ -77,7 +77,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Refused(Exception):
-    """An answer that the victim does not deserve."""
+    """An answer that is an error for the victim."""
 
 
 def _of_status(answer: Answer, status: int = 200) -> Answer:
@@ -105,7 +105,7 @@ def clip() -> str:
 
 
 class Victim:
-    """What it asks for, by kind. Each raises for an answer that is not a whole and good one."""
+    """The requests by kind. Each raises for an answer that is not complete and successful."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -122,7 +122,7 @@ class Victim:
             raise Cut
 
     async def chat_with_a_new_key(self) -> None:
-        # When all are used up the oldest are used again: by then nothing is new to a gateway.
+        # When all are used the oldest are used again: they are no longer new to the gateway.
         key = next(self._new_keys, self._keys.inference)
         await self._chat(key, stream=False)
 
@@ -163,7 +163,7 @@ class Victim:
         _of_status(await ask(self._target.speech_port, content), 409)
 
     async def take_the_name(self) -> None:
-        """Make the clone whose name ``offer_a_clip`` then asks for in vain."""
+        """Make the clone whose name ``offer_a_clip`` then uses again."""
         content = request("POST", "/v1/voices", key=self._keys.speech, body=self._clone)
         _of_status(await ask(self._target.speech_port, content), 201)
 
@@ -195,7 +195,7 @@ async def measured(kind: Kind, once: Callable[[], Awaitable[None]]) -> Sample:
     began = time.monotonic()
     error = ""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ANSWER_SECONDS):
             await once()
     except TimeoutError:
         error = "no answer"

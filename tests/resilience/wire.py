@@ -1,4 +1,4 @@
-"""HTTP and WebSocket clients on bare sockets: cheap, and without any manners of a library."""
+"""HTTP and WebSocket clients on bare sockets: cheap, and free to violate the protocols."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.resilience.target import HOST, Target
 
 _READ_LIMIT = 1024 * 1024
 source_address = ""
-"""Of this process's connections; empty: the usual one."""
+"""The source address of this process's connections; empty: the default."""
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Cut(Exception):
-    """An answer ended before its end."""
+    """An answer ended early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def speech(target: Target, text: str, audio_format: str = "wav") -> bytes:
 async def connect(
     port: int, *, receive_buffer: int | None = None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection; ``receive_buffer`` bytes are what the kernel takes for a client that does not read."""
+    """Connect; ``receive_buffer``: bytes that the kernel buffers while the client does not read."""
     connection = socket.socket()
     connection.setblocking(False)
     if receive_buffer is not None:
@@ -97,7 +97,7 @@ async def connect(
 async def ask(port: int, content: bytes) -> Answer:
     """Send one whole request on a new connection and read its answer to the end.
 
-    Raises ``Cut`` for an answer that breaks off, ``OSError`` when there is no connection.
+    Raises ``Cut`` for an incomplete answer, ``OSError`` when it cannot connect.
     """
     reader, writer = await connect(port)
     try:
@@ -109,7 +109,7 @@ async def ask(port: int, content: bytes) -> Answer:
 
 
 def parsed(answer: bytes) -> Answer:
-    """The answer of a connection that was closed after it. Raises ``Cut``."""
+    """Parse the answer of a closed connection. Raises ``Cut``."""
     heading, separator, body = answer.partition(b"\r\n\r\n")
     if not separator:
         raise Cut
@@ -180,11 +180,11 @@ class WebSocket:
         self.close()
 
     def close(self) -> None:
-        """Drop the connection without a word."""
+        """Drop the connection without a close frame."""
         self._writer.transport.abort()
 
     def stop_reading(self) -> None:
-        """Take nothing more from the gateway."""
+        """Read nothing more from the gateway."""
         self._writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's has it
 
     async def send(self, **message: Any) -> None:
@@ -192,12 +192,12 @@ class WebSocket:
         await self.send_raw(frame(json.dumps(message).encode()))
 
     async def send_raw(self, frames: bytes) -> None:
-        """Send what ``frame`` made."""
+        """Send frames made by ``frame``."""
         self._writer.write(frames)
         await self._writer.drain()
 
     async def receive(self) -> bytes | dict[str, Any]:
-        """The next message: sound, or a text message; pings and pongs are passed over."""
+        """The next message: sound, or a text message; pings and pongs are skipped."""
         while True:
             try:
                 first, second = await self._reader.readexactly(2)

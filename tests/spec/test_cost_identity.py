@@ -1,4 +1,4 @@
-"""The contract's cost recomputation: exact with 14 decimals for whatever can be on a row."""
+"""The contract's cost recomputation: exact with 14 decimals for all possible rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from svc_project.lib.money import (
     price_text,
     token_cost,
 )
-from tests.live import Gateway
-from usage import rows
+from tests.support.live import Gateway
+from usage.ledger import rows
 from usage.models import UsageRow
 from usage.receipts import Receipt
 
@@ -41,7 +41,7 @@ def test_a_cost_is_tokens_times_price_exactly(price: Decimal, tokens: int) -> No
 
 
 @given(price=prices | short_prices, tokens=counts)
-def test_a_cost_can_be_recomputed_from_what_is_printed(price: Decimal, tokens: int) -> None:
+def test_a_cost_can_be_recomputed_from_the_printed_values(price: Decimal, tokens: int) -> None:
     printed = cost_text(token_cost(tokens, price))
 
     whole, _, fraction = printed.partition(".")

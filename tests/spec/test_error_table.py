@@ -10,14 +10,21 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from accounts.keys import mint, revoke
+from accounts.keys.keys import mint, revoke
 from accounts.models import Organization, Scope
-from inference import lifecycle
+from inference.catalog import lifecycle
 from svc_project.lib import errors
 from svc_project.lib.errors import ApiError
-from tests.live import Gateway, events, eventually
-from tests.live_catalog import backend, nowhere, publish, publish_hasty, soon, taken_over
-from tests.raw_client import Leaving, RawClient
+from tests.support.live import Gateway, events, eventually
+from tests.support.live_catalog import (
+    backend,
+    nowhere,
+    publish,
+    publish_with_short_timeouts,
+    soon,
+    wait_until_served,
+)
+from tests.support.raw_client import Disconnect, RawClient
 
 # Inference contract, Errors.
 CONTRACT = frozenset(
@@ -88,7 +95,7 @@ def test_each_status_has_one_type() -> None:
 def assert_refused(
     answer: httpx2.Response, status: int, code: str | None, param: str | None
 ) -> None:
-    """``answer`` is the table's line and no other, in the contract's shape."""
+    """Assert that ``answer`` is this line of the table, in the contract's form."""
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"].startswith("req_")
@@ -168,11 +175,11 @@ def test_a_refusal_has_its_line_and_writes_no_row(gateway: Gateway, line: str) -
     assert gateway.rows() == []
 
 
-def test_a_retired_model_is_told_from_a_typo(gateway: Gateway) -> None:
+def test_a_retired_model_differs_from_an_unknown_one(gateway: Gateway) -> None:
     entry = publish(gateway)
     successor = publish(gateway)
     lifecycle.supersede(entry, successor, soon())
-    taken_over(gateway, lambda models: entry.identifier not in models)
+    wait_until_served(gateway, lambda models: entry.identifier not in models)
 
     answer = gateway.chat("hi", entry.identifier)
 
@@ -180,7 +187,7 @@ def test_a_retired_model_is_told_from_a_typo(gateway: Gateway) -> None:
     assert successor.identifier in answer.json()["error"]["message"]
 
 
-def test_a_revoked_key_is_the_same_401_as_an_invented_one(gateway: Gateway) -> None:
+def test_a_revoked_key_gets_the_same_401_as_an_invented_one(gateway: Gateway) -> None:
     minted = mint(gateway.organization, Scope.INFERENCE, "to be revoked")
     headers = {"authorization": f"Bearer {minted.secret}"}
     assert gateway.post({}, headers=headers).status_code == 400
@@ -236,7 +243,7 @@ def test_a_failure_before_the_first_byte_is_a_status(
 ) -> None:
     status, code, outcome = FAILURES[fault]
 
-    model = publish_hasty(gateway) if fault == "hang" else "running"
+    model = publish_with_short_timeouts(gateway) if fault == "hang" else "running"
     answer = gateway.chat(f"[[sim fault={fault}]]", model, stream=streamed)
 
     assert (status, code) in CONTRACT
@@ -245,7 +252,7 @@ def test_a_failure_before_the_first_byte_is_a_status(
     assert (row.http_status, row.error_code, row.outcome) == (status, code, outcome)
 
 
-def test_a_model_server_that_is_not_there_is_backend_unavailable(gateway: Gateway) -> None:
+def test_an_unreachable_model_server_is_backend_unavailable(gateway: Gateway) -> None:
     entry = publish(gateway, nowhere(gateway))
 
     answer = gateway.chat("hi", entry.identifier)
@@ -268,7 +275,7 @@ IN_BAND = {
 def test_a_failure_after_the_first_byte_is_one_frame_and_no_done(
     gateway: Gateway, fault: str
 ) -> None:
-    model = publish_hasty(gateway) if fault == "hang@3" else "running"
+    model = publish_with_short_timeouts(gateway) if fault == "hang@3" else "running"
     answer = gateway.chat(f"[[sim tokens=9 fault={fault}]]", model, stream=True)
 
     assert answer.status_code == 200
@@ -283,11 +290,11 @@ def test_a_failure_after_the_first_byte_is_one_frame_and_no_done(
     assert (row.http_status, row.error_code) == (200, IN_BAND[fault])
 
 
-def test_a_client_that_leaves_is_a_499_row(gateway: Gateway) -> None:
+def test_a_client_that_disconnects_has_a_499_row(gateway: Gateway) -> None:
     client = RawClient(gateway)
     client.chat("[[sim tokens=200 pace=50]]", stream=True)
     client.read_until(3, b"data: ")
-    client.leave(Leaving.FIN)
+    client.disconnect(Disconnect.FIN)
 
     (row,) = gateway.rows_when(1)
 
@@ -309,12 +316,12 @@ def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
 
         assert_refused(refused, 503, "server_overloaded", None)
         assert starved.rows() == []
-        first.leave(Leaving.RST)
+        first.disconnect(Disconnect.RST)
     starved.rows_when(1)
     assert starved.chat("hi", entry.identifier).status_code == 200
 
 
-def test_a_process_that_holds_all_it_may_is_503(start_gateway: Callable[..., Gateway]) -> None:
+def test_a_process_at_its_bounds_answers_503(start_gateway: Callable[..., Gateway]) -> None:
     small = start_gateway(SVC_MAX_INFLIGHT="1")
     with RawClient(small) as first:
         first.chat("[[sim tokens=100 pace=20]]", stream=True)
@@ -326,7 +333,7 @@ def test_a_process_that_holds_all_it_may_is_503(start_gateway: Callable[..., Gat
     assert eventually(lambda: small.chat("hi").status_code == 200)
 
 
-def test_a_stopping_server_says_so_to_new_requests_and_ends_running_ones_in_band(
+def test_a_stopping_server_refuses_new_requests_and_ends_running_ones_in_band(
     start_gateway: Callable[..., Gateway],
 ) -> None:
     stopping = start_gateway(SVC_DRAIN_SECONDS="1")
@@ -352,7 +359,7 @@ def test_a_stopping_server_says_so_to_new_requests_and_ends_running_ones_in_band
     assert stopping.command.process.wait(10) == 0
 
 
-def test_a_key_that_cannot_be_looked_up_is_our_fault_and_no_401(
+def test_a_key_that_cannot_be_looked_up_is_a_server_error_and_not_a_401(
     start_gateway: Callable[..., Gateway], tmp_path: Path
 ) -> None:
     broken = tmp_path / "not-migrated.sqlite3"

@@ -1,4 +1,4 @@
-"""The OpenAPI documents against the code they describe, both ways, and as they are served."""
+"""The OpenAPI documents agree with the code, both ways, and with the served copies."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from msgspec.structs import fields
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
 from speech import errors as speech_errors
-from speech import openapi_messages as speech_openapi
+from speech.api import openapi_messages as speech_openapi
 from speech.errors import error_type
-from speech.stream_consumer import CLOSE_CODES
+from speech.requests.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
 from svc_project.asgi import router
 from svc_project.lib import errors
 from svc_project.lib.errors import ApiError
 from svc_project.openapi import DOCUMENTS, PATH, printed
 from svc_project.surfaces import Surface
-from tests.live import NO_TLS, ROOT, Gateway
+from tests.support.live import NO_TLS, ROOT, Gateway
 
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
-URLS = {Surface.INFERENCE: "svc_project.urls", Surface.SPEECH: "speech.urls"}
+URLS = {Surface.INFERENCE: "svc_project.urls", Surface.SPEECH: "speech.api.urls"}
 OF_NO_OPERATION = frozenset(
     {
         errors.NotFound,  # other paths
         errors.MethodNotAllowed,  # other methods
-        errors.ClientDisconnected,  # nobody is there to read it
+        errors.ClientDisconnected,  # no client is there to read it
     }
 )
 both = pytest.mark.parametrize("surface", DOCUMENTS)
@@ -48,9 +48,10 @@ def operations(surface: Surface) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def routes(surface: Surface) -> dict[str, set[str]]:
-    """The methods of every API path that the code answers on ``surface``."""
+    """Return the methods of every API path of the code on ``surface``."""
     found = {path: {"post"} for path in router.consumers[surface] if path.startswith("/v1/")}
-    found |= {path: {"get"} for path in router.sockets.get(surface, ())}
+    sockets = router.sockets.get(surface, ())
+    found |= {path: {"get"} for path in sockets if path.startswith("/v1/")}
     for route, view in _views(get_resolver(URLS[surface])):
         if route.startswith("v1/"):
             path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
@@ -90,7 +91,7 @@ def test_every_api_path_is_documented_with_its_methods(surface: Surface) -> None
 
 
 def coded(module: ModuleType) -> set[type[ApiError]]:
-    """The errors of a module that are raised: every one but the bases."""
+    """Return the errors of a module, without the base classes."""
     bases = {errors.BadRequest, errors.ServerError, errors.ServiceUnavailable, ApiError}
     found = {each for _, each in inspect.getmembers(module, _is_error)}
     return found - bases - OF_NO_OPERATION
@@ -128,7 +129,7 @@ def test_every_close_code_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("kind", speech_openapi.CLIENT_MESSAGES)
-def test_each_message_of_a_client_is_read_as_its_schema_says(kind: str) -> None:
+def test_each_message_of_a_client_is_parsed_according_to_its_schema(kind: str) -> None:
     schema = Draft202012Validator(speech_openapi.CLIENT_MESSAGES[kind])
     whole = {
         "type": kind,
@@ -158,13 +159,13 @@ def test_each_message_of_a_client_is_read_as_its_schema_says(kind: str) -> None:
         assert schema.is_valid(message) == read, message
 
 
-def test_both_sides_of_the_stream_know_the_same_messages() -> None:
+def test_document_and_code_have_the_same_messages() -> None:
     with pytest.raises(errors.InvalidField) as refusal:
         parse_message("{}")
     assert all(f"'{kind}'" in refusal.value.message for kind in speech_openapi.CLIENT_MESSAGES)
 
 
-def test_every_field_of_a_chat_request_is_documented_in_its_own_words() -> None:
+def test_every_field_of_a_chat_request_has_its_own_description() -> None:
     request = DOCUMENTS[Surface.INFERENCE]()["components"]["schemas"]["ChatRequest"]
     assert set(request["properties"]) == {field.name for field in fields(ChatRequest)}
     for name, member in request["properties"].items():
@@ -172,7 +173,7 @@ def test_every_field_of_a_chat_request_is_documented_in_its_own_words() -> None:
 
 
 @both
-def test_every_reference_leads_somewhere_and_every_schema_is_one(surface: Surface) -> None:
+def test_every_reference_resolves_and_every_schema_is_valid(surface: Surface) -> None:
     document = DOCUMENTS[surface]()
     text = json.dumps(document)
     schemas = document["components"]["schemas"]
@@ -194,7 +195,7 @@ def test_every_operation_says_who_may_call_it_and_names_the_request(surface: Sur
 
 
 @both
-def test_no_word_of_the_document_is_ours_alone(surface: Surface) -> None:
+def test_the_document_has_no_python_syntax(surface: Surface) -> None:
     text = printed(surface)
     assert "``" not in text
     assert "\\\\Z" not in text
@@ -207,7 +208,7 @@ def test_the_documentation_has_the_document(surface: Surface) -> None:
 
 
 @both
-def test_everybody_can_read_the_document(gateway: Gateway, surface: Surface) -> None:
+def test_the_document_needs_no_key(gateway: Gateway, surface: Surface) -> None:
     port = gateway.port if surface is Surface.INFERENCE else gateway.speech_port
     url = f"http://127.0.0.1:{port}{PATH}"
     answer = httpx2.get(url, verify=NO_TLS)

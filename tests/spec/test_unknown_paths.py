@@ -1,4 +1,4 @@
-"""What a client is told that asks for an address that is not there: what to set."""
+"""The 404 of an unknown path tells a client what to set."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from tests.live import NO_TLS, Gateway
+from tests.support.live import NO_TLS, Gateway
 
 
 def message(port: int, path: str) -> str:
-    """The message of the 404 at ``path``, whose shape is the surface's."""
+    """Return the message of the 404 at ``path``, in the surface's form."""
     answer = httpx2.post(f"http://127.0.0.1:{port}{path}", json={"model": "x"}, verify=NO_TLS)
     assert answer.status_code == 404, answer.text
     error = answer.json()["error"]
@@ -47,7 +47,7 @@ def test_the_inference_surface_says_what_to_set(gateway: Gateway, path: str, sai
         assert str(gateway.speech_port) in told
 
 
-def test_its_shape_is_the_contracts(gateway: Gateway) -> None:
+def test_the_404_has_the_contracts_form(gateway: Gateway) -> None:
     error = httpx2.get(f"{gateway.base_url}/responses", verify=NO_TLS).json()["error"]
 
     assert set(error) == {"message", "type", "param", "code"}
@@ -73,7 +73,7 @@ def test_the_speech_surface_says_what_to_set(gateway: Gateway, path: str, said: 
     )
 
 
-def test_what_a_caller_chose_is_not_repeated(gateway: Gateway) -> None:
+def test_the_message_does_not_repeat_the_callers_path(gateway: Gateway) -> None:
     assert "s3cr3t" not in message(gateway.port, "/v1/s3cr3t/chat/completions")
 
 
@@ -107,7 +107,7 @@ def test_hosts_that_are_not_served_cannot_fill_the_log(
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate, gzip"])
-def test_a_compressed_body_is_refused_in_words(gateway: Gateway, coding: str) -> None:
+def test_a_compressed_body_is_refused_with_a_message(gateway: Gateway, coding: str) -> None:
     answer = gateway.post(b"\x1f\x8b\x08", headers={"content-encoding": coding})
 
     assert answer.status_code == 400
@@ -117,7 +117,7 @@ def test_a_compressed_body_is_refused_in_words(gateway: Gateway, coding: str) ->
     assert gateway.chat("hi").status_code == 200
 
 
-def test_a_body_that_says_it_is_not_compressed_is_read(gateway: Gateway) -> None:
+def test_a_body_with_identity_encoding_is_read(gateway: Gateway) -> None:
     body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "hi"}]}
 
     assert gateway.post(body, headers={"content-encoding": "identity"}).status_code == 200

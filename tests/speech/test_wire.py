@@ -1,4 +1,4 @@
-"""What clients may send: every wrong field is named, nothing that was sent is repeated."""
+"""Requests and messages of clients: errors name every wrong field and quote nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.encoding import AudioFormat
+from speech.audio.encoding import AudioFormat
 from speech.wire import (
     LARGEST_BODY,
     LARGEST_MESSAGE,
@@ -52,7 +52,7 @@ def test_the_model_is_ignored_whatever_it_is(model: Any) -> None:
     assert request(model=model) == request()
 
 
-def test_what_is_not_modelled_is_ignored_and_null_means_absent() -> None:
+def test_unknown_fields_are_ignored_and_null_means_absent() -> None:
     absent = dict.fromkeys(("response_format", "speed", "instructions", "stream_format"))
 
     assert request(seed=3, **absent) == request()
@@ -66,7 +66,7 @@ def test_every_speed_of_the_convention(speed: float) -> None:
     assert start.speed == speed
 
 
-def test_instructions_are_kept_as_they_are_and_blank_ones_are_none() -> None:
+def test_instructions_are_unchanged_and_blank_ones_are_none() -> None:
     assert request(instructions=" Whisper. ").instructions == " Whisper. "
     assert request(instructions="\U0001f600" * LONGEST_INSTRUCTIONS).instructions
     assert request(instructions=" \n").instructions == ""
@@ -158,7 +158,7 @@ def test_a_required_field_that_is_missing_is_named(name: str) -> None:
         b"\xef\xbb\xbf{}",
     ],
 )
-def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(body: bytes) -> None:
     assert refused(body).status == 400
 
 

@@ -1,34 +1,5 @@
-"""Fixtures of the usage tests."""
+"""Fixtures of readers of usage."""
 
-from __future__ import annotations
+from tests.support.readers import _no_threads_left, organization, reader
 
-from collections.abc import Iterator
-
-import pytest
-from django.test import Client
-
-from accounts import keys
-from accounts.keyring import keyring
-from accounts.models import Organization, Scope
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    """Ends the key ring's threads once no test's transaction is open, which they could wait for."""
-    yield
-    keyring.close()
-
-
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
-
-
-@pytest.fixture
-def reader(organization: Organization) -> Client:
-    """Sends a read key of ``organization``."""
-    return client_with(keys.mint(organization, Scope.READ).secret)
-
-
-def client_with(secret: str) -> Client:
-    return Client(headers={"authorization": f"Bearer {secret}"})
+__all__ = ["_no_threads_left", "organization", "reader"]

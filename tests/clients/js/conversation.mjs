@@ -1,4 +1,4 @@
-// The conversation of tests/clients/conversation.py with the openai package.
+// The conversation of tests/support/clients/conversation.py with the openai package.
 //
 // Usage: node conversation.mjs PART < script.json
 // The script holds {base_url, api_key, model} and the lines of the conversation; what the client

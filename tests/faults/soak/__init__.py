@@ -1,4 +1,5 @@
-"""Long runs of real servers under mixed load while what they stand on fails.
+"""Long runs of real servers under mixed load while database, disk, clock and processes fail.
 
-``python -m tests.faults.soak``; docs/develop/testing.md says how, docs/explain/metering.md has the last results.
+``python -m tests.faults.soak``; docs/develop/testing.md explains it, docs/explain/metering.md has the
+last results.
 """

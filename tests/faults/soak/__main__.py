@@ -1,14 +1,14 @@
-"""Mixed load on a real gateway of two workers while things break; then the books are compared.
+"""Mixed load on a real gateway of two workers during faults; then the books are compared.
 
     python -m tests.faults.soak kills [--kills 200] [--database sqlite|postgresql]
     python -m tests.faults.soak faults [--minutes 20] [--only PART-OF-A-NAME] [--spare-one]
     python -m tests.faults.soak outage [--minutes 10]
 
-Run by hand, as root (it mounts a disk of its own), with PostgreSQL's and Redis' programs; libfaketime for wrong clocks.
-Everything else it makes itself and removes. ``--spare-one`` leaves out what ends the oldest worker, whose memory
-and descriptors can then be followed over the whole run. Prints a Markdown table and what the oracle
-found: the exit status is 1 when a row was missing, there twice or wrong, or a worker was not back on
-the database within five seconds of the end of the cause.
+Run by hand, as root (it mounts a disk of its own), with PostgreSQL's and Redis' programs; libfaketime
+for wrong clocks. It creates and removes everything else. ``--spare-one`` leaves out faults that end
+the oldest worker, whose memory and descriptors can then be followed over the whole run.
+Prints a Markdown table and the oracle's findings: the exit status is 1 when a row was missing, doubled
+or wrong, or a worker did not use the database again within five seconds of the end of the fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Final
 
 import django
 
-import tests.environment  # noqa: F401  # before Django reads its settings
+import tests.support.environment  # noqa: F401  # before Django reads its settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
 django.setup()
@@ -44,7 +44,7 @@ _CALM_SECONDS: Final = 5.0
 
 
 def seconds_until_back(place: Place) -> float:
-    """Until every worker is on the database and owes it nothing."""
+    """Wait until every worker uses the database and owes it no row; return the seconds."""
     began = time.monotonic()
     while time.monotonic() - began < _PATIENCE:
         up = place.figures("svc_ledger_database_up")
@@ -55,7 +55,7 @@ def seconds_until_back(place: Place) -> float:
 
 
 def p99(load: Load, since: float, until: float) -> float:
-    """Of the probes that ended between two moments, in milliseconds."""
+    """The 99th percentile of the probes that ended between two moments, in milliseconds."""
     took = [seconds for ended, seconds in load.probes if since <= ended < until]
     return 1000 * quantiles(took, n=100)[98] if len(took) > 1 else float("nan")
 
@@ -81,7 +81,7 @@ def kills(place: Place, load: Load, options: argparse.Namespace, dice: random.Ra
 
 
 def faults(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
-    """Each fault in turn, in another order every time, with calm between them."""
+    """Run each fault in turn, in a random order, with pauses between them."""
     database = "postgresql" if place.postgresql else "sqlite"
     chosen = [
         each
@@ -125,7 +125,7 @@ def _one(place: Place, load: Load, fault: Fault, dice: random.Random) -> list[st
 
 
 def outage(place: Place, load: Load, options: argparse.Namespace, dice: random.Random) -> list[str]:
-    """One long time without the database."""
+    """Run one long outage of the database."""
     print(
         "| Fault | Back after, s | p99 before, ms | 5 to 10 s after | Chats |\n|---|---:|---:|---:|---:|"
     )
@@ -136,7 +136,7 @@ def outage(place: Place, load: Load, options: argparse.Namespace, dice: random.R
 
 
 def summary(load: Load) -> str:
-    """How many requests ended in which way."""
+    """The number of requests by outcome."""
     chats = Counter(
         _ending(complete=each.seen.complete, told=each.seen.told) for each in load.chats
     )
@@ -170,9 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=8)
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stops the started processes
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what the proxy cuts off
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # the proxy's cut connections
     with place(options.database, clock=options.program == "faults") as here:
         load, watch = Load(here), Watch(here)
         load.start(options.at_once, options.seed)
@@ -180,10 +180,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         late = PROGRAMS[options.program](here, load, options, random.Random(options.seed))
         load.stop()
         watch.stop()
-        # What the last workers leave is adopted by a gateway that nobody asks.
+        # A gateway without load adopts the journals of the last workers, and closes what they had
+        # admitted in the database.
         here.kill_all()
         here.start_gateway()
         seconds_until_back(here)
+        here.wait_for_no_admission()
         wrong = disagreements(here, load)
         print(f"\n{summary(load)}")
         for title, figures in thirds(watch.samples):

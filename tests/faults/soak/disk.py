@@ -1,4 +1,4 @@
-"""A disk of its own under a soak's gateway, which can be filled and whose directories can be closed."""
+"""A disk for a soak's gateway, which can be filled and whose directories can be made immutable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Disk:
 
 
 def make_immutable(directory: Path, *, immutable: bool) -> None:
-    """Let no file be made in ``directory`` or removed from it, by root either (chattr(1))."""
+    """Prevent files from being created in ``directory`` or removed from it, even by root (chattr(1))."""
     _quietly("chattr", "+i" if immutable else "-i", str(directory))
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a soak. Each returns when its cause is over."""
+"""The faults of a soak. Each returns when it is over."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ROW_STATEMENT = b"WITH inserted AS"
 
 @dataclass
 class Fault:
-    """``only``: the database that it needs. ``takes_all``: every worker ends in it. ``sets_clock``: it
-    needs libfaketime."""
+    """A fault. ``only``: the database that it needs. ``takes_all``: it ends every worker.
+    ``sets_clock``: it needs libfaketime."""
 
     name: str
     run: Callable[[Place, random.Random], None]
@@ -39,7 +39,7 @@ def kill_everything(place: Place, dice: random.Random) -> None:
 
 
 def kill_while_it_recovers(place: Place, dice: random.Random) -> None:
-    """Five times in a row, with rows that only the journal has."""
+    """Kill everything five times in a row, with rows that only the journal has."""
     with _rows_locked(place):
         time.sleep(dice.uniform(0.5, 1.5))
         place.kill_all()
@@ -64,7 +64,7 @@ def lock_rows(place: Place, dice: random.Random) -> None:
 
 
 def stall(place: Place, dice: random.Random) -> None:
-    """The database answers late: every piece of its answers waits."""
+    """Let the database answer late: every piece of its answers is delayed."""
     assert place.database is not None
     place.database.delay(dice.uniform(0.3, 3))
     time.sleep(dice.uniform(1, 6))
@@ -79,7 +79,7 @@ def restart_database(place: Place, dice: random.Random) -> None:
 
 
 def lose_replies(place: Place, dice: random.Random) -> None:
-    """Commits of which the gateway never hears, one after the other."""
+    """Lose the replies to commits, one after the other."""
     assert place.database is not None
     for _ in range(10):
         struck = place.database.struck
@@ -123,7 +123,7 @@ def fill_the_disk_and_kill(place: Place, dice: random.Random) -> None:
 
 
 def freeze_the_journals_directory(place: Place, dice: random.Random) -> None:
-    """No segment is made or removed, while rows are locked: the journal must be used as it is."""
+    """Make the journal's directory immutable while rows are locked: existing segments must suffice."""
     make_immutable(place.journal, immutable=True)
     try:
         lock_rows(place, dice)
@@ -141,7 +141,7 @@ def lose_the_journals_directory(place: Place, dice: random.Random) -> None:
 
 
 def leave_unreadable_segments(place: Place, dice: random.Random) -> None:
-    """A directory where a segment should be, and a file of noise, beside a worker that dies."""
+    """Leave a directory named like a segment, and a file of random bytes, and kill a worker."""
     strange = place.journal / "00000000-strange.journal"
     strange.mkdir(exist_ok=True)
     noise = place.journal / f"{dice.getrandbits(64):016x}.journal"
@@ -158,7 +158,7 @@ def fail_to_sync(place: Place, dice: random.Random) -> None:
 
 
 def wrong_clock(place: Place, dice: random.Random) -> None:
-    """The gateway's clock is ten seconds ahead, then ten behind."""
+    """Set the gateway's clock ten seconds ahead, then ten behind."""
     assert place.clock is not None
     right = place.clock.read_text()
     for wrong in (10, -10):
@@ -168,8 +168,8 @@ def wrong_clock(place: Place, dice: random.Random) -> None:
 
 
 def column_of_a_newer_version(place: Place, dice: random.Random) -> None:
-    """A migration ran ahead: the ledger has a column without a default that this version does not
-    know. On SQLite a trigger refuses the row, which has no such column."""
+    """Simulate a migration that ran ahead: the ledger has a column without a default that this
+    version does not know. On SQLite a trigger refuses the row instead."""
     with closing(place.connect()) as other:
         if place.postgresql is None:
             other.execute(
@@ -187,8 +187,8 @@ def column_of_a_newer_version(place: Place, dice: random.Random) -> None:
 
 
 def new_month_under_a_download(place: Place, dice: random.Random) -> None:
-    """A month begins by the gateway's clock while a reader of the whole ledger takes his time, and
-    workers that start then want the next partition."""
+    """Begin a month by the gateway's clock during a slow read of the whole ledger, so that starting
+    workers create the next partition."""
     assert place.clock is not None
     now = datetime.now(UTC)
     month = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
@@ -205,7 +205,7 @@ def new_month_under_a_download(place: Place, dice: random.Random) -> None:
 
 @contextmanager
 def _rows_locked(place: Place) -> Iterator[None]:
-    """Nobody can write rows of the ledger meanwhile."""
+    """Lock the ledger's rows against writers."""
     with closing(place.connect()) as other:
         if place.postgresql is None:
             other.execute("BEGIN IMMEDIATE")

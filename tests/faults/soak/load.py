@@ -1,4 +1,4 @@
-"""Clients of a soak: chats, streams, hang-ups, speech over HTTP and WebSocket, and a probe."""
+"""Clients of a soak: chats, streams, disconnects, speech over HTTP and WebSocket, and a probe."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+import traceback
 import wave
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,8 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
 from tests.faults.soak.place import MODEL, Place
-from tests.faults.views import Seen, chat_body, new_marker, read_answer
-from tests.live import NO_TLS
+from tests.support.faults.seen import Seen, chat_body, new_marker, read_answer
+from tests.support.live import NO_TLS
 
 SENTENCE = "Bees fly. "
 _TIMEOUT = 60.0
@@ -28,7 +29,7 @@ _BREATH_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class ChatSeen:
-    """A chat from outside; ``prompt``: the SHA-256 of its last message; ``left``: it hung up."""
+    """A chat as its client saw it; ``prompt``: the SHA-256 of its last message; ``left``: it disconnected."""
 
     prompt: str
     seen: Seen
@@ -37,9 +38,9 @@ class ChatSeen:
 
 @dataclass(frozen=True)
 class SpeechSeen:
-    """A speech request or session from outside.
+    """A speech request or session as its client saw it.
 
-    ``characters`` of a whole one; ``milliseconds`` of sound that came; ``code``: the error's type
+    ``characters`` of a complete one; ``milliseconds`` of received audio; ``code``: the error's type
     over HTTP, the close code of a session.
     """
 
@@ -54,14 +55,14 @@ class SpeechSeen:
 
 @dataclass
 class Load:
-    """All clients and what they saw. ``probes``: when each short chat ended, and its seconds."""
+    """All clients and their results. ``probes``: when each short chat ended, and its seconds."""
 
     place: Place
     chats: list[ChatSeen] = field(default_factory=list)
     speeches: list[SpeechSeen] = field(default_factory=list)
     probes: list[tuple[float, float]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """What a client could not make sense of: always a fault."""
+    """Answers that a client could not parse: always an error."""
     _stopping: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -87,23 +88,26 @@ class Load:
                     time.sleep(_BREATH_SECONDS)
 
     def _one(self, client: httpx2.Client, dice: random.Random) -> bool:
-        """Ask for something; returns whether it was answered whole."""
+        """Send a random request; return whether its answer was complete."""
         what = dice.random()
         try:
             if what < 0.80:
-                tokens = dice.choice([3, 10, 40])
-                chat = self._chat(client, tokens, streamed=what < 0.5, leave=what < 0.06)
+                leaves = what < 0.06
+                # Those who leave ask for so much that none of them can have been sent all of it.
+                tokens = 400 if leaves else dice.choice([3, 10, 40])
+                chat = self._chat(client, tokens, streamed=what < 0.5, leave=leaves)
                 self.chats.append(chat)
                 return chat.seen.complete
             speech = self._speak(client) if what < 0.92 else self._converse(dice)
             self.speeches.append(speech)
         except (AssertionError, ValueError, KeyError) as error:
-            self.failures.append(f"{type(error).__name__}: {error}")
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            self.failures.append(f"{type(error).__name__} in {place.name}, {place.line}: {error}")
             return False
         return speech.complete
 
     def _probe(self) -> None:
-        """A short whole chat ten times a second: how long it takes is what a caller feels."""
+        """Send a short chat ten times a second, to measure the latency that clients see."""
         with httpx2.Client(verify=NO_TLS, timeout=_TIMEOUT) as client:
             while not self._stopping.is_set():
                 began = time.monotonic()
@@ -151,7 +155,7 @@ class Load:
         return SpeechSeen(request_id, 200, None, True, len(SENTENCE.strip()), milliseconds)
 
     def _converse(self, dice: random.Random) -> SpeechSeen:
-        """A session of some sentences with a pause between them."""
+        """Run a session of some sentences with a pause between them."""
         seen = SpeechSeen(session=True)
         url = f"ws://127.0.0.1:{self.place.speech_port}/v1/audio/speech/stream"
         headers = self._headers("speech")
@@ -176,7 +180,9 @@ class Load:
             socket.send(json.dumps(message))
 
         send(type="start", voice="ava", response_format="pcm")
-        assert json.loads(socket.recv(_TIMEOUT))["type"] == "ready"
+        if (kind := json.loads(socket.recv(_TIMEOUT))["type"]) != "ready":
+            assert kind == "error"
+            socket.recv(_TIMEOUT)  # the session was not admitted, and is closed
         sentences, size = dice.choice([1, 2, 5]), 0
         for _ in range(sentences):
             send(type="text", text=SENTENCE)

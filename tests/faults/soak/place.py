@@ -1,4 +1,4 @@
-"""Everything that runs in a soak, and what breaks it: gateway, model server, databases, disk."""
+"""The environment of a soak, and the controls to break it: gateway, model server, databases, disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,29 +21,39 @@ from typing import Any, Final
 import httpx2
 import psycopg
 
-from tests.faults.proxy import FaultProxy
 from tests.faults.soak.disk import Disk
-from tests.live import NO_TLS, ROOT, Command
-from tests.own_servers import Postgresql, Redis, free_port
+from tests.support.live import NO_TLS, ROOT, Command
+from tests.support.servers.own_servers import Postgresql, Redis, free_port
+from tests.support.servers.tcp_proxy import FaultProxy
 
 WORKERS: Final = 2
+LEASE_SECONDS: Final = 20.0
+"""Longer than any clock here is wrong."""
 MODEL: Final = "acme/demo-8b"
 _SECONDS: Final = 180.0
 _FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-_FAILING_SYNC = """
-import os
-_sync = os.fdatasync
+# Runs at the start of every process of the gateway. libfaketime sometimes makes a sleep fail
+# (EINVAL), which no real clock does.
+_SHIM = """
+import errno, os, time
+_sync, _sleep = os.fdatasync, time.sleep
 def fdatasync(file):
     if os.path.exists(os.environ["SOAK_FAILING_SYNC"]):
         raise OSError(5, "Input/output error")
     _sync(file)
-os.fdatasync = fdatasync
+def sleep(seconds):
+    try:
+        _sleep(seconds)
+    except OSError as problem:
+        if problem.errno != errno.EINVAL:
+            raise
+os.fdatasync, time.sleep = fdatasync, sleep
 """
 
 
 @dataclass
 class Place:
-    """A gateway of two workers and what it stands on.
+    """A gateway of two workers with its database, disk and clock.
 
     ``database``: its database behind a proxy, None on SQLite. ``clock``: a file with the seconds by
     which the gateway's clock is wrong, None where it is the host's.
@@ -71,16 +81,16 @@ class Place:
 
     @property
     def failing_sync(self) -> Path:
-        """While this file is there every ``fdatasync`` of the gateway fails."""
+        """While this file exists every ``fdatasync`` of the gateway fails."""
         return Path(self.environment["SOAK_FAILING_SYNC"])
 
     @property
     def chats_log(self) -> Path:
-        """What the model server says of each chat it was asked for, a JSON line each."""
+        """The model server's log of its chats, a JSON line each."""
         return self.directory / "chats.jsonl"
 
     def manage(self, *arguments: str) -> str:
-        """Run a ``manage.py`` command, beside the proxy and on the right clock."""
+        """Run a ``manage.py`` command without the proxy and with the right clock."""
         address = {"DATABASE_URL": self.postgresql.url} if self.postgresql else {}
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
@@ -107,7 +117,7 @@ class Place:
         self.wait_for_workers()
 
     def wait_for_workers(self) -> None:
-        """Return when every worker has said something of itself from now on."""
+        """Return when every worker has written its metrics again."""
         now = time.time()
         deadline = time.monotonic() + _SECONDS
         while sum(said >= now for said in self._said()) < WORKERS:
@@ -117,7 +127,7 @@ class Place:
             time.sleep(0.05)
 
     def _said(self) -> Iterator[float]:
-        """When each worker last left its figures for the others."""
+        """When each worker last wrote its metrics for the others."""
         for path in (self.data / "workers").glob("*.json"):
             with suppress(FileNotFoundError):
                 yield path.stat().st_mtime
@@ -128,9 +138,19 @@ class Place:
             address = f"http://127.0.0.1:{self.port}/metrics"
             text = httpx2.get(address, timeout=5, verify=NO_TLS).text
             return [
-                float(value) for value in re.findall(rf"^{name}\{{worker=\S+\}} (\S+)$", text, re.M)
+                float(value)
+                for value in re.findall(rf"^{name}\{{worker=\S+\}} (\S+)$", text, re.MULTILINE)
             ]
         return []
+
+    def wait_for_no_admission(self) -> None:
+        """Return when no request has only an admission in the database, at the latest after three
+        minutes."""
+        deadline = time.monotonic() + _SECONDS
+        with closing(self.connect()) as database:
+            query = "SELECT count(*) FROM usage_admission WHERE closed_at IS NULL"
+            while database.execute(query).fetchone()[0] and time.monotonic() < deadline:
+                time.sleep(0.2)
 
     @property
     def workers(self) -> list[int]:
@@ -144,10 +164,10 @@ class Place:
             os.kill(pid or workers[-1], signal.SIGKILL)
 
     def kill_all(self) -> None:
-        """Kill parent and workers in one instant, as the end of a container does."""
+        """Kill parent and workers at once, as when a container ends."""
         assert self.gateway is not None
         with suppress(ProcessLookupError):
-            # A parent that is stopped starts no worker which this would not see.
+            # A suspended parent starts no worker that would be missed here.
             os.kill(self.gateway.process.pid, signal.SIGSTOP)
         for pid in self.workers:
             with suppress(ProcessLookupError):
@@ -155,7 +175,7 @@ class Place:
         self.gateway.kill()
 
     def connect(self) -> Any:
-        """A connection to the database beside the proxy, in autocommit."""
+        """A direct connection to the database, in autocommit."""
         if self.postgresql is not None:
             return psycopg.connect(self.postgresql.url, autocommit=True)
         path = self.environment["DATABASE_URL"].removeprefix("sqlite:///")
@@ -164,7 +184,7 @@ class Place:
 
 @contextmanager
 def place(database: str, *, clock: bool) -> Iterator[Place]:
-    """Make everything and remove it; ``clock``: whether the gateway's clock can be set."""
+    """Create everything and remove it; ``clock``: whether the gateway's clock can be set."""
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="svc-soak-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -203,7 +223,7 @@ def _environment(
     default."""
     (disk.path / "data").mkdir()
     (directory / "shim").mkdir()
-    (directory / "shim" / "sitecustomize.py").write_text(_FAILING_SYNC)
+    (directory / "shim" / "sitecustomize.py").write_text(_SHIM)
     address = f"sqlite:///{disk.path}/svc.sqlite3"
     if postgresql is not None and proxy is not None:
         address = postgresql.url_through(proxy.port)
@@ -215,6 +235,7 @@ def _environment(
         "SVC_CHANGE_POLL_SECONDS": "0.5",
         "SVC_KEY_CACHE_SECONDS": "3600",
         "SVC_LIMIT_STORE_SECONDS": "2",
+        "SVC_ADMISSION_LEASE_SECONDS": str(LEASE_SECONDS),
         "SECRET_KEY": "soak" * 16,
     }
 
@@ -261,6 +282,6 @@ def _stop_quietly(postgresql: Postgresql) -> None:
 def _children(parent: int) -> Iterator[int]:
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # The name before it may hold anything: what follows the last parenthesis is state, parent.
+            # The name before may contain anything: state and parent follow the last parenthesis.
             if int(status.read_text().rpartition(")")[2].split()[1]) == parent:
                 yield int(status.parent.name)

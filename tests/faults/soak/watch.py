@@ -1,4 +1,4 @@
-"""How much a gateway holds over time: memory, descriptors, journal, connections to PostgreSQL."""
+"""A gateway's resources over time: memory, descriptors, journal, connections to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Watch:
 
 
 def _connections(place: Place) -> int:
-    """How many clients PostgreSQL has but this one; 0 when it does not answer."""
+    """How many other clients PostgreSQL has; 0 when it does not answer."""
     if place.postgresql is None:
         return 0
     query = "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -72,7 +72,7 @@ def _connections(place: Place) -> int:
 
 
 def thirds(samples: Sequence[Sample]) -> list[tuple[str, str]]:
-    """Each figure's median in the three thirds of the run, and its largest value."""
+    """Each resource's median in the three thirds of the run, and its largest value."""
     if not samples:
         return []
     size = max(1, len(samples) // 3)

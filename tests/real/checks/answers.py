@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx2
 
-from tests.live import NO_TLS
 from tests.real.replies import Reply, reply_of
+from tests.real.servers.upstreams import ANSWER, THOUGHT, Says
 from tests.real.trial import SETTLED, Trial, quiet
-from tests.real.upstreams import ANSWER, THOUGHT, Says
+from tests.support.live import NO_TLS
 
 TOGETHER = 24
 

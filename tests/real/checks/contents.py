@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.real.replies import Reply
+from tests.real.servers.upstreams import Seat
 from tests.real.trial import HELLO, Trial
-from tests.real.upstreams import Seat
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 LONG: list[dict[str, Any]] = [{"role": "user", "content": "ledger journal " * 2000}]
@@ -112,7 +112,7 @@ def unknown_model(trial: Trial) -> None:
     seat = next(iter(trial.upstream.seats.values()))
     reply = trial.post(trial.published(Seat(seat.base_url, "nobody/nothing")))
 
-    refused(reply, 500, "backend_error", "not set up correctly")
+    refused(reply, 500, "backend_error", "not configured correctly")
     assert_refused_row(trial, reply, "backend_error")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from tests.live import eventually
-from tests.raw_client import Leaving, RawClient
+from tests.real.servers.upstreams import Says
 from tests.real.trial import NEVER_ENDS, Trial, quiet, stopped
-from tests.real.upstreams import Says
+from tests.support.live import eventually
+from tests.support.raw_client import Disconnect, RawClient
 
 LET_GO_SECONDS = 8.0
 """The aim is 2; the rest is for a busy machine."""
@@ -16,7 +16,7 @@ _BEGUN = 3
 """Chunks after which a stream has begun. A slow proxy in between has many more waiting by then."""
 
 
-def leave(trial: Trial, longest: int) -> float:
+def disconnect(trial: Trial, longest: int) -> float:
     """Leave a stream that only its cap of ``longest`` ends; the seconds until the server rests."""
     llama = trial.llama()
     quiet(llama)
@@ -25,7 +25,7 @@ def leave(trial: Trial, longest: int) -> float:
         client.chat("go on for long", trial.model(), stream=True, **fields)
         client.read_until(20, b"data: ")
         left = time.monotonic()
-        client.leave(Leaving.FIN)
+        client.disconnect(Disconnect.FIN)
         quiet(llama)
         return time.monotonic() - left
 
@@ -41,7 +41,7 @@ def leaving_is_metered(trial: Trial, longest: int) -> None:
 
 
 def leaving_a_stream(trial: Trial) -> None:
-    assert leave(trial, 16_000) < LET_GO_SECONDS
+    assert disconnect(trial, 16_000) < LET_GO_SECONDS
 
     leaving_is_metered(trial, 15_999)
 
@@ -49,7 +49,7 @@ def leaving_a_stream(trial: Trial) -> None:
 def leaving_only_the_gateway(trial: Trial) -> None:
     """What is behind the proxy generates on, although the gateway has left the proxy."""
     before = trial.llama().counters()
-    leave(trial, 4000)
+    disconnect(trial, 4000)
 
     leaving_is_metered(trial, 3999)
     generated = trial.llama().counters().output_tokens - before.output_tokens
@@ -63,7 +63,7 @@ def leaving_before_the_first_token(trial: Trial) -> None:
         client.chat("go on for long", model, stream=True, **{**NEVER_ENDS, "max_tokens": 1000})
         # Nothing shows that a stopped server has the request; it answers nobody before it goes on.
         time.sleep(0.3)
-        client.leave(Leaving.RST)
+        client.disconnect(Disconnect.RST)
     quiet(llama)
 
     row = trial.row()
@@ -81,7 +81,7 @@ def leaving_a_whole_answer(trial: Trial) -> None:
     with RawClient(trial.gateway) as client:
         client.chat("go on", model, **{**NEVER_ENDS, "max_tokens": 2000})
         eventually(llama.busy_slots, 30)
-        client.leave(Leaving.FIN)
+        client.disconnect(Disconnect.FIN)
         row = trial.row(90)
 
     after = llama.counters()
@@ -93,7 +93,7 @@ def leaving_a_whole_answer(trial: Trial) -> None:
 def broken_stream(trial: Trial, code: bytes) -> None:
     """The server is killed in a stream; the client is told inside of it."""
     with trial.spare() as llama, RawClient(trial.gateway) as client:
-        client.patience(60)
+        client.set_timeout(60)
         client.chat("go on", trial.on_spare(), stream=True, **NEVER_ENDS)
         client.read_until(_BEGUN, b"data: ")
         llama.process.kill()
@@ -139,7 +139,7 @@ def dead_behind_a_proxy(trial: Trial) -> None:
 
 def silent_in_a_stream(trial: Trial) -> None:
     with trial.spare() as llama, RawClient(trial.gateway) as client:
-        client.patience(60)
+        client.set_timeout(60)
         client.chat("go on", trial.on_spare(idle_seconds=1), stream=True, **NEVER_ENDS)
         client.read_until(_BEGUN, b"data: ")
         with stopped(llama):

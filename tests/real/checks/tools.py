@@ -9,8 +9,8 @@ from jsonschema import validate
 from pydantic import BaseModel
 
 from tests.real.replies import Reply
+from tests.real.servers.upstreams import Says
 from tests.real.trial import HELLO, Trial
-from tests.real.upstreams import Says
 
 TOOL: dict[str, Any] = {
     "type": "function",

@@ -1,6 +1,6 @@
-"""Programs of people who mean harm, one module each: who it is, what he sends, what he hopes for.
+"""Attackers, one module each: its docstring names the attacker, his requests and his aim.
 
-Each has ``attack(target, tally)``, which goes on until it is cancelled, and bounded rates: an attacker
+Each has ``attack(target, tally)``, which runs until it is cancelled, and bounded rates: an attacker
 who merely uses up the machine's processors would show nothing about the gateway.
 """
 
@@ -22,7 +22,7 @@ NAMED: Final = (
     "heavy_texts",
     "captures",
 )
-"""The modules whose figures docs/explain/threat-model.md shows."""
+"""The modules whose measurements docs/explain/threat-model.md shows."""
 
 FURTHER: Final = (
     "pipelines",
@@ -34,4 +34,4 @@ FURTHER: Final = (
     "clone_maker",
     "tiny_windows",
 )
-"""More of them, run by hand."""
+"""Further attackers, run by hand."""

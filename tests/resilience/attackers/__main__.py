@@ -1,7 +1,7 @@
 """``python -m tests.resilience.attackers NAME TARGET``: one attack, until standard input is closed.
 
-It yields the processor to whoever wants it. It prints ``begun`` when something was answered or opened,
-and at its end what and how often.
+It runs at a low priority. It prints ``begun`` when the first request was answered or the first
+connection opened, and at its end the counts of answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the attackers share: counting what they got, asking at a pace, holding connections open."""
+"""Shared by the attackers: counting answers, sending at a pace, holding connections open."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.resilience.wire import Answer, Cut, ask, connect, parsed
 BEGUN = "begun"
 _BLOCK = 65_536
 REOPEN_SECONDS = 0.5
-"""How soon a connection that was closed is opened again."""
+"""The pause before a closed connection is opened again."""
 
 
 class Tally:
-    """What an attacker was answered, by status; what was cut or refused counts as that."""
+    """The answers to an attacker, by status; cut and refused connections count as such."""
 
     def __init__(self) -> None:
         self.answers: Counter[str] = Counter()
@@ -28,7 +28,7 @@ class Tally:
         self.begun.set()
 
     async def ask(self, port: int, content: bytes) -> Answer | None:
-        """The answer, counted; None when there is no whole one."""
+        """Send ``content`` and count the answer; None when it is not complete."""
         try:
             answer = await ask(port, content)
         except Cut:
@@ -75,8 +75,8 @@ async def hold(
 ) -> None:
     """Hold ``count`` connections on which ``content`` was sent, then ``drip`` now and then.
 
-    One that is answered or closed is counted, and opened again. Without ``reads`` nothing that comes is
-    read, and the connection is held until the gateway resets it.
+    One that is answered or closed is counted, and opened again. Without ``reads`` nothing is read,
+    and the connection is held until the gateway resets it.
     """
 
     async def one() -> None:

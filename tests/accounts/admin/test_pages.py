@@ -1,0 +1,232 @@
+"""The operators' pages: they render, show a secret once, and never a digest."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from accounts.keys import keys
+from accounts.keys.keys import KeyLimits, KeyStatus
+from accounts.models import ApiKey, Membership, Organization, Scope, User
+from svc_project.lib import clock
+from tests.support.key_stamp import stamp
+
+pytestmark = pytest.mark.django_db
+
+KEYS = "/admin/accounts/apikey/"
+ORGANIZATIONS = "/admin/accounts/organization/"
+USERS = "/admin/accounts/user/"
+SECRET = re.compile(r'<code class="secret">([^<]+)</code>')
+NO_MEMBERS = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _static_files_are_found_when_asked_for(settings: Settings) -> None:
+    """No test needs them; collecting them for each client would take most of the time."""
+    settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("ops@example.com", "correct horse battery"))
+    return client
+
+
+def act(client: Client, page: str, action: str, *chosen: Any, **fields: Any) -> Any:
+    return client.post(
+        page, {"action": action, "_selected_action": [row.pk for row in chosen], **fields}
+    )
+
+
+def test_every_page_renders(operator: Client, organization: Organization) -> None:
+    api_key = keys.mint(organization, Scope.READ, "laptop").api_key
+    user = User.objects.create_user("ann@example.com", "correct horse battery")
+    Membership.objects.create(user=user, organization=organization)
+    for page in (
+        KEYS,
+        f"{KEYS}add/",
+        f"{KEYS}{api_key.pk}/change/",
+        f"{KEYS}?q=laptop",
+        *(f"{KEYS}?status={status}" for status in KeyStatus),
+        ORGANIZATIONS,
+        f"{ORGANIZATIONS}add/",
+        f"{ORGANIZATIONS}{organization.pk}/change/",
+        f"{ORGANIZATIONS}?q=acme",
+        USERS,
+        f"{USERS}add/",
+        f"{USERS}{user.pk}/change/",
+        f"{USERS}?q=ann",
+    ):
+        assert operator.get(page).status_code == 200, page
+
+
+def test_the_admin_is_closed_to_members_who_are_no_operators(organization: Organization) -> None:
+    client = Client()
+    client.force_login(User.objects.create_user("ann@example.com", "correct horse battery"))
+    assert client.get(KEYS).status_code == 302
+
+
+def test_adding_a_key_shows_its_secret_once_on_a_page_that_is_not_stored(
+    operator: Client, organization: Organization
+) -> None:
+    answer = operator.post(
+        f"{KEYS}add/",
+        {"organization": str(organization.pk), "scope": "speech", "label": "robot",
+         "requests_per_minute": "5", "expires_at_0": "", "expires_at_1": ""},
+    )  # fmt: skip
+    [secret] = SECRET.findall(answer.content.decode())
+    api_key = ApiKey.objects.get()
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    assert keys.well_formed(secret) is Scope.SPEECH
+    assert secret.startswith(api_key.prefix)
+    assert (api_key.label, api_key.requests_per_minute) == ("robot", 5)
+    assert secret not in repr(answer.cookies)
+    assert not any(secret in repr(row.__dict__) for row in LogEntry.objects.all())
+    for page in (KEYS, f"{KEYS}{api_key.pk}/change/"):
+        assert secret not in operator.get(page).content.decode()
+
+
+def test_a_chosen_secret_cannot_be_set(operator: Client, organization: Organization) -> None:
+    chosen = {"digest": "0" * 64, "prefix": "sk_chosen", "pepper": "chosen"}
+    operator.post(f"{KEYS}add/", {"organization": str(organization.pk), "scope": "read", **chosen})
+    api_key = ApiKey.objects.get()
+    for name, value in chosen.items():
+        assert getattr(api_key, name) != value
+
+
+def test_no_page_shows_a_digest(operator: Client, organization: Organization) -> None:
+    api_key = keys.mint(organization, Scope.READ).api_key
+    for page in (KEYS, f"{KEYS}{api_key.pk}/change/", f"{KEYS}{api_key.pk}/history/"):
+        assert api_key.digest not in operator.get(page).content.decode()
+
+
+def test_changing_a_key_changes_its_label_and_limits_but_never_whose_it_is(
+    operator: Client, organization: Organization
+) -> None:
+    api_key = keys.mint(organization, Scope.READ).api_key
+    other = Organization.objects.create(name="Other")
+    answer = operator.post(
+        f"{KEYS}{api_key.pk}/change/",
+        {"label": "renamed", "tokens_per_minute": "9", "organization": str(other.pk),
+         "scope": "inference"},
+    )  # fmt: skip
+    assert answer.status_code == 302
+    changed = ApiKey.objects.get()
+    assert (changed.label, changed.tokens_per_minute) == ("renamed", 9)
+    assert (changed.organization, changed.scope) == (organization, "read")
+    assert changed.digest == api_key.digest
+
+
+def test_revoking_asks_first_and_is_logged(operator: Client, organization: Organization) -> None:
+    api_key = keys.mint(organization, Scope.READ).api_key
+    question = act(operator, KEYS, "revoke", api_key)
+    assert api_key.prefix in question.content.decode()
+    assert keys.status(ApiKey.objects.get()) is KeyStatus.ACTIVE
+    assert act(operator, KEYS, "revoke", api_key, confirmed="yes").status_code == 302
+    assert keys.status(ApiKey.objects.get()) is KeyStatus.REVOKED
+    assert LogEntry.objects.get().change_message == "Revoked."
+
+
+def test_rotating_asks_for_the_overlap_and_shows_the_new_secret(
+    operator: Client, organization: Organization
+) -> None:
+    old = keys.mint(organization, Scope.READ, "laptop", limits=KeyLimits(1, 2)).api_key
+    question = act(operator, KEYS, "rotate", old)
+    assert "works for one more day" in question.content.decode()
+    assert ApiKey.objects.count() == 1
+    answer = act(operator, KEYS, "rotate", old, confirmed="yes", overlap="86400")
+    [secret] = SECRET.findall(answer.content.decode())
+    assert "no-store" in answer["Cache-Control"]
+    new = ApiKey.objects.exclude(pk=old.pk).get()
+    assert secret.startswith(new.prefix)
+    assert (new.label, new.requests_per_minute, new.tokens_per_minute) == ("laptop", 1, 2)
+    old.refresh_from_db()
+    assert old.expires_at is not None
+    assert abs(old.expires_at - clock.now() - timedelta(days=1)) < timedelta(minutes=1)
+    again = act(operator, KEYS, "rotate", old, confirmed="yes", overlap="0")
+    assert again.status_code == 302, "a key whose end is set is not rotated"
+    assert ApiKey.objects.count() == 2
+
+
+def test_keys_organizations_and_users_cannot_be_deleted(
+    operator: Client, organization: Organization
+) -> None:
+    api_key = keys.mint(organization, Scope.READ).api_key
+    user = User.objects.create_user("ann@example.com", "correct horse battery")
+    for page, row in ((KEYS, api_key), (ORGANIZATIONS, organization), (USERS, user)):
+        assert operator.post(f"{page}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+        act(operator, page, "delete_selected", row, post="yes")
+        row.refresh_from_db()
+
+
+def test_disabling_and_enabling_an_organization_moves_the_stamp(
+    operator: Client, organization: Organization
+) -> None:
+    seen = stamp()
+    act(operator, ORGANIZATIONS, "disable", organization)
+    assert Organization.objects.exclude(disabled_at=None).exists()
+    assert stamp() > seen
+    act(operator, ORGANIZATIONS, "enable", organization)
+    assert Organization.objects.filter(disabled_at=None).exists()
+    assert [row.change_message for row in LogEntry.objects.order_by("pk")] == [
+        "Disabled.",
+        "Enabled.",
+    ]
+
+
+def test_changed_limits_move_the_stamp(operator: Client, organization: Organization) -> None:
+    seen = stamp()
+    answer = operator.post(
+        f"{ORGANIZATIONS}{organization.pk}/change/",
+        {"name": "Acme", "plan": "enterprise", "requests_per_minute": "", **NO_MEMBERS},
+    )
+    assert answer.status_code == 302
+    organization.refresh_from_db()
+    assert (organization.plan, organization.requests_per_minute) == ("enterprise", None)
+    assert stamp() > seen
+
+
+def test_a_user_is_added_by_email_in_lower_case_and_once(operator: Client) -> None:
+    form = {
+        "email": "Ann@Example.com",
+        "password1": "correct horse battery",
+        "password2": "correct horse battery",
+        **NO_MEMBERS,
+    }
+    assert operator.post(f"{USERS}add/", form).status_code == 302
+    user = User.objects.get(email="ann@example.com")
+    assert user.check_password("correct horse battery")
+    assert not user.is_staff
+    assert operator.post(f"{USERS}add/", form).status_code == 200, "the form comes back"
+    assert User.objects.filter(email__iexact="ann@example.com").count() == 1
+
+
+@pytest.mark.parametrize("page", [KEYS, ORGANIZATIONS, USERS])
+def test_a_longer_list_costs_no_more_queries(
+    operator: Client, organization: Organization, page: str
+) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert operator.get(page).status_code == 200
+        return len(captured)
+
+    def add_rows(first: int) -> None:
+        for number in range(first, first + 5):
+            one = Organization.objects.create(name=f"Organization {number}")
+            keys.mint(one, Scope.READ)
+            User.objects.create(email=f"user{number}@example.com", password="!")
+
+    add_rows(0)
+    before = count()
+    add_rows(5)
+    assert count() == before

@@ -1,0 +1,181 @@
+"""The format and storage of keys, rotation and revocation."""
+
+from __future__ import annotations
+
+import string
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.keys import keys
+from accounts.keys.keys import KeyLimits, KeyStatus
+from accounts.models import ApiKey, Organization, Scope
+from svc_project.lib import clock
+from tests.support.key_stamp import stamp
+
+PREFIX_OF_SCOPE = [
+    (Scope.INFERENCE, "svc_live_"),
+    (Scope.READ, "svc_read_"),
+    (Scope.SPEECH, "sk_"),
+]
+BODIES = st.text(alphabet=keys.ALPHABET, min_size=30, max_size=30)
+PREFIXES = st.sampled_from([prefix for _, prefix in PREFIX_OF_SCOPE])
+
+
+def secret_from(prefix: str, body: str) -> str:
+    return prefix + body + keys.checksum(prefix + body)
+
+
+@pytest.mark.parametrize(("scope", "prefix"), PREFIX_OF_SCOPE)
+def test_a_key_of_each_scope_has_its_prefix_and_36_characters(
+    organization: Organization, scope: Scope, prefix: str
+) -> None:
+    new = keys.mint(organization, scope, "laptop")
+    assert new.secret.startswith(prefix)
+    assert len(new.secret) == len(prefix) + 36
+    assert set(new.secret[len(prefix) :]) <= set(string.ascii_letters + string.digits)
+    assert new.api_key.prefix == new.secret[: len(prefix) + 6]
+    assert keys.well_formed(new.secret) is scope
+
+
+def test_the_checksum_is_the_one_the_documentation_shows() -> None:
+    # CRC-32 of "123456789" is 0xCBF43926 in every catalogue of CRCs; 3421780262 in base 62.
+    value = 0
+    for character in keys.checksum("123456789"):
+        value = value * 62 + keys.ALPHABET.index(character)
+    assert value == 0xCBF43926
+    assert len(keys.checksum("")) == 6
+
+
+@given(PREFIXES, BODIES, st.integers(min_value=0), st.characters())
+def test_a_key_with_one_character_changed_is_never_well_formed(
+    prefix: str, body: str, position: int, character: str
+) -> None:
+    secret = secret_from(prefix, body)
+    position %= len(secret)
+    changed = secret[:position] + character + secret[position + 1 :]
+    assert (keys.well_formed(changed) is None) == (changed != secret)
+
+
+@given(PREFIXES, BODIES, st.integers(min_value=0))
+def test_a_key_with_two_neighbours_swapped_is_never_well_formed(
+    prefix: str, body: str, position: int
+) -> None:
+    secret = secret_from(prefix, body)
+    position %= len(secret) - 1
+    swapped = secret[:position] + secret[position + 1] + secret[position] + secret[position + 2 :]
+    assert (keys.well_formed(swapped) is None) == (swapped != secret)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        "svc_live_",
+        "svc_live_" + "a" * 36,
+        "' OR 1=1--",
+        secret_from("sk_", "a" * 29),
+        secret_from("sk_", "a" * 31),
+        secret_from("sk_live_", "a" * 30),
+        secret_from("SK_", "a" * 30),
+        secret_from("sk_", "a" * 29 + "_"),
+        secret_from("sk_", "a" * 29 + "é"),
+        secret_from("sk_", "a" * 30) + "\n",
+        " " + secret_from("sk_", "a" * 30),
+    ],
+)
+def test_a_text_that_is_no_key_is_not_well_formed(secret: str) -> None:
+    assert keys.well_formed(secret) is None
+
+
+def test_the_database_never_holds_the_secret(organization: Organization) -> None:
+    new = keys.mint(organization, Scope.INFERENCE, "laptop")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM accounts_apikey")
+        text = repr(cursor.fetchall())
+    assert new.secret not in text
+    assert new.secret[len(new.api_key.prefix) :] not in text
+    assert new.secret not in repr(new)
+
+
+def test_the_digest_depends_on_the_pepper(organization: Organization) -> None:
+    assert keys.digest_of("secret", "one") != keys.digest_of("secret", "two")
+    new = keys.mint(organization, Scope.READ)
+    assert len(new.api_key.digest) == 64
+    assert len(new.api_key.pepper) == 8
+
+
+def test_the_error_for_an_invalid_label_names_the_field(organization: Organization) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        keys.mint(organization, Scope.READ, "x" * 81)
+    assert list(refusal.value.message_dict) == ["label"]
+    assert not ApiKey.objects.exists()
+
+
+def test_rotation_keeps_scope_label_and_limits_and_ends_the_old_key_at_once(
+    organization: Organization,
+) -> None:
+    old = keys.mint(organization, Scope.INFERENCE, "laptop", limits=KeyLimits(7, 9_000)).api_key
+    new = keys.rotate(old)
+    assert keys.status(old) is KeyStatus.EXPIRED
+    assert keys.status(new.api_key) is KeyStatus.ACTIVE
+    assert new.api_key.pk != old.pk
+    for name in ("organization", "scope", "label", "requests_per_minute", "tokens_per_minute"):
+        assert getattr(new.api_key, name) == getattr(old, name)
+
+
+def test_rotation_with_an_overlap_leaves_the_old_key_valid_until_then(
+    organization: Organization,
+) -> None:
+    old = keys.mint(organization, Scope.INFERENCE).api_key
+    until = clock.now() + timedelta(hours=1)
+    keys.rotate(old, until)
+    old.refresh_from_db()
+    assert old.expires_at == until
+    assert keys.status(old) is KeyStatus.EXPIRING
+
+
+def test_a_key_that_has_an_end_is_not_rotated(organization: Organization) -> None:
+    rotated = keys.mint(organization, Scope.READ).api_key
+    keys.rotate(rotated, clock.now() + timedelta(hours=1))
+    revoked = keys.mint(organization, Scope.READ).api_key
+    keys.revoke(revoked)
+    for ended in (rotated, revoked):
+        with pytest.raises(keys.NotRotatable, match="Create a new key"):
+            keys.rotate(ended)
+    assert ApiKey.objects.count() == 3
+
+
+def test_revoking_twice_keeps_the_first_moment(organization: Organization) -> None:
+    api_key = keys.mint(organization, Scope.READ).api_key
+    keys.revoke(api_key)
+    first = api_key.revoked_at
+    keys.revoke(api_key)
+    assert first is not None
+    assert api_key.revoked_at == first
+    assert keys.status(api_key) is KeyStatus.REVOKED
+
+
+def test_every_change_moves_the_stamp_and_use_alone_does_not(organization: Organization) -> None:
+    seen = stamp()
+    api_key = keys.mint(organization, Scope.READ).api_key
+    assert stamp() > seen
+    seen = stamp()
+    ApiKey.objects.filter(pk=api_key.pk).update(last_used_at=clock.now())
+    assert stamp() == seen
+    keys.rotate(api_key)
+    assert stamp() > seen
+    seen = stamp()
+    keys.revoke(api_key)
+    assert stamp() > seen
+    seen = stamp()
+    organization.tokens_per_minute = 5
+    organization.save()
+    assert stamp() > seen
+    seen = stamp()
+    ApiKey.objects.all().delete()
+    assert stamp() > seen

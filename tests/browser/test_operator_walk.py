@@ -1,0 +1,116 @@
+"""An operator's way: test a backend, publish a model, deprecate it, see who still calls it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+
+from playwright.sync_api import Page, expect
+
+from inference.models import Backend
+from tests.browser.conftest import Visit
+from tests.browser.test_catalog_admin import choose, entry
+from tests.support.live import eventually
+
+MOST_FORMS = 4
+"""The forms that an operator sends from nothing to a published model."""
+
+SEEN_SECONDS = 30.0
+
+
+def sent_forms(page: Page) -> list[str]:
+    """A list that grows with each form that ``page`` sends to the admin."""
+    sent: list[str] = []
+    page.on(
+        "request",
+        lambda request: (
+            sent.append(request.url)
+            if request.method == "POST" and "/admin/" in request.url
+            else None
+        ),
+    )
+    return sent
+
+
+def publish(page: Page, url: str, backend: Backend, model: str) -> None:
+    page.goto(f"{url}/admin/inference/weightsrecord/add/")
+    page.fill("#id_name", f"{model}@1")
+    page.fill("#id_source", "a walk")
+    page.click("[name=_save]")
+    page.goto(f"{url}/admin/inference/backend/{backend.pk}/change/")
+    page.click("text=Add another Deployment")
+    row = page.locator("tr.dynamic-deployments").last
+    choose(page, row.locator("select[name$=-weights]"), f"{model}@1")
+    row.locator("input[name$=-model]").fill(model)
+    page.click("[name=_save]")
+    page.goto(f"{url}/admin/inference/modelentry/add/")
+    page.fill("#id_identifier", model)
+    choose(page, page.locator("#id_weights"), f"{model}@1")
+    for field, number in {
+        "context_length": "32768",
+        "max_request_bytes": "1048576",
+        "default_max_output_tokens": "1024",
+        "prices-0-input_per_mtok": "0.15",
+        "prices-0-output_per_mtok": "0.60",
+    }.items():
+        page.fill(f"#id_{field}", number)
+    page.click("[name=_continue]")
+    expect(page.locator(".field-to_publish")).to_contain_text("Nothing is missing.")
+    page.click(".object-tools >> text=Publish")
+    page.click("#content-main [type=submit]")
+    expect(page.locator(".field-status")).to_contain_text("active")
+
+
+def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: Visit) -> None:
+    gateway, page = operating.gateway, operating.page
+    model = f"acme/walk-{uuid.uuid4().hex[:8]}"
+    backend = Backend.objects.get(name="simulator")
+
+    operating.open("/admin/")
+    page.click("#content-main a:has-text('Backends')")
+    page.click("#result_list >> text=simulator")
+    page.click(".object-tools >> text=Test")
+    page.click("input[value=Test]")
+    expect(page.locator("[role=status]")).to_have_text("The backend works.", timeout=60_000)
+    expect(page.locator("table.svc-sums")).to_contain_text("Connect and list models")
+
+    sent = sent_forms(page)
+    publish(page, gateway.url, backend, model)
+    assert len(sent) <= MOST_FORMS, sent
+    eventually(lambda: entry(gateway, model).get("id") == model, SEEN_SECONDS)
+
+    assert gateway.chat("say: hello", model=model).status_code == 200
+    end = datetime.now(UTC) + timedelta(days=30)
+    page.click(".object-tools >> text=Supersede")
+    choose(page, page.locator("#id_superseded_by"), "acme/demo-8b")
+    page.fill("#id_shutdown_at_0", f"{end:%Y-%m-%d}")
+    page.fill("#id_shutdown_at_1", "12:00:00")
+    page.click("#content-main [type=submit]")
+    expect(page.locator(".field-status")).to_contain_text("superseded")
+    expect(page.locator(".field-shutdown_at")).to_contain_text(f"{end:%Y-%m-%d} 12:00:00 UTC")
+    eventually(
+        lambda: (
+            entry(gateway, model)["lifecycle"]
+            == {
+                "status": "superseded",
+                "superseded_by": "acme/demo-8b",
+                "shutdown_at": f"{end:%Y-%m-%d}T12:00:00.000Z",
+            }
+        ),
+        SEEN_SECONDS,
+    )
+    answer = gateway.chat("say: still serving", model=model)
+    assert "sunset" in answer.headers
+    gateway.rows_when(2)
+
+    page.reload()
+    callers = page.locator(".field-called_by")
+    expect(callers).to_contain_text(gateway.organization.name)
+    expect(callers).to_contain_text(gateway.api_key.prefix)
+    expect(callers.locator("td.svc-number").first).to_have_text(re.compile("^2$"))
+    expect(callers.locator("tbody td").last).to_have_text(
+        re.compile(r"^\d{4}-\d\d-\d\d \d\d:00:00 UTC$")
+    )
+    page.goto(f"{gateway.url}/admin/")
+    expect(page.locator(".svc-overview")).to_contain_text(model)

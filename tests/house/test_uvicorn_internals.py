@@ -1,0 +1,80 @@
+"""The members of uvicorn that are used without being documented are still there (docs/decisions/0011)."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from uvicorn import Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.server import ServerProtocol
+
+SERVING = Path(__file__).resolve().parents[2] / "svc_project" / "serving"
+
+INTERNALS: dict[type, set[str]] = {
+    HttpToolsProtocol: {
+        "config", "connections", "cycle", "flow", "loop", "parser", "pipeline", "scope", "transport",
+        "connection_lost", "connection_made", "data_received", "eof_received", "handle_websocket_upgrade",
+        "on_body", "on_header", "on_headers_complete", "on_message_begin", "on_message_complete", "on_url",
+        "pause_writing", "resume_writing", "send_400_response", "shutdown", "timeout_keep_alive_handler",
+    },
+    RequestResponseCycle: {"disconnected", "response_complete", "response_started"},
+    WebSocketsSansIOProtocol: {
+        "close_timer", "config", "conn", "handshake_complete", "handshake_initiated", "loop", "queue",
+        "read_paused", "transport", "connection_lost", "connection_made", "data_received", "receive", "send",
+        "handle_events", "handle_parser_exception", "pause_writing", "resume_writing",
+    },
+    ServerProtocol: {"available_extensions", "close_sent", "data_to_send", "logger", "parser_exc"},
+    Server: {"capture_signals", "handle_exit", "main_loop", "shutdown", "startup"},
+}  # fmt: skip
+
+
+def members(kind: type) -> set[str]:
+    """Methods of a class, and the attributes that its methods give ``self``."""
+    found = set(dir(kind))
+    for base in kind.__mro__[:-1]:
+        tree = ast.parse(dedent(inspect.getsource(base)))
+        found |= {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        }
+    return found
+
+
+@pytest.mark.parametrize("kind", INTERNALS, ids=lambda kind: kind.__name__)
+def test_every_internal_that_is_used_is_still_there(kind: type) -> None:
+    assert INTERNALS[kind] - members(kind) == set()
+
+
+def overridden(name: str, kind: type) -> set[str]:
+    """What the classes of a module define themselves although ``kind`` has it."""
+    tree = ast.parse((SERVING / name).read_text(encoding="utf-8"))
+    ours = {
+        node.name
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ClassDef)
+        for node in each.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    return {each for each in ours & set(dir(kind)) if not each.startswith("__")}
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("http_protocol.py", {HttpToolsProtocol}),
+        ("disconnect_watch.py", {HttpToolsProtocol}),
+        ("connection_bounds.py", {HttpToolsProtocol, WebSocketsSansIOProtocol}),
+        ("server.py", {Server}),
+    ],
+)
+def test_what_is_overridden_is_listed(name: str, kinds: set[type]) -> None:
+    found = {each for kind in kinds for each in overridden(name, kind)}
+    assert found - {each for kind in kinds for each in INTERNALS[kind]} == set()

@@ -1,0 +1,61 @@
+"""The admin's list of backends shows their health in each worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from inference.backends.pool import BackendView
+from inference.serving.monitoring import STATS_NAME
+from svc_project.lib.monitoring import worker_stats
+from svc_project.lib.monitoring.worker_stats import WorkerStats
+from tests.support.builders import catalog_rows
+
+
+def view(of: object, **facts: object) -> BackendView:
+    fields: dict[str, Any] = {
+        "ejected": False,
+        "seconds_left": 0.0,
+        "failures": 0,
+        "total_failures": 0,
+    }
+    fields |= {"ejections": 0, "inflight": 1, "waiting": 0, "limit": 64, "name": "gpu", **facts}
+    return BackendView(id=str(of), **fields)
+
+
+@pytest.mark.django_db
+def test_the_list_shows_the_health_in_every_worker_of_the_host(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    sick, unused = catalog_rows.backend("sick"), catalog_rows.backend("unused")
+    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
+    here.register(STATS_NAME, lambda: [view(sick.pk, unreported_tokens=4000)])
+    facts = {"ejected": True, "failures": 5, "seconds_left": 8.2, "unreported_tokens": 321}
+    other.register(STATS_NAME, lambda: [view(sick.pk, **facts)])
+    other.publish()
+    monkeypatch.setattr("inference.admin.backends.worker_stats", here)
+
+    page = client.get("/admin/inference/backend/").content.decode()
+
+    assert "worker 1: 5 failures in a row, ejected for 8 s more (2 running, 0 waiting)" in page
+    assert page.count("no worker uses it") == 1
+    assert '<td class="field-unreported">4321</td>' in page
+    assert unused.name in page
+    assert worker_stats.worker_stats is not here
+
+
+def test_a_worker_that_died_does_not_count(tmp_path: Path) -> None:
+    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
+    here.register("word", lambda: "here")
+    other.register("word", lambda: "there")
+    other.publish()
+    assert here.read("word", str) == [(0, "here"), (1, "there")]
+
+    other.withdraw()
+
+    assert here.read("word", str) == [(0, "here")]

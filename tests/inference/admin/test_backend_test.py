@@ -1,0 +1,143 @@
+"""The test of a backend in the admin, against servers that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from accounts.models import User
+from inference.models import Backend, Deployment
+from speech.models import SpeechBackend, Voice
+from tests.support.builders import catalog_rows
+from tests.support.live import free_port
+from tests.support.model_servers.dialects import VLLM, running
+from tests.support.speech.speech_server import SpeechServer, running_speech_server
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(db: None, client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    return client
+
+
+@pytest.fixture(scope="module")
+def speech_server() -> Iterator[SpeechServer]:
+    with running_speech_server() as server:
+        yield server
+
+
+def serving(address: str, model: str = "/models/qwen") -> Backend:
+    entry = catalog_rows.ready("acme/tested")
+    backend = Backend.objects.get(deployments__weights=entry.weights)
+    backend.base_url = address
+    backend.save()
+    Deployment.objects.filter(backend=backend).update(model=model)
+    return backend
+
+
+def outcome(client: Client, row: Backend | SpeechBackend) -> str:
+    answer = client.post(f"/admin/{row._meta.app_label}/{row._meta.model_name}/{row.pk}/test/")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def test_the_page_of_a_backend_leads_to_its_test_and_reading_it_sends_nothing(
+    operator: Client,
+) -> None:
+    with running(VLLM) as server:
+        backend = serving(f"{server.root}/v1")
+        page = operator.get(f"/admin/inference/backend/{backend.pk}/change/").content.decode()
+        assert f'href="/admin/inference/backend/{backend.pk}/test/"' in page
+
+        shown = operator.get(f"/admin/inference/backend/{backend.pk}/test/").content.decode()
+
+    assert "one token of each model that the backend serves" in shown
+    assert "Result" not in shown
+
+
+def test_a_backend_that_works_passes_each_step_with_its_time(operator: Client) -> None:
+    with running(VLLM) as server:
+        page = outcome(operator, serving(f"{server.root}/v1"))
+
+    assert "The backend works." in page
+    assert "Connect and list models" in page
+    assert "One token of /models/qwen" in page
+    assert "answered in" in page
+
+
+def test_an_address_without_a_server_is_said_in_words(operator: Client) -> None:
+    page = outcome(operator, serving(f"http://127.0.0.1:{free_port()}/v1"))
+
+    assert "The backend does not work yet." in page
+    assert "Connection refused" in page
+    assert "One token" not in page
+
+
+def test_an_address_that_lacks_its_path_names_the_right_one(operator: Client) -> None:
+    with running(VLLM) as server:
+        page = outcome(operator, serving(server.root))
+
+    assert "does not work yet" in page
+    assert f"change the base URL to {server.root}/v1" in page
+
+
+def test_a_model_that_the_server_does_not_list_is_said(operator: Client) -> None:
+    with running(VLLM) as server:
+        page = outcome(operator, serving(f"{server.root}/v1", model="nobody"))
+
+    assert "though its list does not name it" in page
+
+
+def test_a_backend_without_deployments_is_said(operator: Client) -> None:
+    with running(VLLM) as server:
+        backend = serving(f"{server.root}/v1")
+        Deployment.objects.all().delete()
+        page = outcome(operator, backend)
+
+    assert "No deployment is enabled" in page
+
+
+def test_a_key_that_cannot_be_read_is_said_and_nothing_is_sent(operator: Client) -> None:
+    backend = serving(f"http://127.0.0.1:{free_port()}/v1")
+    Backend.objects.update(api_key_env="SVC_BACKEND_KEY_NOWHERE")
+
+    page = outcome(operator, backend)
+
+    assert "SVC_BACKEND_KEY_NOWHERE" in page
+    assert "Connect" not in page
+
+
+def test_only_who_may_change_a_backend_may_test_it(client: Client) -> None:
+    user = User.objects.create_user("viewer@svc.example", "x", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_backend"))
+    client.force_login(user)
+    backend = serving(f"http://127.0.0.1:{free_port()}/v1")
+
+    assert client.post(f"/admin/inference/backend/{backend.pk}/test/").status_code == 403
+    page = client.get(f"/admin/inference/backend/{backend.pk}/change/").content.decode()
+    assert f"/admin/inference/backend/{backend.pk}/test/" not in page
+
+
+def test_a_speech_backend_speaks_a_word(operator: Client, speech_server: SpeechServer) -> None:
+    backend = SpeechBackend.objects.create(name="speaking", base_url=f"{speech_server.url}/v1")
+    Voice.objects.create(id="noah", language="en", engine_voice="noah", backend=backend)
+
+    page = outcome(operator, backend)
+
+    assert "The backend works." in page
+    assert "One word by noah" in page
+    assert "s of sound" in page
+
+
+def test_a_speech_backend_that_is_away_is_said_in_words(operator: Client) -> None:
+    backend = SpeechBackend.objects.create(
+        name="away", base_url=f"http://127.0.0.1:{free_port()}/v1"
+    )
+    Voice.objects.create(id="noah", language="en", engine_voice="noah", backend=backend)
+
+    assert "The backend does not work yet." in outcome(operator, backend)

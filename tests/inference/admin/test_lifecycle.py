@@ -1,0 +1,160 @@
+"""The lifecycle of a model in the admin: its buttons, pages and errors."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from accounts.models import User
+from inference.catalog import lifecycle
+from inference.catalog.lifecycle import Status, status
+from svc_project.lib import clock
+from tests.inference.admin.conftest import PASSWORD
+from tests.support.builders import catalog_rows
+from tests.support.pages.admin_forms import MODELS, moment, page_of, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_publishing_is_a_button_with_a_page_of_its_own(operator: Client) -> None:
+    entry = catalog_rows.ready()
+    assert page_of(entry, "publish") in operator.get(page_of(entry)).content.decode()
+    assert "cannot be renamed" in text_of(operator.get(page_of(entry, "publish")))
+
+    answer = operator.post(page_of(entry, "publish"), follow=True)
+
+    assert "The model acme/demo-8b was published." in text_of(answer)
+    entry.refresh_from_db()
+    assert status(entry, clock.now()) is Status.ACTIVE
+    assert str(LogEntry.objects.get().get_change_message()) == "Was published."
+
+
+def test_a_model_that_is_not_ready_says_what_is_missing(operator: Client) -> None:
+    entry = catalog_rows.draft()
+
+    answer = operator.post(page_of(entry, "publish"))
+
+    assert answer.status_code == 200
+    assert "has no price in force. Add one first." in text_of(answer)
+    assert not LogEntry.objects.exists()
+
+
+def test_superseding_asks_for_successor_and_date(operator: Client) -> None:
+    entry, successor = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
+    form = operator.get(page_of(entry, "supersede")).content.decode()
+    assert "admin-autocomplete" in form
+    shutdown_at = (clock.now() + timedelta(days=30)).replace(microsecond=0)
+
+    operator.post(
+        page_of(entry, "supersede"),
+        {"superseded_by": successor.pk, **moment("shutdown_at", shutdown_at)},
+    )
+
+    entry.refresh_from_db()
+    assert (entry.superseded_by, entry.shutdown_at) == (successor, shutdown_at)
+    assert "Successor: acme/two." in LogEntry.objects.get().get_change_message()
+
+
+def test_the_successor_is_found_by_typing(operator: Client) -> None:
+    catalog_rows.published("acme/two")
+    catalog_rows.draft("acme/two-draft")
+
+    answer = operator.get(
+        "/admin/autocomplete/",
+        {
+            "term": "two",
+            "app_label": "inference",
+            "model_name": "modelentry",
+            "field_name": "superseded_by",
+        },
+    )
+
+    assert [found["text"] for found in answer.json()["results"]] == ["acme/two"]
+
+
+def test_a_shutdown_date_that_has_passed_is_an_error_at_its_field(operator: Client) -> None:
+    entry, successor = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
+
+    answer = operator.post(
+        page_of(entry, "supersede"),
+        {
+            "superseded_by": successor.pk,
+            **moment("shutdown_at", clock.now() - timedelta(days=1)),
+        },
+    )
+
+    assert answer.context["form"].errors == {
+        "shutdown_at": ["The shutdown date has passed. Give a later one."]
+    }
+    entry.refresh_from_db()
+    assert status(entry, clock.now()) is Status.ACTIVE
+
+
+def test_a_circle_is_an_error_at_the_successor(operator: Client) -> None:
+    one, two = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
+    lifecycle.supersede(one, two)
+
+    answer = operator.post(page_of(two, "supersede"), {"superseded_by": one.pk})
+
+    assert set(answer.context["form"].errors) == {"superseded_by"}
+
+
+def test_a_notice_is_moved_and_withdrawn(operator: Client) -> None:
+    entry = catalog_rows.published("acme/one")
+    lifecycle.supersede(entry, catalog_rows.published("acme/two"))
+    shutdown_at = (clock.now() + timedelta(days=9)).replace(microsecond=0)
+
+    operator.post(page_of(entry, "move-shutdown"), moment("shutdown_at", shutdown_at))
+    entry.refresh_from_db()
+    assert entry.shutdown_at == shutdown_at
+
+    operator.post(page_of(entry, "withdraw"))
+    entry.refresh_from_db()
+    assert status(entry, clock.now()) is Status.ACTIVE
+    assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "offered"),
+    [
+        (catalog_rows.ready, {"publish"}),
+        (catalog_rows.published, {"supersede"}),
+        (catalog_rows.retired, set()),
+    ],
+)
+def test_only_possible_actions_are_offered(operator: Client, make: Any, offered: set[str]) -> None:
+    entry = make()
+
+    content = operator.get(page_of(entry)).content.decode()
+
+    verbs = {"publish", "supersede", "move-shutdown", "withdraw"}
+    assert {verb for verb in verbs if page_of(entry, verb) in content} == offered
+
+
+def test_a_lifecycle_action_needs_a_post(operator: Client) -> None:
+    entry = catalog_rows.ready()
+
+    operator.get(page_of(entry, "publish"))
+
+    entry.refresh_from_db()
+    assert status(entry, clock.now()) is Status.DRAFT
+
+
+def test_an_action_on_a_deleted_entry_leads_back_to_the_list(operator: Client) -> None:
+    entry = catalog_rows.ready()
+    gone = page_of(entry, "publish")
+    entry.delete()
+
+    assert operator.get(gone)["location"] == MODELS
+
+
+def test_staff_without_the_permission_cannot_move_a_model() -> None:
+    entry = catalog_rows.ready()
+    client = Client()
+    client.force_login(User.objects.create_user("s@example.com", PASSWORD, is_staff=True))
+
+    assert client.post(page_of(entry, "publish")).status_code == 403

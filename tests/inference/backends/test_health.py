@@ -1,0 +1,345 @@
+"""Model servers that keep failing, and requests that make them fail, as clients see them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from inference.models import Backend
+from tests.support.live import Gateway, eventually
+from tests.support.live_catalog import backend, nowhere, publish
+from tests.support.metrics import metrics
+from tests.support.servers.tcp_proxy import FaultProxy
+
+StartGateway = Callable[..., Gateway]
+
+
+@pytest.fixture
+def proxy(gateway: Gateway) -> Iterator[FaultProxy]:
+    with FaultProxy(gateway.simulator.port) as proxy:
+        yield proxy
+
+
+def statuses(gateway: Gateway, model: str, count: int) -> list[int]:
+    return [gateway.chat(f"say: {number}", model).status_code for number in range(count)]
+
+
+def ejected(gateway: Gateway, which: Backend) -> bool:
+    return metrics(gateway).sum("svc_backend_ejected", backend=which.name) == 1
+
+
+def test_a_backend_that_keeps_failing_gets_no_requests_while_another_can_take_them(
+    start_gateway: StartGateway, proxy: FaultProxy
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    sick, sound = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1"), backend(gateway)
+    model = publish(gateway, sick, sound).identifier
+    proxy.hang_up()
+
+    first = statuses(gateway, model, 4)
+    after = statuses(gateway, model, 12)
+
+    assert sorted(first) == [200, 200, 500, 500]
+    assert after == [200] * 12
+    assert proxy.struck == 2
+    assert ejected(gateway, sick)
+    assert not ejected(gateway, sound)
+
+
+def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
+    start_gateway: StartGateway, proxy: FaultProxy
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1", SVC_BACKEND_EJECT_SECONDS="0.5")
+    sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
+    model = publish(gateway, sick, backend(gateway)).identifier
+    proxy.hang_up()
+    eventually(lambda: 500 in statuses(gateway, model, 1))
+
+    # Its ejection is over: of many requests at once only one probes it.
+    lost = proxy.struck
+    eventually(lambda: 500 in statuses(gateway, model, 1))
+    with ThreadPoolExecutor(8) as threads:
+        together = list(
+            threads.map(lambda number: gateway.chat(f"say: {number}", model).status_code, range(8))
+        )
+    assert together.count(500) <= 1
+    assert proxy.struck <= lost + 2
+
+    proxy.heal()
+    eventually(lambda: statuses(gateway, model, 1) == [200] and not ejected(gateway, sick), 20)
+    assert statuses(gateway, model, 6) == [200] * 6
+
+
+def test_the_only_backend_of_a_model_is_never_ejected(
+    start_gateway: StartGateway, proxy: FaultProxy
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    only = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
+    model = publish(gateway, only).identifier
+    proxy.hang_up()
+    assert statuses(gateway, model, 5) == [500] * 5
+    seen = metrics(gateway)
+    assert seen.sum("svc_backend_ejections_total", backend=only.name) == 1
+    assert seen.sum("svc_backend_failures_in_a_row", backend=only.name) == 5
+    assert not ejected(gateway, only), "it is still asked"
+
+    proxy.heal()
+
+    assert statuses(gateway, model, 3) == [200] * 3
+    assert metrics(gateway).sum("svc_backend_failures_in_a_row", backend=only.name) == 0
+
+
+def test_with_health_checks_no_request_has_to_probe(
+    start_gateway: StartGateway, proxy: FaultProxy
+) -> None:
+    gateway = start_gateway(
+        SVC_BACKEND_EJECT_AFTER="1",
+        SVC_BACKEND_EJECT_SECONDS="0.1",
+        SVC_BACKEND_CHECK_SECONDS="0.2",
+    )
+    sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
+    model = publish(gateway, sick, backend(gateway)).identifier
+    proxy.hang_up()
+    eventually(lambda: 500 in statuses(gateway, model, 1))
+    checks = proxy.struck
+    eventually(lambda: proxy.struck >= checks + 3)
+
+    assert statuses(gateway, model, 6) == [200] * 6
+    assert ejected(gateway, sick)
+
+    proxy.heal()
+    eventually(lambda: not ejected(gateway, sick))
+
+
+@pytest.mark.parametrize("fault", ["status@400", "status@401", "status@429", "status@503"])
+def test_refusals_and_overload_do_not_count_as_failures(
+    start_gateway: StartGateway, fault: str
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
+    busy = [backend(gateway), backend(gateway)]
+    model = publish(gateway, *busy).identifier
+
+    for _ in range(4):
+        assert gateway.chat(f"[[sim fault={fault}]]", model).status_code >= 400
+
+    seen = metrics(gateway)
+    assert [seen.sum("svc_backend_ejections_total", backend=each.name) for each in busy] == [0, 0]
+
+
+@pytest.mark.parametrize("fault", ["redirect", "cut@3", "hang"])
+def test_failures_of_the_backend_count(start_gateway: StartGateway, fault: str) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
+    hasty = [backend(gateway, first_byte_seconds=0.3, idle_seconds=0.3) for _ in range(2)]
+    model = publish(gateway, *hasty).identifier
+
+    gateway.chat(f"[[sim tokens=9 fault={fault}]]", model, stream=True)
+
+    seen = metrics(gateway)
+    assert sum(seen.sum("svc_backend_ejections_total", backend=one.name) for one in hasty) == 1
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+class TextOnly(BaseHTTPRequestHandler):
+    """A model server that answers 500 to a picture; ``broken``: also to every other chat;
+    ``dead``: to everything.
+    """
+
+    protocol_version = "HTTP/1.1"
+    server: TextOnlyServer
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self._answer(502 if self.server.dead else 200, {"data": []})
+
+    def do_POST(self) -> None:
+        asked = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.broken or self.server.dead or b"image_url" in asked:
+            self._answer(500, {"error": {"message": "image input is not supported"}})
+            return
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": "ok"},
+            "finish_reason": "stop",
+        }
+        usage = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
+        self._answer(200, {"choices": [choice], "usage": usage})
+
+    def _answer(self, status: int, content: object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Do not log."""
+
+
+class TextOnlyServer(ThreadingHTTPServer):
+    """``asked`` counts the requests for its models."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), TextOnly)
+        self.broken = self.dead = False
+        self.asked = 0
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+@pytest.fixture
+def text_only() -> Iterator[list[TextOnlyServer]]:
+    """Start two text-only servers."""
+    servers = [TextOnlyServer(), TextOnlyServer()]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield servers
+    finally:
+        for server, thread in zip(servers, threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+def show_pictures(gateway: Gateway, model: str, count: int, key: str | None = None) -> list[int]:
+    """Send ``count`` different requests with a picture and ``key``; return their statuses."""
+    headers = {"authorization": f"Bearer {key}"} if key else gateway.headers
+    found = []
+    for number in range(count):
+        parts = [{"type": "text", "text": f"What is this? ({number})"}, PICTURE]
+        body = {"model": model, "messages": [{"role": "user", "content": parts}]}
+        found.append(gateway.post(body, headers=headers).status_code)
+    return found
+
+
+def out(gateway: Gateway, *backends: Backend) -> list[float]:
+    """Return how often each backend was ejected."""
+    seen = metrics(gateway)
+    return [seen.sum("svc_backend_ejections_total", backend=each.name) for each in backends]
+
+
+def test_a_callers_own_bad_requests_eject_no_backend(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    pair = [backend(gateway, base_url=each.base_url) for each in text_only]
+    model = publish(gateway, *pair).identifier
+
+    assert show_pictures(gateway, model, 12) == [500] * 12
+
+    eventually(lambda: all(server.asked for server in text_only))
+    assert statuses(gateway, model, 4) == [200] * 4
+    assert out(gateway, *pair) == [0, 0]
+    assert [ejected(gateway, each) for each in pair] == [False, False]
+
+
+def test_a_server_that_fails_all_callers_is_ejected_but_at_most_half_of_them(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    pair = [backend(gateway, base_url=each.base_url) for each in text_only]
+    model = publish(gateway, *pair).identifier
+    text_only[0].broken = text_only[1].broken = True
+    keys = [gateway.mint(), gateway.mint(), gateway.mint()]
+
+    for _ in range(4):
+        for key in keys:
+            assert show_pictures(gateway, model, 1, key) == [500]
+
+    eventually(lambda: min(out(gateway, *pair)) >= 1)
+    assert sum(ejected(gateway, each) for each in pair) == 1
+
+
+def test_a_server_that_fails_its_only_caller_is_ejected_if_its_health_check_fails(
+    gateway: Gateway, text_only: list[TextOnlyServer]
+) -> None:
+    dead, sound = (backend(gateway, base_url=each.base_url) for each in text_only)
+    model = publish(gateway, dead, sound).identifier
+    text_only[0].dead = True
+
+    assert sorted(statuses(gateway, model, 10)) == [200] * 5 + [500] * 5
+
+    eventually(lambda: ejected(gateway, dead))
+    assert out(gateway, sound) == [0]
+
+
+def test_an_unreachable_backend_leads_to_retries_without_errors_and_is_then_ejected(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    absent = nowhere(gateway)
+    model = publish(gateway, absent, backend(gateway)).identifier
+
+    assert statuses(gateway, model, 12) == [200] * 12
+
+    seen = metrics(gateway)
+    assert seen.sum("svc_backend_failures_total", backend=absent.name) == 2
+    assert ejected(gateway, absent)
+
+
+def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="0")
+    with (
+        FaultProxy(gateway.simulator.port) as one,
+        FaultProxy(gateway.simulator.port) as other,
+    ):
+        doors = [
+            backend(gateway, base_url=f"http://127.0.0.1:{each.port}/v1") for each in (one, other)
+        ]
+        model = publish(gateway, *doors).identifier
+        one.hang_up()
+        other.hang_up()
+        deaths = [gateway.chat("deadly", model) for _ in range(2)]
+        one.heal()
+        other.heal()
+
+        refused = gateway.chat("deadly", model)
+
+        assert [answer.json()["error"]["code"] for answer in deaths] == ["backend_unavailable"] * 2
+        assert refused.status_code == 500
+        assert refused.json()["error"]["code"] == "backend_error"
+        assert "repeatedly crashed the model servers" in refused.json()["error"]["message"]
+        assert refused.headers["x-should-retry"] == "false"
+        assert len(gateway.rows()) == 2, "it was not admitted"
+        assert gateway.chat("say: something else", model).status_code == 200
+        assert metrics(gateway).sum("svc_poison_refusals_total") == 1
+        another = gateway.post(
+            {"model": model, "messages": [{"role": "user", "content": "deadly"}]},
+            headers={"authorization": f"Bearer {gateway.mint()}"},
+        )
+        assert another.status_code == 200, "nobody's request taints another's"
+
+
+def test_a_success_clears_a_request_that_was_suspected(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="0")
+    with (
+        FaultProxy(gateway.simulator.port) as one,
+        FaultProxy(gateway.simulator.port) as other,
+    ):
+        doors = [
+            backend(gateway, base_url=f"http://127.0.0.1:{each.port}/v1") for each in (one, other)
+        ]
+        model = publish(gateway, *doors).identifier
+        seen = []
+        for is_broken in (True, False, True, False):
+            for each in (one, other):
+                if is_broken:
+                    each.hang_up()
+                    each.reset()
+                else:
+                    each.heal()
+            seen.append(gateway.chat("say: ping", model).status_code)
+
+    assert seen[1] == seen[3] == 200

@@ -1,0 +1,134 @@
+"""The bounds of an organization's captures: per hour, in size, in all, or forbidden."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+
+import httpx2
+import msgspec
+import pytest
+from django.test import Client
+
+from accounts.models import Organization, User
+from inference.chat import captures
+from inference.chat.captures import CapturedContent, reveal
+from inference.models import DiagnosticCapture
+from svc_project.lib.clock import now
+from tests.inference.chat.test_capture import captured, chat
+from tests.support.live import NO_TLS, Gateway, eventually
+
+PER_HOUR = 20
+HOUR = timedelta(hours=1)
+
+
+def earlier(gateway: Gateway, count: int, age: timedelta, size: int = 10) -> None:
+    """Put captures of the organization into the database, made ``age`` ago."""
+    made = now() - age
+    DiagnosticCapture.objects.bulk_create(
+        DiagnosticCapture(
+            request_id=f"req_{uuid.uuid4().hex}",
+            organization_id=gateway.organization.pk,
+            created_at=made,
+            expires_at=made + timedelta(hours=72),
+            content=b"x" * size,
+        )
+        for _ in range(count)
+    )
+
+
+def not_kept(gateway: Gateway, why: str) -> float:
+    """Return the number of captures that the gateway did not keep for this reason."""
+    text = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS).text
+    name = f'svc_captures_total{{outcome="{why}"'
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def test_a_bounded_number_is_kept_within_an_hour_and_requests_go_on(gateway: Gateway) -> None:
+    earlier(gateway, PER_HOUR, 2 * HOUR)
+    earlier(gateway, PER_HOUR - 1, HOUR / 2)
+    before = not_kept(gateway, "too_many")
+
+    last, beyond, streamed = (
+        chat(gateway, "say: hi", "1", stream=streamed) for streamed in (False, False, True)
+    )
+
+    assert captured(last)
+    assert beyond.status_code == streamed.status_code == 200
+    assert streamed.text.endswith("data: [DONE]\n\n")
+    assert captured(beyond) is captured(streamed) is None
+    assert not_kept(gateway, "too_many") - before == 2
+
+
+def test_the_total_size_of_an_organizations_captures_is_bounded(gateway: Gateway) -> None:
+    earlier(gateway, 4, 2 * HOUR, size=16 * 1024 * 1024)
+
+    answer = chat(gateway, "say: hi", "1")
+
+    assert answer.status_code == 200
+    assert captured(answer) is None
+
+
+def test_an_operator_forbids_captures_of_an_organization(gateway: Gateway) -> None:
+    assert captured(chat(gateway, "say: hi", "1"))
+    gateway.organization.captures_allowed = False
+    gateway.organization.save()
+
+    def none_is_kept() -> bool:
+        answer = chat(gateway, "say: hi", "1")
+        assert answer.status_code == 200
+        return captured(answer) is None
+
+    eventually(none_is_kept)
+    assert Organization.objects.get(pk=gateway.organization.pk).captures_allowed is False
+
+
+@pytest.fixture
+def frugal(start_gateway: Callable[..., Gateway]) -> Gateway:
+    return start_gateway(SVC_CAPTURE_BYTES="1000")
+
+
+def test_a_capture_that_is_too_large_is_cut_and_marked(frugal: Gateway) -> None:
+    small = captured(chat(frugal, "say: hi", "1"))
+    long = " ".join(f"word{number}" for number in range(200))
+    answers = [chat(frugal, f"say: {long}", "1", stream=streamed) for streamed in (False, True)]
+
+    assert small is not None
+    kept = reveal(small)
+    assert not kept.is_cut
+    for answer in answers:
+        capture = captured(answer)
+        assert answer.status_code == 200
+        assert len(answer.content) > 1000
+        assert capture is not None
+        kept = reveal(capture)
+        assert kept.is_cut
+        assert len(kept.request.encode()) == len(kept.answer.encode()) == 1000
+        assert kept.request_bytes > 1000
+        assert kept.answer_bytes > 1000
+
+
+@pytest.mark.django_db
+def test_the_admin_shows_that_a_capture_was_cut() -> None:
+    operator = User.objects.create_superuser("ops@svc.example", "correct horse battery")
+    content = CapturedContent("Hello", "Hi there", 5, 2_000_000, is_cut=True)
+    capture = DiagnosticCapture.objects.create(
+        request_id="req_1",
+        organization_id=uuid.uuid4(),
+        created_at=now(),
+        expires_at=now() + HOUR,
+        content=captures._cipher().seal(msgspec.json.encode(content)),
+    )
+    client = Client()
+    client.force_login(operator)
+
+    page = client.get(f"/admin/inference/diagnosticcapture/{capture.pk}/change/").content.decode()
+
+    assert "<pre>Hello</pre>" in page
+    assert "Cut: the first 8 of 2000000 bytes were kept." in page
+    assert page.count("Cut: ") == 1
+
+
+def test_older_captures_are_shown_as_whole() -> None:
+    assert not CapturedContent("request", "answer").is_cut

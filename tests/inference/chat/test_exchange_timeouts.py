@@ -1,0 +1,63 @@
+"""The timeouts of an exchange: they end what runs inside, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from inference.chat.timeouts import ExchangeTimeouts
+
+FOR_EVER = 60.0
+
+
+async def waits(timeouts: ExchangeTimeouts, seconds: float) -> None:
+    """Wait for ever, with a timeout of ``seconds``."""
+    with timeouts:
+        timeouts.wait_at_most(seconds)
+        await asyncio.sleep(FOR_EVER)
+
+
+async def test_a_wait_that_lasts_too_long_raises_timeout_error() -> None:
+    began = time.monotonic()
+    timeouts = ExchangeTimeouts(FOR_EVER)
+    with pytest.raises(TimeoutError):
+        await waits(timeouts, 0.1)
+    assert time.monotonic() - began >= 0.1
+    assert not timeouts.total_expired
+
+
+async def test_each_wait_has_its_own_timeout() -> None:
+    with ExchangeTimeouts(FOR_EVER) as timeouts:
+        for _ in range(5):
+            timeouts.wait_at_most(0.2)
+            await asyncio.sleep(0.06)
+
+
+async def test_no_wait_lasts_longer_than_the_total() -> None:
+    timeouts = ExchangeTimeouts(0.1)
+    with pytest.raises(TimeoutError):
+        await waits(timeouts, FOR_EVER)
+    assert timeouts.total_expired
+
+
+async def test_an_exchange_can_be_ended_from_outside_at_once() -> None:
+    timeouts = ExchangeTimeouts(FOR_EVER)
+    asyncio.get_running_loop().call_later(0.05, timeouts.end_within, 0.0)
+    with pytest.raises(TimeoutError):
+        await waits(timeouts, FOR_EVER)
+
+
+async def test_a_cancellation_from_outside_stays_a_cancellation() -> None:
+    task = asyncio.create_task(waits(ExchangeTimeouts(FOR_EVER), FOR_EVER))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_nothing_expires_after_the_end() -> None:
+    with ExchangeTimeouts(FOR_EVER) as timeouts:
+        timeouts.wait_at_most(0.05)
+    await asyncio.sleep(0.15)

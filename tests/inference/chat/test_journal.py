@@ -1,0 +1,190 @@
+"""Killed gateways and unreachable databases: no request without its row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from tests.support.ledger.journal_files import admissions
+from tests.support.live import Gateway, eventually
+from tests.support.raw_client import RawClient
+from tests.support.servers.database_outage import rows_locked
+from tests.support.servers.tcp_proxy import FaultProxy
+
+StartGateway = Callable[..., Gateway]
+IS_POSTGRESQL = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
+
+
+def test_a_killed_gateway_leaves_one_interrupted_row_for_every_request_that_ran(
+    start_gateway: StartGateway, tmp_path: Path
+) -> None:
+    killed = start_gateway()
+    marker = f"killed under {killed.organization.pk}"
+    with RawClient(killed) as streaming, RawClient(killed) as waiting:
+        streaming.chat(f"{marker} [[sim tokens=400 pace=40]]", stream=True)
+        waiting.chat("[[sim first=30]]")
+        streaming.read_until(60, b"data: ")
+        eventually(lambda: admissions(tmp_path, str(killed.organization.pk)) == 2)
+        killed.command.kill()
+        streaming.rest()
+    assert killed.rows() == []
+    assert b"[DONE]" not in streaming.received
+
+    restarted = start_gateway()
+
+    rows = {row.streamed: row for row in restarted.rows_when(2)}
+    assert {(row.outcome, row.http_status, row.error_code) for row in rows.values()} == {
+        ("interrupted", 500, "internal_error")
+    }
+    assert rows[True].request_id == streaming.request_id
+    produced = killed.simulator.request_with(marker)
+    figures = rows[True]
+    assert figures.backend_reported_input_tokens == produced["prompt_tokens"]
+    # Progress is recorded once a second, so at most the last second is not on the row.
+    assert 20 <= figures.backend_reported_output_tokens <= produced["produced_tokens"]
+    assert figures.delivered_output_tokens <= figures.generated_output_tokens
+    assert rows[False].generated_output_tokens == 0
+    assert not list((tmp_path / "journal").glob("*.damaged"))
+
+
+def test_a_killed_gateway_keeps_every_row_whose_answer_was_complete(
+    start_gateway: StartGateway,
+) -> None:
+    killed = start_gateway()
+    with ThreadPoolExecutor(10) as threads:
+        answers = list(
+            threads.map(lambda number: killed.chat("say: ok", stream=number % 2 == 0), range(40))
+        )
+    killed.command.kill()
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert {row.request_id for row in killed.rows()} == {
+        answer.headers["x-request-id"] for answer in answers
+    }
+
+
+@dataclass
+class Outage:
+    """A gateway, and a way to make its database unreachable for a while."""
+
+    gateway: Gateway
+    begin: Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def behind_a_lock(start_gateway: StartGateway) -> Iterator[Outage]:
+    yield Outage(start_gateway(), rows_locked)
+
+
+@contextmanager
+def behind_a_proxy(start_gateway: StartGateway) -> Iterator[Outage]:
+    """Connect the gateway to the tests' PostgreSQL through a proxy that can refuse."""
+    address = urlsplit(os.environ["DATABASE_URL"])
+    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as proxy:
+
+        @contextmanager
+        def cut() -> Iterator[None]:
+            proxy.refuse()
+            yield
+            proxy.heal()
+
+        user = address.netloc.rpartition("@")[0]
+        name = connection.settings_dict["NAME"]
+        gateway = start_gateway(DATABASE_URL=f"postgres://{user}@127.0.0.1:{proxy.port}/{name}")
+        try:
+            yield Outage(gateway, cut)
+        finally:
+            gateway.command.kill()
+
+
+OUTAGES = {"locked": behind_a_lock, **({"cut": behind_a_proxy} if IS_POSTGRESQL else {})}
+
+
+@pytest.mark.parametrize("kind", OUTAGES)
+def test_answers_go_on_while_the_database_is_unreachable_and_their_rows_follow(
+    start_gateway: StartGateway, kind: str
+) -> None:
+    with OUTAGES[kind](start_gateway) as outage:
+        gateway = outage.gateway
+        assert gateway.chat("say: warm").status_code == 200
+        with outage.begin():
+            with ThreadPoolExecutor(6) as threads:
+                answers = list(
+                    threads.map(
+                        lambda number: gateway.chat("say: ok", stream=number % 2 == 0), range(24)
+                    )
+                )
+            assert {answer.status_code for answer in answers} == {200}
+            assert all("ok" in answer.text for answer in answers)
+            assert all(answer.elapsed.total_seconds() < 5 for answer in answers)
+            assert len(gateway.rows()) == 1
+
+        rows = gateway.rows_when(25)
+
+        assert {row.outcome for row in rows} == {"success"}
+        assert {answer.headers["x-request-id"] for answer in answers} < {
+            row.request_id for row in rows
+        }
+        eventually(lambda: gateway.row(gateway.chat("say: ok").headers["x-request-id"]))
+
+
+def test_answers_given_during_an_outage_survive_the_gateways_death(
+    start_gateway: StartGateway,
+) -> None:
+    killed = start_gateway()
+    assert killed.chat("say: warm").status_code == 200
+    with rows_locked():
+        answers = [killed.chat("say: ok") for _ in range(3)]
+        killed.command.kill()
+        assert [answer.status_code for answer in answers] == [200] * 3
+
+    restarted = start_gateway()
+
+    rows = restarted.rows_when(4)
+    assert {row.outcome for row in rows} == {"success"}
+    assert {answer.headers["x-request-id"] for answer in answers} < {row.request_id for row in rows}
+
+
+def test_with_neither_database_nor_journal_nothing_runs_unmetered(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_JOURNAL_MAX_BYTES="0")
+    assert gateway.chat("say: warm").status_code == 200
+    with rows_locked():
+        asked = len(gateway.simulator.requests())
+        refused = [gateway.chat("say: ok") for _ in range(2)]
+
+        assert [(each.status_code, code_of(each)) for each in refused] == [
+            (503, "server_overloaded")
+        ] * 2
+        assert len(gateway.simulator.requests()) == asked
+
+    eventually(lambda: gateway.chat("say: ok").status_code == 200)
+
+
+def code_of(answer: httpx2.Response) -> str:
+    code: str = answer.json()["error"]["code"]
+    return code
+
+
+def test_two_hundred_concurrent_requests_have_two_hundred_rows(gateway: Gateway) -> None:
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(
+            threads.map(lambda number: gateway.chat("say: ok", stream=number % 2 == 0), range(200))
+        )
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert {row.request_id for row in gateway.rows()} == {
+        answer.headers["x-request-id"] for answer in answers
+    }
+    assert len(gateway.rows()) == 200

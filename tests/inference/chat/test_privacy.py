@@ -1,0 +1,105 @@
+"""Prompts, answers and keys are in no log, no journal and no table."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import httpx2
+from django.db import connection
+
+from accounts.keys.keys import mint
+from accounts.models import Scope
+from tests.support.live import Gateway
+from tests.support.raw_client import Disconnect, RawClient
+
+
+def canary(name: str) -> str:
+    return f"{name}{uuid.uuid4().hex}"
+
+
+PROMPT, COMPLETION, INVALID, UNKNOWN = map(canary, ("prompt", "completion", "invalid", "unknown"))
+FAULTS = ["none", "status@400", "status@500", "html", "cut", "cut@2", "garbage@1", "error_frame@2"]
+
+
+def say_everything(gateway: Gateway) -> None:
+    """Send served, refused and broken requests, with a canary in every field that can hold one."""
+    for fault in FAULTS:
+        for streamed in (True, False):
+            gateway.chat(
+                f"{PROMPT} [[sim fault={fault}]] say: {COMPLETION}",
+                stream=streamed,
+                user=PROMPT,
+                metadata={PROMPT: PROMPT},
+                stop=[PROMPT],
+                tools=[{"type": "function", "function": {"name": PROMPT, "description": PROMPT}}],
+            )
+    schema = {"type": INVALID, INVALID: INVALID}
+    for fields in (
+        {"temperature": INVALID},
+        {"messages": [{"role": INVALID, "content": INVALID}]},
+        {"tool_choice": INVALID},
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": INVALID, "schema": schema},
+            }
+        },
+        {INVALID: INVALID, "n": 2},
+    ):
+        assert gateway.chat(INVALID, **fields).status_code == 400
+    assert gateway.post(f'{{"{INVALID}": {INVALID}'.encode()).status_code == 400
+    assert gateway.chat(INVALID, model=f"acme/{INVALID}").status_code == 404
+    assert gateway.chat(INVALID + "x" * 70_000, "mini").status_code == 413
+    httpx2.get(f"{gateway.url}/v1/{INVALID}?{INVALID}={INVALID}", headers=gateway.headers)
+    with RawClient(gateway) as client:
+        client.chat(f"{PROMPT} [[sim tokens=100 pace=50]]", stream=True)
+        client.read_until(3, b"data: ")
+        client.disconnect(Disconnect.RST)
+    with RawClient(gateway) as client:
+        client.send(f"NONSENSE {INVALID}\r\n\r\n".encode())
+        client.rest()
+
+
+def tables() -> str:
+    """Return every row of every table, as text."""
+    with connection.cursor() as cursor:
+        found = []
+        for name in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{name}"')
+            found += [json.dumps(row, default=str) for row in cursor.fetchall()]
+    return "\n".join(found)
+
+
+def test_no_canary_is_stored_or_logged(gateway: Gateway, worker_directory: Path) -> None:
+    wrong_scope = gateway.mint(Scope.READ)
+    expected_rows = len(FAULTS) * 2 + 1
+
+    say_everything(gateway)
+    for key in (wrong_scope, f"svc_live_{UNKNOWN}", UNKNOWN):
+        headers = {"authorization": f"Bearer {key}"}
+        assert gateway.post({}, headers=headers).status_code == 401
+    gateway.rows_when(expected_rows)
+
+    places = {
+        path.relative_to(worker_directory): path.read_bytes()
+        for path in worker_directory.rglob("*")
+        if path.is_file()
+    }
+    assert Path("gateway.log") in places
+    assert any(path.match("journal/*.log") for path in places)
+    held = {**places, Path("every table"): tables().encode()}
+    for secret in (PROMPT, COMPLETION, INVALID, UNKNOWN, gateway.key, wrong_scope):
+        assert [str(path) for path, content in held.items() if secret.encode() in content] == []
+    assert gateway.organization.name.encode() in held[Path("every table")]
+
+
+def test_a_new_keys_secret_is_nowhere_in_the_tables(gateway: Gateway) -> None:
+    minted = mint(gateway.organization, Scope.INFERENCE, "seen once")
+    headers = {"authorization": f"Bearer {minted.secret}"}
+
+    assert gateway.post({}, headers=headers).status_code == 400
+
+    assert minted.secret not in tables()
+    assert minted.api_key.prefix in tables()

@@ -1,0 +1,233 @@
+"""The independent count of a sample of the rows, with correct and with wrong model servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx2
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.chat.reconciliation import Counted, divergence, is_sampled, matches
+from svc_project.lib.ids import request_id
+from svc_project.settings import env
+from tests.support.builders import catalog_rows
+from tests.support.live import Gateway, events, eventually
+from tests.support.live_catalog import backend, publish
+from usage.models import UsageRow
+
+FRACTION = 0.2
+"""SVC_SAMPLED_FRACTION of the live gateway (tests/conftest.py)."""
+TRIES = 150
+
+
+def until(gateway: Gateway, sampled: bool, text: str, model: str, **fields: Any) -> httpx2.Response:
+    """Repeat a request until its answer is in the sample, or outside of it."""
+    for _ in range(TRIES):
+        answer = gateway.chat(text, model, **fields)
+        if is_sampled(answer.headers["x-request-id"], FRACTION) is sampled:
+            return answer
+    raise AssertionError("no request fell where it should")
+
+
+def reconciled(gateway: Gateway, answer: httpx2.Response) -> UsageRow:
+    def look() -> UsageRow | None:
+        row = gateway.row(answer.headers["x-request-id"])
+        return row if row.reconciliation else None
+
+    return eventually(look)
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("model", ["running", "plain"])
+def test_a_correct_model_server_matches(gateway: Gateway, model: str, streamed: bool) -> None:
+    text = "What is the capital of France? नमस्ते 你好"
+
+    answer = until(gateway, True, text, model, stream=streamed)
+
+    row = reconciled(gateway, answer)
+    usage = events(answer.text)[-2]["usage"] if streamed else answer.json()["usage"]
+    assert row.reconciliation == "matched"
+    assert row.svc_counted_input_tokens == row.backend_reported_input_tokens
+    assert row.svc_counted_input_tokens == usage["prompt_tokens"]
+    assert row.svc_counted_output_tokens == usage["completion_tokens"]
+    assert row.reconciliation_divergence == "0.000000"
+
+
+def test_a_row_outside_the_sample_stays_without_a_count(gateway: Gateway) -> None:
+    outside = until(gateway, False, "say: ok", "running")
+    reconciled(gateway, until(gateway, True, "say: ok", "running"))
+
+    row = gateway.row(outside.headers["x-request-id"])
+
+    assert row.reconciliation is None
+    assert row.reconciliation_divergence is None
+    assert (row.svc_counted_input_tokens, row.svc_counted_output_tokens) == (None, None)
+
+
+def test_without_a_tokenizer_the_count_is_unavailable(gateway: Gateway) -> None:
+    row = reconciled(gateway, until(gateway, True, "say: ok", "mini"))
+
+    assert row.reconciliation == "unavailable"
+    assert row.svc_counted_input_tokens is None
+    assert row.reconciliation_divergence is None
+
+
+class _Liar(BaseHTTPRequestHandler):
+    """Answers with one word and reports fifty tokens for it."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": "Yes"}
+        body = json.dumps(
+            {
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60},
+            }
+        ).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def lying_server() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Liar)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_wrong_report_is_marked_as_diverged_and_still_billed(
+    gateway: Gateway,
+) -> None:
+    with lying_server() as address:
+        weights = catalog_rows.weights(f"liar-{gateway.organization.pk}", tokenizer="o200k")
+        entry = publish(gateway, backend(gateway, base_url=address), weights=weights)
+        row = reconciled(gateway, until(gateway, True, "Is it so?", entry.identifier))
+
+    assert row.reconciliation == "diverged"
+    assert row.backend_reported_output_tokens == 50
+    assert row.svc_counted_output_tokens == 1
+    assert row.svc_counted_input_tokens is not None
+    counted = row.svc_counted_input_tokens + row.svc_counted_output_tokens
+    assert row.reconciliation_divergence == str(
+        (Decimal(counted - 60) / 60).quantize(Decimal("0.000001"))
+    )
+
+
+def test_without_a_report_the_row_diverges_without_a_number(gateway: Gateway) -> None:
+    row = reconciled(gateway, until(gateway, True, "say: ok [[sim fault=no_usage]]", "running"))
+
+    assert row.reconciliation == "diverged"
+    assert row.reconciliation_divergence is None
+    assert row.svc_counted_output_tokens == 1
+
+
+@given(fraction=st.floats(0, 1))
+def test_the_sample_is_the_same_for_the_same_id_and_nested_in_larger_ones(fraction: float) -> None:
+    ids = [request_id() for _ in range(20)]
+
+    sample = {each for each in ids if is_sampled(each, fraction)}
+
+    assert sample == {each for each in ids if is_sampled(each, fraction)}
+    assert sample <= {each for each in ids if is_sampled(each, min(1.0, fraction * 2))}
+    assert all(is_sampled(each, 1) for each in ids)
+    assert not any(is_sampled(each, 0) for each in ids)
+
+
+def test_the_sample_is_about_as_large_as_the_fraction() -> None:
+    found = sum(is_sampled(request_id(), FRACTION) for _ in range(5000))
+
+    assert 0.15 < found / 5000 < 0.25
+
+
+def test_divergence_is_relative_to_the_report_over_input_and_output() -> None:
+    assert divergence(Counted(110, 10), 100) == Decimal("0.2")
+    assert divergence(Counted(1, 1), 3) == Decimal("-0.333333")
+    assert divergence(Counted(1, 1), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "counted", "reported", "matched"),
+    [
+        ("chat", (12, 3), 40, True),  # a template's default system message
+        ("chat", (9, 1), 60, False),  # fifty tokens claimed for one
+        ("chat", (4000, 800), 5000, True),
+        ("chat", (4000, 700), 5000, False),
+        ("tools", (103, 30), 258 + 78, True),  # measured with a Hermes template
+        ("tools", (2000, 100), 3400, True),  # tools indented in the prompt
+        ("tools", (2000, 100), 4200, False),  # counted twice
+        ("json_object", (40, 20), 180, True),
+        ("json_schema", (40, 20), 180, True),  # the schema repeated in the prompt
+        ("json_schema", (1000, 500), 3000, False),
+        ("tools", (10, 1), 0, False),
+    ],
+)
+def test_what_a_template_adds_is_within_the_tolerance_of_the_shape(
+    shape: str, counted: tuple[int, int], reported: int, matched: bool
+) -> None:
+    assert matches(Counted(*counted), reported, shape) is matched
+
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+def test_a_template_that_adds_much_matches_with_tools_and_diverges_in_a_chat(
+    gateway: Gateway,
+) -> None:
+    with lying_server() as address:
+        weights = catalog_rows.weights(f"tools-{gateway.organization.pk}", tokenizer="o200k")
+        on = backend(gateway, base_url=address)
+        entry = publish(gateway, on, weights=weights, tool_calling=True)
+        ask = entry.identifier
+        tools = reconciled(gateway, until(gateway, True, "Is it so?", ask, tools=[TOOL]))
+        chat = reconciled(gateway, until(gateway, True, "Is it so?", ask))
+
+    assert (tools.shape, tools.reconciliation) == ("tools", "matched")
+    assert (chat.shape, chat.reconciliation) == ("chat", "diverged")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", {"chat": 0.1, "tools": 0.4}),
+        ("0.2", {"chat": 0.2, "tools": 0.2}),
+        ("tools=1, chat=0", {"chat": 0, "tools": 1}),
+        ("tools=1", {"chat": 0.1, "tools": 1}),
+    ],
+)
+def test_a_tolerance_is_one_number_or_one_for_each_shape(
+    monkeypatch: pytest.MonkeyPatch, given: str, expected: dict[str, float]
+) -> None:
+    monkeypatch.setenv("SVC_EXAMPLE", given)
+
+    assert env.by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4) == expected
+
+
+@pytest.mark.parametrize("given", ["much", "tool=1", "tools=x", "-1", "tools=nan", "0.1,tools=1"])
+def test_a_wrong_tolerance_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("SVC_EXAMPLE", given)
+
+    with pytest.raises(ImproperlyConfigured, match="SVC_EXAMPLE must be"):
+        env.by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4)

@@ -1,0 +1,202 @@
+"""The overview: this month's figures, health, limits, ending models, and the first steps."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.keys.keys import NewKey
+from accounts.models import Organization
+from inference.catalog import lifecycle
+from svc_project.lib import clock
+from tests.support.builders import catalog_rows
+from tests.support.pages.console import Insert, text_of, words
+from usage.queries.overviews import health, month
+from usage.queries.periods import Period
+
+MILLION = {
+    "backend_reported_input_tokens": 1_000_000,
+    "backend_reported_output_tokens": 0,
+    "input_price_per_mtok": Decimal(1),
+}
+"""A request that costs one dollar."""
+
+
+def overview(console: Client) -> str:
+    answer = console.get("/console/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def ago(**time: float) -> str:
+    return (clock.now() - timedelta(**time)).replace(tzinfo=None).isoformat()
+
+
+def test_the_month_is_compared_with_the_same_time_of_last_month(
+    organization: Organization, insert: Insert
+) -> None:
+    now = clock.now().replace(year=2026, month=11, day=11, hour=12, minute=0, second=0)
+    for at in (
+        *("2026-10-05T10:00:00", "2026-10-11T11:59:00"),  # within the same days
+        "2026-10-11T12:01:00",  # later in last month
+        *(f"2026-11-{day:02d}T10:00:00" for day in range(4, 12)),
+    ):
+        insert(at, **MILLION)
+
+    found = month.month_so_far(str(organization.pk), now, "USD")
+
+    (spending,) = found.spendings
+    assert (found.requests_today, found.requests, found.requests_before) == (1, 8, 2)
+    assert (spending.today, spending.month, spending.before) == (
+        Decimal(1),
+        Decimal(8),
+        Decimal(2),
+    )
+    # Seven whole days at a dollar a day, then 19.5 more days.
+    assert spending.forecast is not None
+    assert spending.forecast == pytest.approx(Decimal("27.5"))
+
+
+def test_there_is_no_forecast_before_a_whole_day(
+    organization: Organization, insert: Insert
+) -> None:
+    now = clock.now().replace(year=2026, month=11, day=11, hour=12)
+    insert("2026-11-11T10:00:00", **MILLION)
+
+    (spending,) = month.month_so_far(str(organization.pk), now, "USD").spendings
+
+    assert spending.forecast is None
+    assert spending.month == 1
+
+
+def test_the_page_shows_the_requests_of_today(console: Client, insert: Insert) -> None:
+    insert(clock.now().replace(tzinfo=None).isoformat(), **MILLION)
+
+    page = overview(console)
+
+    assert text_of(page, "today-requests") == "1 request"
+    assert text_of(page, "today-cost") == "1.00 USD"
+    assert text_of(page, "month-cost") == "1.00 USD"
+
+
+def test_failures_are_counted_and_lead_to_their_requests(console: Client, insert: Insert) -> None:
+    for number in range(9):
+        insert(ago(minutes=number + 1), time_to_first_token_ms=100 + number, total_duration_ms=900)
+    failed = insert(ago(minutes=1), outcome="backend_timeout", http_status=503)
+
+    page = overview(console)
+
+    said = text_of(page, "health")
+    assert "1 of 10 (10.0 %)" in said
+    assert "First token, median 104 ms" in said
+    assert "First token, p95 108 ms" in said
+    link = re.search(r'href="(/console/requests\?outcome=failed[^"]*)"', page)
+    assert link is not None
+    listed = console.get(link[1].replace("&amp;", "&")).content.decode()
+    assert re.findall(r'href="/console/requests/(req_\w+)"', listed) == [failed.request_id]
+
+
+def test_percentiles_are_those_of_the_newest_rows_when_there_are_many(
+    organization: Organization, insert: Insert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "MOST_ROWS", 3)
+    for minute in range(5):
+        insert(f"2026-11-05T10:0{minute}:00", total_duration_ms=1000 * minute)
+    period = Period(clock.now().replace(year=2026, month=11, day=5, hour=0), clock.now())
+
+    found = health.sample(str(organization.pk), period).health()
+
+    assert found.requests == 3
+    assert found.duration == health.Latency(3000, 4000)
+    assert found.since is not None
+    assert found.since.minute == 2
+
+
+def test_limits_stand_beside_the_busiest_minute(
+    console: Client, organization: Organization, insert: Insert, key: NewKey
+) -> None:
+    organization.requests_per_minute = 4
+    organization.tokens_per_minute = None
+    organization.save()
+    key.api_key.requests_per_minute = 2
+    key.api_key.save()
+    minute = (clock.now() - timedelta(hours=2)).replace(second=1, microsecond=0, tzinfo=None)
+    for _ in range(3):
+        insert(minute.isoformat())
+    insert(minute.isoformat(), api_key_id=str(key.api_key.pk))
+
+    said = text_of(overview(console), "limits")
+
+    assert "All requests 4 of 4 requests a minute" in said
+    assert "Key checkout 1 of 2 requests a minute" in said
+    assert "tokens a minute" not in said
+
+
+def test_an_ending_model_names_its_successor_and_the_keys_that_still_call_it(
+    console: Client, insert: Insert, key: NewKey, stranger: Organization
+) -> None:
+    entry, successor = catalog_rows.published("acme/old"), catalog_rows.published("acme/new")
+    lifecycle.supersede(entry, successor, clock.now() + timedelta(days=27, hours=1))
+    assert "acme/old" not in words(overview(console)).replace("acme/old-", "")
+    insert(ago(hours=3), model_identifier="acme/old", api_key_id=str(key.api_key.pk))
+    insert(ago(days=9), model_identifier="acme/old")
+    insert(ago(hours=3), model_identifier="acme/old", organization_id=str(stranger.pk))
+
+    said = words(overview(console))
+
+    assert "acme/old ends on" in said
+    assert "27 days left" in said
+    assert "Move to acme/new" in said
+    assert f"checkout {key.api_key.prefix}… , 1 request, last after" in said
+    assert "unattributed" not in said
+
+
+def test_the_first_steps_are_shown_until_there_was_a_request(
+    console: Client, insert: Insert
+) -> None:
+    catalog_rows.published("acme/demo-8b")
+    steps = text_of(overview(console), "first-steps")
+    assert "Create an API key" in steps
+    assert "curl http://testserver/v1/chat/completions" in steps
+    assert '"model": "acme/demo-8b"' in steps
+
+    insert(ago(minutes=1))
+
+    page = overview(console)
+    assert 'id="first-steps"' not in page
+    assert "curl http://testserver/v1/chat/completions" in text_of(page, "code")
+
+
+def test_without_a_model_the_steps_say_so(console: Client, db: None) -> None:
+    assert "No model is served yet" in words(overview(console))
+
+
+def test_the_overview_shows_nothing_of_other_organizations(
+    console: Client, stranger: Organization, insert: Insert
+) -> None:
+    insert(ago(minutes=1), organization_id=str(stranger.pk), model_identifier="their/model")
+
+    page = overview(console)
+
+    assert "their/model" not in page
+    assert text_of(page, "today-requests") == "0 requests"
+    assert 'id="first-steps"' in page
+
+
+def test_the_overview_takes_few_queries(
+    console: Client, insert: Insert, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(6):
+        entry = catalog_rows.published(f"acme/old-{number}")
+        lifecycle.supersede(
+            entry, catalog_rows.published(f"acme/new-{number}"), clock.now() + timedelta(days=9)
+        )
+        insert(ago(minutes=number), model_identifier=entry.identifier)
+
+    with django_assert_max_num_queries(27):
+        overview(console)

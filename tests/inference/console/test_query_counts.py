@@ -1,0 +1,55 @@
+"""The queries of the console's small pages are few, and do not grow with keys, rows and models."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.keys.keys import NewKey, mint
+from accounts.models import Organization, Scope
+from svc_project.lib.clock import now
+from tests.support.builders import catalog_rows
+from tests.support.pages.console import Insert
+
+MOST = {
+    "playground": 8,
+    "requests/{request_id}": 6,
+    "keys/new": 5,
+    "keys/{key_id}/rotate": 5,
+    "keys/{key_id}/revoke": 5,
+    "password": 5,
+    "usage/totals.csv?by=day": 12,
+    "usage/totals.csv?by=model": 12,
+    "usage/totals.csv?by=key": 12,
+}
+
+
+@pytest.mark.parametrize(("path", "most"), MOST.items())
+def test_a_page_takes_few_queries_however_much_there_is(
+    console: Client,
+    insert: Insert,
+    organization: Organization,
+    key: NewKey,
+    path: str,
+    most: int,
+) -> None:
+    counts: list[int] = []
+    for _ in range(2):
+        for number in range(6):
+            catalog_rows.published(f"acme/model-{number}-{len(counts)}")
+            made = mint(organization, Scope.INFERENCE, f"key {number}")
+            at = (now() - timedelta(hours=number + 1)).replace(tzinfo=None).isoformat()
+            row = insert(at, api_key_id=str(made.api_key.pk), model_identifier=f"acme/{number}")
+        address = path.format(request_id=row.request_id, key_id=key.api_key.pk)
+        with CaptureQueriesContext(connection) as queries:
+            answer = console.get(f"/console/{address}")
+            _ = b"".join(answer) if answer.streaming else answer.content
+        assert answer.status_code == 200
+        counts.append(len(queries))
+
+    assert counts[1] <= counts[0]
+    assert counts[0] <= most, [each["sql"] for each in queries]

@@ -1,0 +1,374 @@
+"""Changes that the catalog's tables refuse, through the ORM and in SQL, on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models.signals import post_save
+
+from accounts.changes import CATALOG
+from accounts.models import ChangeStamp, Organization
+from inference.models import (
+    Backend,
+    Deployment,
+    DiagnosticCapture,
+    ModelEntry,
+    ModelLimit,
+    Price,
+    WeightsRecord,
+)
+from inference.models.unchangeable import Unchangeable
+from svc_project.lib import clock
+from svc_project.lib.backends.validators import check_base_url
+from tests.support.builders import catalog_rows
+
+pytestmark = pytest.mark.django_db
+
+
+def _sql(statement: str, *values: Any) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, values)
+
+
+def _stored(value: Any) -> Any:
+    """Return a UUID in the database's own form."""
+    return value if connection.vendor == "postgresql" else value.hex
+
+
+def test_a_published_entry_keeps_its_identifier_and_weights() -> None:
+    entry = catalog_rows.published()
+
+    for change in ({"identifier": "acme/other"}, {"weights": catalog_rows.weights()}):
+        stored = ModelEntry.objects.get(pk=entry.pk)
+        for column, value in change.items():
+            setattr(stored, column, value)
+        with pytest.raises(Unchangeable):
+            stored.save()
+        with pytest.raises(Unchangeable):
+            ModelEntry.objects.update(**change)
+
+
+def test_a_published_entry_cannot_become_a_draft_again() -> None:
+    entry = catalog_rows.published()
+
+    entry.published_at = None
+
+    with pytest.raises(Unchangeable):
+        entry.save()
+
+
+def test_a_published_entry_cannot_be_deleted() -> None:
+    entry = catalog_rows.published()
+
+    with pytest.raises(Unchangeable):
+        entry.delete()
+    with pytest.raises(Unchangeable):
+        ModelEntry.objects.all().delete()
+
+
+def test_a_draft_can_be_renamed_and_deleted_with_its_prices() -> None:
+    entry = catalog_rows.ready()
+
+    entry.identifier = "acme/renamed"
+    entry.save()
+    entry.delete()
+
+    assert not ModelEntry.objects.exists()
+    assert not Price.objects.exists()
+
+
+def test_figures_of_a_published_entry_can_change() -> None:
+    entry = catalog_rows.published()
+
+    entry.context_length = 65536
+    entry.save()
+    ModelEntry.objects.update(tool_calling=True)
+
+    entry.refresh_from_db()
+    assert (entry.context_length, entry.tool_calling) == (65536, True)
+
+
+def test_a_price_never_changes_and_stays() -> None:
+    price = catalog_rows.price(catalog_rows.published(), clock.now())
+
+    price.input_per_mtok = "9"
+    with pytest.raises(Unchangeable):
+        price.save()
+    with pytest.raises(Unchangeable):
+        Price.objects.update(input_per_mtok="9")
+    with pytest.raises(Unchangeable):
+        price.delete()
+    with pytest.raises(Unchangeable):
+        Price.objects.all().delete()
+
+
+def test_a_weights_record_never_changes() -> None:
+    record = catalog_rows.weights()
+
+    record.tokenizer = "another"
+    with pytest.raises(Unchangeable):
+        record.save()
+    with pytest.raises(Unchangeable):
+        WeightsRecord.objects.update(tokenizer="another")
+
+
+def test_weights_that_an_entry_is_pinned_to_cannot_be_deleted() -> None:
+    entry = catalog_rows.draft()
+
+    with pytest.raises(IntegrityError):
+        entry.weights.delete()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE inference_modelentry SET identifier = 'acme/other' WHERE id = %s",
+        "UPDATE inference_modelentry SET published_at = NULL WHERE id = %s",
+        "UPDATE inference_price SET input_per_mtok = 1 WHERE entry_id = %s",
+        "UPDATE inference_weightsrecord SET tokenizer = 'x'"
+        " WHERE id = (SELECT weights_id FROM inference_modelentry WHERE id = %s)",
+    ],
+)
+def test_the_database_itself_refuses_to_change_published_facts(statement: str) -> None:
+    entry = catalog_rows.published()
+
+    with pytest.raises(IntegrityError):
+        _sql(statement, _stored(entry.pk))
+
+
+# SQLite guards against changes only; migration 0002 says why.
+@pytest.mark.postgresql
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM inference_price WHERE entry_id = %s",
+        "DELETE FROM inference_modelentry WHERE id = %s",
+    ],
+)
+def test_postgresql_itself_refuses_to_delete_published_facts(statement: str) -> None:
+    entry = catalog_rows.published()
+
+    with pytest.raises(IntegrityError):
+        _sql(statement, _stored(entry.pk))
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "",
+        "/acme",
+        "acme/",
+        "acme//demo",
+        "-acme",
+        "acme/../etc",
+        "acme demo",
+        "acmé",
+        "a\n",
+        "a" * 201,
+    ],
+)
+def test_a_malformed_identifier_is_refused_by_form_and_database(identifier: str) -> None:
+    entry = catalog_rows.draft()
+    entry.identifier = identifier
+
+    with pytest.raises(ValidationError) as refused:
+        entry.full_clean()
+    assert "identifier" in refused.value.message_dict
+    with pytest.raises((IntegrityError, DataError)), transaction.atomic():
+        entry.save()
+
+
+@pytest.mark.parametrize(
+    "identifier", ["a", "acme/demo-8b", "org/team/model:v1.5_x", "7b", "a" * 200]
+)
+def test_a_well_formed_identifier_is_taken(identifier: str) -> None:
+    entry = catalog_rows.draft(identifier)
+
+    entry.full_clean()
+
+    assert ModelEntry.objects.get().identifier == identifier
+
+
+def _self_superseded(entry: ModelEntry) -> None:
+    entry.superseded_by, entry.superseded_at = entry, clock.now()
+
+
+BROKEN: list[tuple[str, Callable[[ModelEntry], Any]]] = [
+    ("zero context", lambda entry: setattr(entry, "context_length", 0)),
+    ("zero request bytes", lambda entry: setattr(entry, "max_request_bytes", 0)),
+    ("zero default ceiling", lambda entry: setattr(entry, "default_max_output_tokens", 0)),
+    ("ceiling above context", lambda entry: setattr(entry, "default_max_output_tokens", 99_999)),
+    ("date without successor", lambda entry: setattr(entry, "superseded_at", clock.now())),
+    ("shutdown without successor", lambda entry: setattr(entry, "shutdown_at", clock.now())),
+    ("its own successor", _self_superseded),
+]
+
+
+@pytest.mark.parametrize(("why", "breaks"), BROKEN, ids=[why for why, _ in BROKEN])
+def test_the_database_refuses_an_entry_that_contradicts_itself(
+    why: str, breaks: Callable[[ModelEntry], Any]
+) -> None:
+    entry = catalog_rows.published()
+    breaks(entry)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        entry.save()
+
+
+def test_a_draft_cannot_be_superseded_in_the_database() -> None:
+    entry, successor = catalog_rows.draft(), catalog_rows.published("acme/next")
+    entry.superseded_by, entry.superseded_at = successor, clock.now()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        entry.save()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"currency": "usd"}, {"currency": "US"}, {"currency": "US1"}],
+)
+def test_the_database_refuses_a_malformed_currency(columns: dict[str, Any]) -> None:
+    entry = catalog_rows.draft()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        catalog_rows.price(entry, **columns)
+
+
+def test_the_database_refuses_a_negative_price() -> None:
+    entry = catalog_rows.draft()
+
+    with pytest.raises(IntegrityError):
+        _sql(
+            "INSERT INTO inference_price (entry_id, input_per_mtok, output_per_mtok, currency,"
+            " effective_from, created_at) VALUES (%s, -1, 0, 'USD', %s, %s)",
+            _stored(entry.pk),
+            clock.now(),
+            clock.now(),
+        )
+
+
+def test_two_prices_from_the_same_moment_are_refused() -> None:
+    entry, moment = catalog_rows.draft(), clock.now()
+    catalog_rows.price(entry, moment)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        catalog_rows.price(entry, moment)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"max_concurrency": 0},
+        {"first_byte_seconds": 0},
+        {"idle_seconds": -1},
+        {"total_seconds": 0},
+    ],
+)
+def test_the_database_refuses_a_backend_without_room_or_time(columns: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        catalog_rows.backend(**columns)
+
+
+def test_a_model_limit_of_zero_is_refused_and_none_is_unlimited() -> None:
+    entry, organization = catalog_rows.draft(), Organization.objects.create(name="Acme")
+    ModelLimit.objects.create(organization=organization, entry=entry)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ModelLimit.objects.update(tokens_per_minute=0)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9000/v1",
+        "https://gpu-1.internal/v1/",
+        "http://[::1]:9000/v1",
+        "http://10.0.0.5",
+        "http://model",
+    ],
+)
+def test_an_ordinary_backend_address_is_taken(url: str) -> None:
+    catalog_rows.backend(base_url=url).full_clean()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "gpu-1:9000/v1",
+        "ftp://gpu-1/v1",
+        "file:///etc/passwd",
+        "http://",
+        "http:///v1",
+        "http://gpu 1/v1",
+        "http://gpu-1:port/v1",
+        "http://user:secret@gpu-1/v1",
+        "http://gpu-1/v1?key=1",
+        "http://gpu-1/v1#here",
+        "http://169.254.169.254/latest",
+        "http://2852039166/latest",
+        "http://0xa9.0xfe.0xa9.0xfe/",
+        "http://[fe80::1]/v1",
+        "http://[fe80::1%25eth0]/v1",
+        "http://[::ffff:169.254.169.254]/v1",
+        "http://[fd00:ec2::254]/v1",
+    ],
+)
+def test_a_dangerous_or_broken_backend_address_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError):
+        check_base_url(url)
+    with pytest.raises(ValidationError):
+        catalog_rows.backend(base_url=url)
+
+
+def test_the_database_refuses_credentials_in_a_backend_address() -> None:
+    row = catalog_rows.backend()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Backend.objects.filter(pk=row.pk).update(base_url="http://user:secret@gpu-1/v1")
+
+
+def test_weights_are_deployed_once_on_a_backend() -> None:
+    record, row = catalog_rows.weights(), catalog_rows.backend()
+    Deployment.objects.create(weights=record, backend=row, model="a")
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Deployment.objects.create(weights=record, backend=row, model="b")
+
+
+def _stamp() -> int:
+    row = ChangeStamp.objects.filter(subject=CATALOG).first()
+    return row.version if row else 0
+
+
+def test_every_change_of_the_catalog_updates_its_stamp() -> None:
+    organization = Organization.objects.create(name="Acme")
+    entry = catalog_rows.ready()
+    seen = [_stamp()]
+
+    changes: list[Callable[[], Any]] = [
+        entry.save,
+        lambda: catalog_rows.price(entry, clock.now()),
+        lambda: ModelLimit.objects.create(organization=organization, entry=entry),
+        lambda: catalog_rows.backend("another").save(),
+        lambda: Deployment.objects.get().delete(),
+        catalog_rows.weights,
+        entry.delete,
+    ]
+    for change in changes:
+        change()
+        seen.append(_stamp())
+
+    assert seen == sorted(set(seen))
+
+
+def test_a_capture_is_no_change_of_the_catalog() -> None:
+    seen = _stamp()
+
+    post_save.send(DiagnosticCapture, instance=DiagnosticCapture(), created=True)
+
+    assert _stamp() == seen

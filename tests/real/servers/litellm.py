@@ -1,0 +1,79 @@
+"""LiteLLM's proxy, from ``.venv-litellm`` (``make clients``), in front of other servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+
+from tests.support.live import NO_TLS, ROOT, eventually, free_port
+
+PROGRAM: Final = ROOT / ".venv-litellm/bin/litellm"
+START_SECONDS: Final = 300.0
+_ENVIRONMENT: Final = {
+    # Nothing is fetched or sent: prices of models come with the package.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_TELEMETRY": "False",
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    "DISABLE_ADMIN_UI": "True",
+    "NO_PROXY": "127.0.0.1",
+}
+
+
+@contextmanager
+def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]:
+    """Runs the proxy; yields its address, with ``/v1``.
+
+    ``routes`` has, for each model that it serves, the address of an OpenAI-compatible server, which
+    is asked for ``tiny``. Retries and pauses of its own are off, as docs/connect-servers.md says.
+    Skips the test where the program is not installed.
+    """
+    if not PROGRAM.exists():
+        pytest.skip("litellm is missing in .venv-litellm: run `make clients` to run this test")
+    port = free_port()
+    settings = {
+        "model_list": [
+            {
+                "model_name": name,
+                "litellm_params": {"model": "openai/tiny", "api_base": address, "api_key": "none"},
+            }
+            for name, address in routes.items()
+        ],
+        "litellm_settings": {"telemetry": False, "num_retries": 0},
+        "router_settings": {"num_retries": 0, "disable_cooldowns": True},
+    }
+    config = directory / "litellm.yaml"
+    config.write_text(json.dumps(settings))  # JSON is YAML
+    command = [str(PROGRAM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    log = directory / "litellm.log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [*command, "--telemetry", "False"],
+            cwd=directory,
+            env={**os.environ, **_ENVIRONMENT},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+
+        def is_ready() -> bool:
+            assert process.poll() is None, log.read_text()
+            try:
+                address = f"http://127.0.0.1:{port}/health/liveliness"
+                return httpx2.get(address, verify=NO_TLS, timeout=5).status_code == 200
+            except httpx2.TransportError:
+                return False
+
+        try:
+            eventually(is_ready, START_SECONDS)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()

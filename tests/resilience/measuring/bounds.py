@@ -1,0 +1,31 @@
+"""The settings of the attacked gateway, and the bounds that it must keep."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+SETTINGS: Final = {
+    "SVC_MAX_INFLIGHT": "100",
+    "SVC_MAX_ARRIVING": "100",
+    "SVC_MAX_LINGERING": "40",
+    "SVC_MAX_UNSTARTED_SESSIONS": "60",
+    "SVC_MAX_SPEECH_SESSIONS": "60",
+    "SVC_CLONES_PER_HOUR": "unlimited",
+}
+"""Bounds that programs on one machine can reach; the defaults are many times larger."""
+
+MEMORY: Final = 700 * 1024 * 1024
+"""Resident bytes of one worker (docs/explain/threat-model.md)."""
+
+MOST_CAPTURES: Final = 30
+"""Diagnostic captures of one organization's requests within a minute."""
+
+SPOOLED: Final = 16 * 1024 * 1024
+"""Bytes of bodies on disk, of one worker."""
+
+THREADS: Final = 60 + min(32, (os.cpu_count() or 1) + 4)
+"""Threads of one worker; the second part are asyncio's own on this machine."""
+
+CONNECTIONS: Final = 40
+"""Database connections of one worker."""

@@ -1,0 +1,91 @@
+"""Runs attacks and measures the victim's requests meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.resilience.measuring.processes import Taken, Watch
+from tests.resilience.place import Place
+from tests.resilience.programs import AttackerProgram, VictimProgram
+from tests.resilience.victim import PROBES, Kind, Sample
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The victim's samples of some time."""
+
+    samples: Sequence[Sample]
+
+    def _seconds(self, kind: Kind) -> list[float]:
+        return sorted(sample.seconds for sample in self.samples if sample.kind is kind)
+
+    def p50(self, kind: Kind) -> float:
+        """In seconds."""
+        return median(self._seconds(kind))
+
+    def p99(self, kind: Kind) -> float:
+        """In seconds; the longest of fewer than a hundred requests."""
+        seconds = self._seconds(kind)
+        return seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)]
+
+    def longest(self, kind: Kind) -> float:
+        """In seconds."""
+        return self._seconds(kind)[-1]
+
+    @property
+    def errors(self) -> list[str]:
+        """The errors, those of probes included."""
+        return [f"{sample.kind}: {sample.error}" for sample in self.samples if sample.error]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The attackers ``names``, at once."""
+
+    names: tuple[str, ...]
+    before: Figures
+    during: Figures
+    taken: Taken
+    answers: dict[str, dict[str, int]]
+    """The answers to each attacker."""
+
+    @property
+    def longest_probe(self) -> float:
+        """In seconds."""
+        return max(self.during.longest(kind) for kind in PROBES)
+
+
+def quiet(victim: VictimProgram, seconds: float) -> Figures:
+    """Measure the victim without an attack."""
+    victim.wait_for(Kind, time.monotonic())
+    began = time.monotonic()
+    time.sleep(seconds)
+    return Figures(victim.between(began, time.monotonic()))
+
+
+def attack(
+    names: Iterable[str],
+    target: Path,
+    victim: VictimProgram,
+    before: Figures,
+    place: Place,
+    seconds: float,
+) -> Attack:
+    """Run the attackers for ``seconds`` after each got its first answer.
+
+    Waits for the requests that the victim began meanwhile.
+    """
+    names = tuple(names)
+    with Watch(place.workers, place.database_connections) as watch:
+        began = time.monotonic()
+        programs = [AttackerProgram(name, target) for name in names]
+        for program in programs:
+            program.wait_until_begun()
+        time.sleep(seconds)
+        during = Figures(victim.between(began, time.monotonic()))
+        answers = {name: program.end() for name, program in zip(names, programs, strict=True)}
+    return Attack(names, before, during, watch.taken, answers)

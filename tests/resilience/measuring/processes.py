@@ -1,0 +1,93 @@
+"""The resources that a gateway's workers use, read from ``/proc`` (proc(5))."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+MEGABYTE: Final = 1024 * 1024
+_LOOK_SECONDS = 0.1
+_RESET_PEAK = "5"
+"""Written to ``clear_refs``: the peak of the resident memory begins anew."""
+
+
+def workers_of(pid: int, count: int) -> list[int]:
+    """The worker processes of ``serve``: itself, or its children where there are several."""
+    if count == 1:
+        return [pid]
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert len(children) == count, "the gateway has lost one of its workers"
+    return [int(child) for child in children]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The largest use of any one worker at a time."""
+
+    memory: int
+    """Resident bytes."""
+    threads: int
+    spooled: int
+    """Bytes of files that are deleted but open: bodies that are being read."""
+    connections: int
+    """Database connections of all workers together; 0 for SQLite."""
+
+
+class Watch:
+    """Measures ``pids`` from ``__enter__`` to ``__exit__``, and then sets ``taken``.
+
+    ``connections`` counts database connections; it is called in the watch's thread."""
+
+    def __init__(self, pids: Sequence[int], connections: Callable[[], int]) -> None:
+        self._pids = pids
+        self._count_connections = connections
+        self._over = threading.Event()
+        self._threads = self._spooled = self._connections = 0
+        self._looking = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        for pid in self._pids:
+            Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)
+        self._looking.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._looking.join()
+        memory = max(_peak(pid) for pid in self._pids)
+        self.taken = Taken(memory, self._threads, self._spooled, self._connections)
+
+    def _look(self) -> None:
+        while not self._over.wait(_LOOK_SECONDS):
+            self._connections = max(self._connections, self._count_connections())
+            for pid in self._pids:
+                with suppress(OSError):
+                    self._threads = max(self._threads, len(os.listdir(f"/proc/{pid}/task")))
+                    self._spooled = max(self._spooled, _deleted_bytes(pid))
+
+
+def _peak(pid: int) -> int:
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found is not None, "the worker has ended"
+    return int(found[1]) * 1024
+
+
+def _deleted_bytes(pid: int) -> int:
+    found = 0
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            if os.readlink(file).endswith(" (deleted)"):
+                found += file.stat().st_size
+    return found

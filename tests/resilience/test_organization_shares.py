@@ -1,0 +1,340 @@
+"""Whatever one caller holds, with a key or without, other organizations are still served."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
+
+import httpx2
+import pytest
+
+from accounts.models import Organization, Plan, Scope
+from tests.support.faults.case import publish_on
+from tests.support.gateways import Served, another_gateway
+from tests.support.live import NO_TLS, Gateway, events, eventually
+from tests.support.live_catalog import backend
+from tests.support.metrics import metrics
+from tests.support.raw_client import RawClient
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SpeechAccount
+from tests.support.speech.client import CLIP
+
+BOUND, SHARE, TRIED = 8, 2, 12
+"""The places of each kind, the share of one organization, and an attacker's attempts."""
+SLOTS = 4
+"""The slots of the model server that two organizations share."""
+
+SETTINGS = {
+    "SVC_MAX_INFLIGHT": str(BOUND),
+    "SVC_MAX_ARRIVING": str(BOUND),
+    "SVC_MAX_LINGERING": str(BOUND),
+    "SVC_MAX_UNSTARTED_SESSIONS": str(BOUND),
+    "SVC_MAX_SPEECH_SESSIONS": str(BOUND),
+    "SVC_ORGANIZATION_SHARE": str(SHARE / BOUND),
+    # The tests decide how long places are held, on a slow machine too.
+    "SVC_BODY_SECONDS": "120",
+    "SVC_SPEECH_START_SECONDS": "120",
+    "SVC_SPEECH_IDLE_SECONDS": "120",
+}
+
+
+@pytest.fixture(scope="module")
+def crowded(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One gateway with few places, for all tests here."""
+    with another_gateway(served, tmp_path_factory.mktemp("crowded"), **SETTINGS) as started:
+        yield started
+
+
+@pytest.fixture
+def victim(crowded: Served, gateway: Gateway) -> Gateway:
+    """The crowded gateway, with a new organization for each test."""
+    port, speech_port = crowded.port, crowded.speech_port
+    return replace(gateway, command=crowded.command, port=port, speech_port=speech_port)
+
+
+@pytest.fixture
+def attacker(victim: Gateway) -> SpeechAccount:
+    """Another organization on the same gateway."""
+    return speech_account(victim)
+
+
+def request(path: str, key: str | None, *headers: str, method: str = "POST") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *headers]
+    if key is not None:
+        lines.append(f"authorization: Bearer {key}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def upgrade(key: str) -> bytes:
+    nonce = base64.b64encode(os.urandom(16)).decode()
+    return request(
+        "/v1/audio/speech/stream",
+        key,
+        "upgrade: websocket",
+        "connection: upgrade",
+        "sec-websocket-version: 13",
+        f"sec-websocket-key: {nonce}",
+        method="GET",
+    )
+
+
+def text_frame(message: str) -> bytes:
+    """A short masked text frame (RFC 6455, section 5.2), the mask zero."""
+    return bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message.encode()
+
+
+@contextmanager
+def held(port: int, opening: bytes) -> Iterator[list[socket.socket]]:
+    """``TRIED`` connections that sent ``opening`` and nothing more."""
+    with ExitStack() as stack:
+        sockets = []
+        for _ in range(TRIED):
+            raw = socket.create_connection(("127.0.0.1", port), timeout=20)
+            stack.enter_context(closing(raw))
+            raw.sendall(opening)
+            sockets.append(raw)
+        yield sockets
+
+
+def first_line(raw: socket.socket) -> bytes:
+    return raw.recv(4096).partition(b"\r\n")[0]
+
+
+Holder = Callable[[SpeechAccount], AbstractContextManager[object]]
+
+
+@contextmanager
+def refusals_that_linger(attacker: SpeechAccount) -> Iterator[None]:
+    """Requests without a key whose bodies never end."""
+    opening = request("/v1/chat/completions", None, "transfer-encoding: chunked")
+    with held(attacker.gateway.port, opening) as sockets:
+        for raw in sockets:
+            assert first_line(raw).split()[1] == b"401"
+        yield
+
+
+@contextmanager
+def slow_bodies(attacker: SpeechAccount) -> Iterator[None]:
+    gateway = replace(attacker.gateway, organization=attacker.organization)
+    opening = request("/v1/chat/completions", gateway.mint(), "content-length: 100") + b"{"
+    with held(gateway.port, opening):
+        yield
+
+
+@contextmanager
+def slow_clone_bodies(attacker: SpeechAccount) -> Iterator[None]:
+    opening = request("/v1/voices", attacker.key, "content-length: 100") + b"{"
+    with held(attacker.gateway.speech_port, opening):
+        yield
+
+
+@contextmanager
+def sockets_without_start(attacker: SpeechAccount) -> Iterator[None]:
+    with held(attacker.gateway.speech_port, upgrade(attacker.key)) as sockets:
+        for raw in sockets:
+            first_line(raw)
+        yield
+
+
+@contextmanager
+def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(TRIED):
+            raw = socket.create_connection(("127.0.0.1", attacker.gateway.speech_port), timeout=20)
+            stack.enter_context(closing(raw))
+            raw.sendall(upgrade(attacker.key))
+            if b" 101 " in first_line(raw):
+                raw.sendall(text_frame('{"type": "start", "voice": "ava"}'))
+                assert b"ready" in raw.recv(4096)
+                opened.append(raw)
+        yield opened
+
+
+@contextmanager
+def empty_texts(attacker: SpeechAccount) -> Iterator[None]:
+    with idle_sessions(attacker) as opened:
+        for raw in opened:
+            raw.sendall(text_frame('{"type":"text","text":""}') * 2000)
+        yield
+
+
+@contextmanager
+def streams(attacker: SpeechAccount) -> Iterator[None]:
+    gateway = replace(attacker.gateway, organization=attacker.organization)
+    gateway.key = gateway.mint()
+    with ExitStack() as stack:
+        for _ in range(TRIED):
+            client = stack.enter_context(RawClient(gateway))
+            client.chat("[[sim tokens=30000 pace=20]]", stream=True)
+            client.read_until(1, b"\r\n\r\n")
+        yield
+
+
+HOLDERS: list[Holder] = [
+    refusals_that_linger,
+    slow_bodies,
+    slow_clone_bodies,
+    sockets_without_start,
+    idle_sessions,
+    empty_texts,
+    streams,
+]
+
+
+def assert_served(victim: Gateway) -> None:
+    """Chat, stream, speak, hold a session and create a voice, each at the first try."""
+    chat = victim.chat("say: hello")
+    assert chat.status_code == 200, chat.text
+    stream = victim.chat("say: hello", stream=True)
+    assert stream.status_code == 200, stream.text
+    assert events(stream.text)[-1] == "[DONE]"
+    organization = Organization.objects.get(pk=victim.organization.pk)
+    organization.plan = Plan.ENTERPRISE
+    organization.speech_requests_per_minute = organization.speech_characters_per_day = None
+    organization.save()
+    speech = SpeechAccount(victim, organization, victim.api_key, victim.mint(Scope.SPEECH))
+    spoken = speech.speak("Hello.")
+    assert spoken.status_code == 200, spoken.text
+    with speech.session() as session:
+        session.text("Hello there. ")
+        session.done()
+        assert session.rest()[-1] == {"type": "session.done"}
+    created = httpx2.post(
+        f"{speech.url}/v1/voices",
+        content=json.dumps({"name": "Anna", "audio_b64": CLIP, "consent": True}).encode(),
+        headers=speech.headers,
+        timeout=60,
+        verify=NO_TLS,
+    )
+    assert created.status_code == 201, created.text
+    assert httpx2.get(f"{victim.url}/readyz", verify=NO_TLS).status_code == 200
+
+
+@pytest.mark.parametrize("hold", HOLDERS, ids=lambda hold: hold.__name__)
+def test_others_are_served_while_one_caller_holds_all_it_can(
+    hold: Holder, victim: Gateway, attacker: SpeechAccount
+) -> None:
+    with hold(attacker):
+        assert_served(victim)
+
+
+def test_others_are_served_while_one_caller_holds_everything_at_once(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    with ExitStack() as stack:
+        for hold in HOLDERS:
+            stack.enter_context(hold(attacker))
+        assert_served(victim)
+
+
+def test_slow_readers_of_one_organization_leave_slots_of_a_model_server(
+    gateway: Gateway, start_gateway: Callable[..., Gateway]
+) -> None:
+    gateway.organization.tokens_per_minute = None
+    gateway.organization.save()
+    model = publish_on(gateway, backend(gateway, max_concurrency=SLOTS))
+    victim = start_gateway(SVC_BACKEND_QUEUE_SECONDS="1")
+    neighbour = replace(victim, organization=speech_account(gateway).organization)
+    neighbour.key = neighbour.mint()
+    assert victim.chat("say: hello", model=model).status_code == 200
+
+    with ExitStack() as stack:
+        answers = []
+        for _ in range(SLOTS):
+            client = stack.enter_context(RawClient(neighbour))
+            client.chat("[[sim tokens=30000 pace=20]]", stream=True, model=model)
+            client.read_until(1, b"\r\n\r\n")
+            answers.append(client.received.split()[1])
+        served = [victim.chat("say: hello", model=model).status_code for _ in range(3)]
+
+    assert answers == [b"200"] * (SLOTS - 1) + [b"503"]
+    assert served == [200] * 3
+
+
+def nothing_held(gateway: Gateway) -> bool:
+    return metrics(gateway).sum("svc_capacity_used") == 0
+
+
+def test_streams_above_the_share_are_refused_and_shown(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    eventually(lambda: nothing_held(victim))
+    before = metrics(victim)
+    with streams(attacker):
+        own = replace(victim, organization=attacker.organization)
+        own.key = own.mint()
+
+        refused = own.chat("say: one too many")
+        spoken = attacker.speak("One too many.")
+        seen = metrics(victim)
+
+    assert refused.status_code == 503
+    assert refused.json()["error"]["code"] == "server_overloaded"
+    assert "organization" in refused.json()["error"]["message"]
+    assert "retry-after" not in refused.headers
+    assert spoken.status_code == 503
+    assert spoken.json()["error"]["type"] == "proxy_error"
+    assert spoken.headers["retry-after"] == "1"
+    assert seen.sum("svc_requests_in_flight") == SHARE
+    assert seen.sum("svc_capacity_used", kind="requests") == SHARE
+    assert seen.sum("svc_capacity", kind="requests") == BOUND
+    kind = {"kind": "requests", "reason": "share"}
+    refusals = "svc_capacity_refusals_total"
+    assert seen.sum(refusals, **kind) - before.sum(refusals, **kind) == TRIED - SHARE + 2
+    eventually(lambda: nothing_held(victim))
+
+
+def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    eventually(lambda: nothing_held(victim))
+    with idle_sessions(attacker) as opened:
+        assert len(opened) == SHARE
+        with closing(
+            socket.create_connection(("127.0.0.1", victim.speech_port), timeout=20)
+        ) as raw:
+            raw.sendall(upgrade(attacker.key))
+            answer = b""
+            while more := raw.recv(4096):
+                answer += more
+        assert metrics(victim).sum("svc_capacity_used", kind="sessions") == SHARE
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 1" in head.lower()
+    assert json.loads(body)["error"]["type"] == "proxy_error"
+    eventually(lambda: nothing_held(victim))
+
+
+def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    eventually(lambda: nothing_held(victim))
+    with slow_clone_bodies(attacker):
+        seen = eventually(
+            lambda: (
+                found
+                if (found := metrics(victim)).sum("svc_capacity_used", kind="arriving") == SHARE
+                else None
+            )
+        )
+
+    assert seen.sum("svc_capacity_used", kind="clones") == 0
+    assert seen.sum("svc_requests_in_flight") == 0
+
+
+def test_refusals_above_their_bound_do_not_linger(victim: Gateway, attacker: SpeechAccount) -> None:
+    """The refusals are still answered."""
+    eventually(lambda: nothing_held(victim))
+    with refusals_that_linger(attacker):
+        seen = metrics(victim)
+
+    assert seen.sum("svc_capacity_used", kind="lingering") <= SHARE
+    assert seen.sum("svc_capacity_refusals_total", kind="lingering", reason="share") > 0
+    assert seen.sum("svc_requests_in_flight") == 0

@@ -1,0 +1,254 @@
+"""``POST /v1/audio/speech`` as a client sees it: files, headers, errors."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+import soundfile
+
+from accounts.models import Plan, Scope
+from speech.audio.pcm import SAMPLE_RATE, samples, silence
+from speech.text.pauses import AFTER_SENTENCE
+from tests.support.live import Gateway
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
+from tests.support.speech.errors import error_of
+from tests.support.speech.listening import loudness, sentence_heard, steepest_step
+from tests.support.texts.sentences import SENTENCES
+
+CONTENT_TYPES = {
+    "wav": "audio/wav",
+    "mp3": "audio/mpeg",
+    "pcm": "audio/pcm",
+    "opus": "audio/opus",
+    "flac": "audio/flac",
+}
+CONTAINERS = {"wav": "WAV", "mp3": "MP3", "opus": "OGG", "flac": "FLAC"}
+
+
+def assert_as_long(pcm: bytes, other: bytes) -> None:
+    """The engine's own length of one text varies by a few samples from call to call."""
+    assert len(pcm) == pytest.approx(len(other), abs=0.02 * SAMPLE_RATE * 2)
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_a_complete_file_in_every_format(speech: SpeechAccount, name: str) -> None:
+    pcm = speech.speak(TWO_SENTENCES, response_format="pcm").content
+
+    answer = speech.speak(TWO_SENTENCES, response_format=name)
+
+    row = speech.row(answer.headers["x-request-id"])
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == CONTENT_TYPES[name]
+    assert answer.headers["cache-control"] == "no-store"
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert soundfile.info(io.BytesIO(answer.content)).format == CONTAINERS[name]
+    sound, rate, channels = decoded(answer.content)
+    assert (rate, channels) == (SAMPLE_RATE, 1)
+    assert row.audio_ms == round(len(sound) / 2 / SAMPLE_RATE * 1000)
+    assert_as_long(sound, pcm)
+    assert loudness(sound) == pytest.approx(loudness(pcm), rel=0.1)
+
+
+def test_pcm_is_streamed(speech: SpeechAccount) -> None:
+    answer = speech.speak(TWO_SENTENCES, response_format="pcm")
+
+    row = speech.row(answer.headers["x-request-id"])
+    assert row.audio_ms == round(len(answer.content) / 2 / SAMPLE_RATE * 1000)
+
+    assert answer.headers["content-type"] == CONTENT_TYPES["pcm"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["transfer-encoding"] == "chunked"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert "content-length" not in answer.headers
+    assert len(answer.content) % 2 == 0
+    assert loudness(answer.content) > 0.02
+
+
+def test_wav_is_the_default(speech: SpeechAccount) -> None:
+    answer = speech.speak()
+
+    assert answer.headers["content-type"] == "audio/wav"
+    assert answer.content[:4] == b"RIFF"
+    assert int.from_bytes(answer.content[4:8], "little") == len(answer.content) - 8
+
+
+@pytest.mark.parametrize("name", CONTENT_TYPES)
+def test_the_timing_headers_are_consistent(speech: SpeechAccount, name: str) -> None:
+    answer = speech.speak(response_format=name)
+
+    upstream, gateway = (int(answer.headers[f"x-{who}-ms"]) for who in ("upstream", "gateway"))
+    assert 0 <= upstream <= gateway <= answer.elapsed.total_seconds() * 1000 + 1
+
+
+def test_sentences_are_joined_without_a_click(speech: SpeechAccount) -> None:
+    parts = [f"{part}." for part in TWO_SENTENCES.rstrip(".").split(". ")]
+    apart = [speech.speak(part, response_format="pcm").content for part in parts]
+
+    together = speech.speak(TWO_SENTENCES, response_format="pcm").content
+
+    assert_as_long(together, silence(AFTER_SENTENCE).join(apart))
+    # Measured 20 ms around the pause; within speech the steps vary with each call.
+    first = len(apart[0])
+    meeting = together[first - 1000 : first + len(silence(AFTER_SENTENCE)) + 1000]
+    assert steepest_step(meeting) < 0.2 * max(map(steepest_step, apart))
+
+
+def test_a_pause_is_silence_of_its_length(speech: SpeechAccount) -> None:
+    apart = [speech.speak(part, response_format="pcm").content for part in ("One.", "Two.")]
+
+    with_pause = speech.speak("One.\n[pause:1.5s]Two.", response_format="pcm").content
+
+    assert_as_long(with_pause, silence(1.5).join(apart))
+    loud = np.flatnonzero(np.abs(samples(with_pause)) > 300)
+    assert np.diff(loud).max() >= 1.5 * SAMPLE_RATE
+
+
+def test_tags_are_never_spoken(speech: SpeechAccount) -> None:
+    plain = speech.speak("Good morning to you.", response_format="pcm").content
+
+    tagged = speech.speak("[laughs]Good morning to you.[sighs]", response_format="pcm").content
+
+    assert_as_long(tagged, plain)
+
+
+@pytest.mark.parametrize("number", [0, 4, 9])
+def test_a_recogniser_hears_the_sentence(speech: SpeechAccount, number: int) -> None:
+    content = speech.speak(SENTENCES[number], voice="leo", response_format="flac").content
+
+    assert sentence_heard(decoded(content)[0], SENTENCES) == SENTENCES[number]
+
+
+def test_romanized_hindi_sounds_as_devanagari_does(speech: SpeechAccount) -> None:
+    romanized, devanagari, english = (
+        speech.speak(text, voice="asha", response_format="pcm").content
+        for text in ("namaste, aap kaise hain", "नमस्ते, आप कैसे हैं", "good day, how are you")
+    )
+
+    assert_as_long(romanized, devanagari)
+    assert abs(len(english) - len(devanagari)) > 10_000
+
+
+def test_a_long_text_is_spoken_whole(speech: SpeechAccount) -> None:
+    sentence = "A very long text is spoken from its beginning to its end. "
+
+    answer = speech.speak((sentence * 80)[:4096], response_format="flac")
+
+    one = len(speech.speak(sentence, response_format="pcm").content + silence(AFTER_SENTENCE))
+    assert len(decoded(answer.content)[0]) == pytest.approx(4096 / len(sentence) * one, rel=0.03)
+
+
+def test_the_openai_sdk_speaks(speech: SpeechAccount, tmp_path: Any) -> None:
+    client = speech.openai()
+    answer = client.audio.speech.create(
+        model="anything", voice="ava", input=SENTENCE, response_format="mp3"
+    )
+    assert decoded(answer.content)[1] == SAMPLE_RATE
+
+    path = tmp_path / "speech.pcm"
+    with client.audio.speech.with_streaming_response.create(
+        model="anything", voice="ava", input=SENTENCE, response_format="pcm"
+    ) as streamed:
+        streamed.stream_to_file(path)
+    assert_as_long(path.read_bytes(), speech.speak(response_format="pcm").content)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "kind", "named"),
+    [
+        ({"voice": "nobody"}, 400, "proxy_error", "GET /v1/models"),
+        ({"voice": "voice_" + "0" * 32}, 400, "proxy_error", "GET /v1/models"),
+        ({"voice": None}, 400, "invalid_request_error", "'voice'"),
+        ({"input": 3}, 400, "invalid_request_error", "'input'"),
+        ({"input": "  "}, 400, "invalid_request_error", "'input'"),
+        ({"input": "[pause]"}, 400, "invalid_request_error", "'input'"),
+        ({"input": "Hi [pause:9s]"}, 400, "invalid_request_error", "'input'"),
+        ({"input": "Hi" + "[pause]" * 21}, 400, "invalid_request_error", "'input'"),
+        ({"input": "x" * 4097}, 400, "invalid_request_error", "4096"),
+        ({"response_format": "aac"}, 400, "invalid_request_error", "'response_format'"),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_and_leaves_no_row(
+    speech: SpeechAccount, fields: dict[str, Any], status: int, kind: str, named: str
+) -> None:
+    answer = speech.post({"voice": "ava", "input": "Hi", **fields})
+
+    assert error_of(answer)[:2] == (status, kind)
+    assert named in error_of(answer)[2]
+    assert speech.rows() == []
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"input": "\\ud800", "voice": "ava"}'])
+def test_a_body_that_is_not_a_json_object_is_400(speech: SpeechAccount, body: bytes) -> None:
+    assert error_of(speech.post(body))[:2] == (400, "invalid_request_error")
+
+
+def test_absent_hidden_and_foreign_voices_get_the_same_error(
+    speech: SpeechAccount, gateway: Gateway
+) -> None:
+    standard = speech_account(gateway, Plan.STANDARD)
+
+    hidden = error_of(standard.speak(voice="asha"))
+
+    assert hidden == error_of(standard.speak(voice="nobody"))
+    assert speech.speak(voice="asha").status_code == 200
+
+
+def test_a_body_that_is_too_large_is_413(speech: SpeechAccount) -> None:
+    answer = speech.post(b" " * 200_000)
+
+    assert error_of(answer)[:2] == (413, "invalid_request_error")
+
+
+def test_the_longest_input_in_escapes_is_accepted(speech: SpeechAccount) -> None:
+    body = b'{"voice": "ava", "input": "Hi ' + b"\\ud83d\\ude00" * 4093 + b'"}'
+
+    assert speech.post(body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": ""},
+        {"authorization": "Bearer sk_nonsense"},
+        {"authorization": "Basic abc"},
+    ],
+)
+def test_a_bad_key_is_refused_before_the_body(
+    speech: SpeechAccount, headers: dict[str, str]
+) -> None:
+    answer = speech.post(b"x" * 200_000, headers=headers)
+
+    assert error_of(answer)[:2] == (401, "auth_error")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_key_of_another_scope_is_refused_like_a_bad_key(speech: SpeechAccount) -> None:
+    key = speech.mint(Scope.INFERENCE)
+
+    answer = speech.post({}, headers={"authorization": f"Bearer {key}"})
+
+    assert error_of(answer)[:2] == (401, "auth_error")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])
+def test_another_method_is_refused(speech: SpeechAccount, method: str) -> None:
+    answer = httpx2.request(
+        method, f"{speech.url}/v1/audio/speech", headers=speech.headers, verify=False
+    )
+
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+
+
+def test_the_inference_surface_has_no_speech(speech: SpeechAccount) -> None:
+    answer = httpx2.post(
+        f"{speech.gateway.base_url}/audio/speech", headers=speech.headers, verify=False
+    )
+
+    assert answer.status_code == 404

@@ -1,0 +1,133 @@
+"""``speed`` and ``instructions`` on every engine and both transports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from speech.models import SpeechBackend
+from tests.support.live import eventually
+from tests.support.speech.caller import SENTENCE, SpeechAccount, seconds
+from tests.support.speech.errors import error_of
+from tests.support.speech.speech_server import SpeechServer
+
+HINDI = "आज सुबह की गाड़ी फिर देर से आई और हम नदी के किनारे चलते रहे।"
+LONG = "The morning train was late again, and we walked along the river until the evening came."
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.5, 2, 4.0])
+@pytest.mark.parametrize(("voice", "text"), [("ava", LONG), ("oliver", LONG), ("asha", HINDI)])
+def test_the_embedded_voices_follow_speed(
+    speech: SpeechAccount, voice: str, text: str, speed: float
+) -> None:
+    usual = seconds(speech.speak(text, voice).content)
+
+    hurried = seconds(speech.speak(text, voice, speed=speed).content)
+
+    assert usual / hurried == pytest.approx(speed, rel=0.12)
+
+
+def test_speed_does_not_change_what_is_metered(speech: SpeechAccount) -> None:
+    answer = speech.speak(SENTENCE, speed=3)
+
+    assert speech.row(answer.headers["x-request-id"]).characters == len(SENTENCE)
+
+
+def test_a_session_follows_speed(speech: SpeechAccount) -> None:
+    lengths = []
+    for speed in (None, 2.0):
+        with speech.session(speed=speed) as session:
+            session.text(LONG)
+            session.done()
+            frame, last = session.rest()
+        assert isinstance(frame, bytes)
+        assert last == {"type": "session.done"}
+        lengths.append(seconds(frame))
+
+    assert lengths[0] / lengths[1] == pytest.approx(2.0, rel=0.12)
+
+
+@pytest.mark.parametrize("speed", [0.2, 4.1, "fast", True])
+def test_an_invalid_speed_is_refused(speech: SpeechAccount, speed: Any) -> None:
+    status, kind, message = error_of(speech.speak(speed=speed))
+
+    assert (status, kind) == (400, "invalid_request_error")
+    assert "'speed'" in message
+    with speech.connect() as socket:
+        socket.send(f'{{"type": "start", "voice": "ava", "speed": {_json(speed)}}}')
+        assert "'speed'" in str(socket.recv(20))
+    assert speech.rows() == []
+
+
+def _json(value: Any) -> str:
+    return {True: "true"}.get(value) or (f'"{value}"' if isinstance(value, str) else str(value))
+
+
+@pytest.mark.parametrize("profile", ["file", "pcm", "sse"])
+def test_a_speech_server_gets_the_speed(
+    speech: SpeechAccount, remote: dict[str, str], speech_server: SpeechServer, profile: str
+) -> None:
+    text = f"We speak to {profile} servers and they are told how fast to be."
+    usual = seconds(speech.speak(text, remote[profile]).content)
+
+    slow = seconds(speech.speak(text, remote[profile], speed=0.5).content)
+
+    assert slow / usual == pytest.approx(2.0, rel=0.12)
+    asked = [entry["body"].get("speed") for entry in speech_server.requests_with(profile)]
+    assert asked[-2:] == [None, 0.5]
+
+
+def test_a_server_gets_only_the_fields_of_its_description(
+    speech: SpeechAccount, remote: dict[str, str], speech_server: SpeechServer
+) -> None:
+    backend = SpeechBackend.objects.get(voices=remote["file"])
+    fields = {"speed": 2, "instructions": "Speak like a tired king."}
+
+    def told(marker: str) -> dict[str, Any]:
+        answer = speech.speak(f"Fields for {marker} are sent.", remote["file"], **fields)
+        assert answer.status_code == 200
+        body: dict[str, Any] = speech_server.requests_with(marker)[-1]["body"]
+        return body
+
+    assert "instructions" not in told("the usual description")
+    backend.speed_field, backend.instructions_field = "", "style"
+    backend.save()
+    try:
+        body = eventually(lambda: (found := told("another one")).get("style") and found)
+    finally:
+        backend.speed_field, backend.instructions_field = "speed", ""
+        backend.save()
+
+    assert body["style"] == "Speak like a tired king."
+    assert "speed" not in body
+
+
+def test_instructions_reach_a_server_from_a_session(
+    speech: SpeechAccount, remote: dict[str, str], speech_server: SpeechServer
+) -> None:
+    backend = SpeechBackend.objects.get(voices=remote["pcm"])
+    backend.instructions_field = "instructions"
+    backend.save()
+
+    def told() -> str | None:
+        with speech.session(remote["pcm"], instructions="Whisper.") as session:
+            session.text("A whispered session.")
+            session.done()
+            session.rest()
+        said: str | None = speech_server.requests_with("whispered")[-1]["body"].get("instructions")
+        return said
+
+    try:
+        assert eventually(told) == "Whisper."
+    finally:
+        backend.instructions_field = ""
+        backend.save()
+
+
+def test_instructions_are_ignored_by_engines_without_that_feature(speech: SpeechAccount) -> None:
+    assert speech.speak(instructions="Whisper.").status_code == 200
+    status, kind, message = error_of(speech.speak(instructions="x" * 4097))
+
+    assert (status, kind) == (400, "invalid_request_error")
+    assert "'instructions'" in message

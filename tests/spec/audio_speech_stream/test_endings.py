@@ -1,0 +1,345 @@
+"""Refusals and endings of WebSocket sessions: statuses, error messages, close codes."""
+
+from __future__ import annotations
+
+import json
+import socket as sockets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+from websockets.exceptions import InvalidStatus
+
+from accounts.keys.keys import revoke
+from accounts.models import Membership, Scope, User
+from tests.support.builders import speech_rows
+from tests.support.live import Gateway, eventually
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import Conversation, SpeechAccount, decoded
+from tests.support.speech.listening import loudness
+from usage.models import SpeechRow
+
+
+def error_then_close(conversation: Any) -> tuple[str, str, int]:
+    """``type`` and ``message`` of the error frame, and the close code; frames before are skipped."""
+    messages = [message for message in conversation.rest() if isinstance(message, dict)]
+    error = messages[-1]
+    assert set(error) == {"type", "error"}, error
+    assert error["type"] == "error"
+    assert set(error["error"]) == {"message", "type"}
+    return error["error"]["type"], error["error"]["message"], conversation.close_code
+
+
+@pytest.mark.parametrize(
+    ("messages", "named"),
+    [
+        ([{"type": "text", "text": "Hi"}], "'start'"),
+        ([{"type": "done"}], "'start'"),
+        ([{"type": "nonsense"}], "'type'"),
+        ([{"type": "start"}], "'voice'"),
+        ([{"type": "start", "voice": "ava", "response_format": "aac"}], "'response_format'"),
+        ([{"type": "start", "voice": "ava"}, {"type": "start", "voice": "ava"}], "started"),
+        ([{"type": "start", "voice": "ava"}, {"type": "text"}], "'text'"),
+        ([{"type": "start", "voice": "ava"}, {"type": "text", "text": "x" * 4097}], "4096"),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": "[pause:60s]"},
+            ],
+            "'text'",
+        ),
+        ([{"type": "start", "voice": "ava"}, {"type": "done"}], "no words"),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": " [pause] ... "},
+                {"type": "done"},
+            ],
+            "no words",
+        ),
+        (
+            [
+                {"type": "start", "voice": "ava"},
+                {"type": "text", "text": "Hi." * 100},
+                {"type": "done"},
+                {"type": "text", "text": "more"},
+            ],
+            "'done'",
+        ),
+        (
+            [{"type": "start", "voice": "ava"}] + [{"type": "text", "text": "word " * 800}] * 6,
+            "20000",
+        ),
+    ],
+)
+def test_a_bad_message_ends_the_session(
+    speech: SpeechAccount, messages: list[dict[str, Any]], named: str
+) -> None:
+    with speech.connect() as socket:
+        conversation = Conversation(socket)
+        for message in messages:
+            conversation.send(**message)
+        kind, said, code = error_then_close(conversation)
+
+    assert (kind, code) == ("invalid_request_error", 4400)
+    assert named in said
+
+
+@pytest.mark.parametrize("message", ["", "[]", "{", "null", '{"type": NaN}', b"binary", b""])
+def test_an_invalid_message_ends_the_session(speech: SpeechAccount, message: str | bytes) -> None:
+    with speech.session() as session:
+        session.socket.send(message)
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("invalid_request_error", 4400)
+
+
+@pytest.mark.parametrize("size", [70_000, 300_000])
+def test_a_message_that_is_too_large_ends_the_session(speech: SpeechAccount, size: int) -> None:
+    with speech.session() as session:
+        session.socket.send(json.dumps({"type": "text", "text": "", "x": "y" * size}))
+
+        if size < 256 * 1024:
+            assert error_then_close(session)[0] == "invalid_request_error"
+        assert session.close_code == 1009
+
+
+def test_an_unknown_voice_ends_the_session(speech: SpeechAccount) -> None:
+    with speech.connect() as socket:
+        conversation = Conversation(socket)
+        conversation.send(type="start", voice="nobody")
+        kind, said, code = error_then_close(conversation)
+
+    assert (kind, code) == ("proxy_error", 4404)
+    assert "GET /v1/models" in said
+    assert speech.rows() == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer sk_nonsense"},
+        {"authorization": "Bearer svc_live_nonsense"},
+    ],
+)
+def test_a_bad_key_is_a_401_at_the_upgrade(speech: SpeechAccount, headers: dict[str, str]) -> None:
+    status, answer, body = refused_upgrade(speech, headers=headers)
+
+    assert status == 401
+    assert answer["www-authenticate"] == "Bearer"
+    assert body["error"]["type"] == "auth_error"
+
+
+def test_a_key_of_another_scope_is_refused_like_a_bad_key(speech: SpeechAccount) -> None:
+    headers = {"authorization": f"Bearer {speech.mint(Scope.INFERENCE)}"}
+
+    assert refused_upgrade(speech, headers=headers)[0] == 401
+
+
+def test_a_session_of_the_console_opens_no_websocket(speech: SpeechAccount) -> None:
+    user = User.objects.create_user(
+        f"{speech.organization.pk}@example.com", "correct horse battery"
+    )
+    Membership.objects.create(user=user, organization=speech.organization)
+    browser = Client()
+    browser.force_login(user)
+    cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+
+    assert cookies
+    assert refused_upgrade(speech, headers={"cookie": cookies})[0] == 401
+
+
+def refused_upgrade(speech: SpeechAccount, **options: Any) -> tuple[int, Any, Any]:
+    """Status, headers and body of a refused upgrade, whose form was checked."""
+    with pytest.raises(InvalidStatus) as refusal, speech.connect(**options):
+        pass
+    answer = refusal.value.response
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body is not None
+    return answer.status_code, answer.headers, json.loads(answer.body)
+
+
+def test_another_path_and_the_other_surface_are_404(speech: SpeechAccount) -> None:
+    host = speech.url.removeprefix("http://")
+    elsewhere = refused_upgrade(speech, address=f"ws://{host}/v1/audio/other")
+    inference = refused_upgrade(
+        speech, address=f"ws://127.0.0.1:{speech.gateway.port}/v1/audio/speech/stream"
+    )
+
+    assert (elsewhere[0], elsewhere[2]["error"]["type"]) == (404, "not_found_error")
+    assert set(elsewhere[2]["error"]) == {"message", "type"}
+    assert (inference[0], inference[2]["error"]["type"]) == (404, "not_found_error")
+
+
+def test_a_host_that_is_not_served_is_refused(speech: SpeechAccount) -> None:
+    port = speech.gateway.speech_port
+    with sockets.create_connection(("127.0.0.1", port)) as raw:
+        status, _, body = refused_upgrade(
+            speech, address=f"ws://evil.example:{port}/v1/audio/speech/stream", sock=raw
+        )
+
+    assert (status, body["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_plain_get_of_the_stream_is_no_upgrade(speech: SpeechAccount) -> None:
+    import httpx2
+
+    answer = httpx2.get(
+        f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False
+    )
+
+    assert answer.status_code == 404
+
+
+def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
+    with speech.session() as session:
+        session.text("One sentence is spoken. Then ")
+        session.frame()
+        revoke(speech.api_key)
+        began = time.monotonic()
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("auth_error", 4401)
+    assert time.monotonic() - began < 3.0  # 1 s is documented; the machine of the tests is shared
+    row = speech.row_when_written()
+    assert (row.sentences, row.error_type) == (1, "auth_error")
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4401)
+
+
+def test_deleting_a_clone_ends_its_open_session(speech: SpeechAccount) -> None:
+    clone = speech_rows.clone(speech.organization)
+    with speech.session(voice=clone.pk) as session:
+        session.text("The clone speaks. Then ")
+        assert loudness(decoded(session.frame())[0]) > 0.01
+        clone.slot, clone.deleted_at = None, datetime.now(UTC)
+        clone.save()
+        session.text("it does not. More text ")
+        kind, _, code = error_then_close(session)
+
+    assert (kind, code) == ("proxy_error", 4404)
+    row = speech.row_when_written()
+    assert (row.cloned, row.sentences) == (True, 1)
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4404)
+
+
+def test_the_daily_quota_ends_a_session_after_the_allowed_sentences(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_characters_per_day=40)
+    with speech.session() as session:
+        session.text("Twenty characters!! " * 5)
+        session.done()
+        messages = session.rest()
+
+    assert [type(message) for message in messages] == [bytes, bytes, dict]
+    assert messages[2]["error"]["type"] == "quota_error"  # type: ignore[call-overload]
+    assert session.close_code == 4429
+    row = speech.row_when_written()
+    assert row.characters == 40
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4429)
+
+
+def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_requests_per_minute=1)
+    with speech.session() as session:
+        session.text("Hello there. And here. ")
+        session.done()
+        session.rest()
+    with speech.connect() as socket:
+        second = Conversation(socket)
+        second.send(type="start", voice="ava")
+        kind, said, code = error_then_close(second)
+
+    assert (kind, code) == ("quota_error", 4429)
+    assert "minute" in said
+    assert len(speech.rows()) == 1
+
+
+# -- a separate gateway --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(start_gateway: Callable[..., Gateway]) -> SpeechAccount:
+    """An account of a gateway with timeouts of a second or two."""
+    return speech_account(start_gateway(SVC_SPEECH_START_SECONDS="1", SVC_SPEECH_IDLE_SECONDS="2"))
+
+
+def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
+    began = time.monotonic()
+    with impatient.connect() as socket:
+        kind, said, code = error_then_close(Conversation(socket))
+
+    assert 1 <= time.monotonic() - began < 5
+    assert (kind, code) == ("invalid_request_error", 4408)
+    assert "'start'" in said
+    assert impatient.rows() == []
+
+
+def test_the_idle_timeout_starts_at_the_last_message_or_frame(impatient: SpeechAccount) -> None:
+    """An incomplete sentence is not spoken."""
+    with impatient.session() as session:
+        time.sleep(1.2)
+        session.text("He")
+        time.sleep(1.2)
+        session.text("llo there. And then ")
+        session.frame()
+        heard = time.monotonic()
+        kind, said, code = error_then_close(session)
+
+    assert 1.8 < time.monotonic() - heard < 6
+    assert (kind, code) == ("invalid_request_error", 4408)
+    assert "'done'" in said
+    row = impatient.row_when_written()
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4408)
+    assert (row.sentences, row.characters) == (1, len("Hello there. "))
+
+
+def test_refused_upgrades_leave_no_line_in_the_log(impatient: SpeechAccount) -> None:
+    """They need no key, so each would be a way to fill the log."""
+    host = impatient.url.removeprefix("http://")
+    log = impatient.gateway.command.log
+    before = len(log.read_text())
+    for _ in range(3):
+        refused_upgrade(impatient, headers={"authorization": "Bearer sk_nonsense"})
+        refused_upgrade(impatient, address=f"ws://{host}/v1/audio/other")
+    with impatient.session() as session:
+        session.text("Hello there.")
+        session.done()
+        session.rest()
+
+    written = log.read_text()[before:]
+    assert "sk_nonsense" not in written
+    # Mistakes in the catalogs of other tests are logged there too.
+    assert not [
+        line
+        for line in written.splitlines()
+        if ("ERROR" in line or "WARNING" in line) and ".snapshot " not in line
+    ]
+
+
+def journal_of(speech: SpeechAccount) -> str:
+    """The journal of the account's gateway, if it has records of the account."""
+    directory = speech.gateway.command.log.parent / "journal"
+    notes = (path.read_text() for path in directory.glob("*.log"))
+    return next((text for text in notes if str(speech.organization.pk) in text), "")
+
+
+def test_a_session_of_a_killed_server_has_its_row(
+    impatient: SpeechAccount, start_gateway: Callable[..., Gateway]
+) -> None:
+    with impatient.session() as session:
+        session.text("Hello there. And then ")
+        session.frame()
+        # The frame is sent first and recorded then.
+        eventually(lambda: "progress" in journal_of(impatient))
+        impatient.gateway.command.kill()
+        assert session.rest() == []
+    start_gateway()
+    row = impatient.row_when_written()
+
+    assert (row.outcome, row.sentences, row.characters) == ("interrupted", 1, len("Hello there. "))
+    assert row.close_code is None
+    assert SpeechRow.objects.filter(request_id=row.request_id).count() == 1

@@ -1,0 +1,269 @@
+"""Every failure of a model server, as the client sees it and as the ledger records it.
+
+Every backend here has a single slot, so the next request proves that the slot was released.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.builders import catalog_rows
+from tests.support.live import Gateway, events
+from tests.support.live_catalog import backend, nowhere, publish
+from usage.models import UsageRow
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How a request ends: its status, and the code in its body or in the stream's last frame."""
+
+    status: int
+    code: str | None = None
+
+
+SERVED = Seen(200)
+REJECTED = Seen(400, "backend_rejected_request")
+GONE = Seen(500, "backend_unavailable")
+FAILED = Seen(500, "backend_error")
+INVALID = Seen(500, "backend_protocol_error")
+SILENT = Seen(503, "backend_timeout")
+FULL = Seen(503, "server_overloaded")
+
+
+def in_band(seen: Seen) -> Seen:
+    """Return the same failure after the stream's 200."""
+    return Seen(200, seen.code)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The result of a fault in a streamed and in a whole answer.
+
+    ``early``: streamed with running usage, where that differs.
+    """
+
+    streamed: Seen
+    whole: Seen
+    early: Seen | None = None
+
+
+FAULTS = {
+    "status@400": Fault(REJECTED, REJECTED),
+    "status@401": Fault(FAILED, FAILED),
+    "status@404": Fault(FAILED, FAILED),
+    "status@422": Fault(REJECTED, REJECTED),
+    "status@429": Fault(FULL, FULL),
+    "status@500": Fault(FAILED, FAILED),
+    "status@503": Fault(FULL, FULL),
+    "slow_header@0.1": Fault(SERVED, SERVED),
+    "redirect": Fault(INVALID, INVALID),
+    "html": Fault(INVALID, INVALID),
+    "empty": Fault(INVALID, INVALID),
+    "null": Fault(INVALID, INVALID),
+    "error_200": Fault(INVALID, FAILED),
+    "cut": Fault(GONE, GONE),
+    "reset": Fault(GONE, GONE),
+    "hang": Fault(SILENT, SILENT),
+    "cut@0": Fault(in_band(GONE), GONE),
+    "cut@3": Fault(in_band(GONE), GONE),
+    "reset@3": Fault(in_band(GONE), GONE),
+    "hang@3": Fault(in_band(SILENT), SILENT),
+    "garbage@3": Fault(in_band(INVALID), INVALID),
+    "error_frame@3": Fault(in_band(FAILED), SERVED),
+    "no_usage": Fault(SERVED, SERVED),
+    "usage_twice": Fault(SERVED, SERVED),
+    "negative_usage": Fault(in_band(INVALID), INVALID, early=INVALID),
+    "absurd_usage": Fault(in_band(INVALID), INVALID, early=INVALID),
+    "decreasing_usage": Fault(in_band(INVALID), SERVED),
+    "usage_every_chunk": Fault(SERVED, SERVED),
+    "no_finish": Fault(in_band(INVALID), INVALID),
+    "no_done": Fault(SERVED, SERVED),
+    "after_done": Fault(SERVED, SERVED),
+    "repeat_role": Fault(SERVED, SERVED),
+    "empty_choices_first": Fault(SERVED, SERVED),
+    "split_bytes": Fault(SERVED, SERVED),
+    "crlf": Fault(SERVED, SERVED),
+    "comments": Fault(SERVED, SERVED),
+    "bom": Fault(SERVED, INVALID),
+    "big_frame": Fault(in_band(INVALID), SERVED),
+}
+OUTCOMES = {
+    None: "success",
+    "backend_rejected_request": "backend_rejected",
+    "backend_unavailable": "backend_unavailable",
+    "backend_error": "backend_error",
+    "backend_protocol_error": "backend_protocol_error",
+    "backend_timeout": "backend_timeout",
+    "server_overloaded": "backend_unavailable",
+}
+TOKENS = 12
+_models: dict[tuple[int, bool], str] = {}
+
+
+def one_slot(gateway: Gateway, *, running: bool) -> str:
+    """Publish a model with one slot and timeouts of half a second; return its identifier.
+
+    Each request has a new connection, so that a broken one always means that the server crashed.
+    """
+    key = (gateway.port, running)
+    if key not in _models:
+        single = backend(
+            gateway,
+            max_concurrency=1,
+            first_byte_seconds=0.5,
+            idle_seconds=0.5,
+            running_usage="vllm" if running else "none",
+            keep_alive="off",
+        )
+        weights = catalog_rows.weights(f"test/faults-{uuid.uuid4()}", tokenizer="o200k")
+        _models[key] = publish(gateway, single, weights=weights).identifier
+    return _models[key]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("running", [True, False], ids=["running", "plain"])
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_a_fault_has_one_answer_one_row_and_leaves_the_slot_free(
+    gateway: Gateway, fault: str, running: bool, streamed: bool
+) -> None:
+    is_early = streamed and running
+    late = FAULTS[fault].streamed if streamed else FAULTS[fault].whole
+    expected = (FAULTS[fault].early if is_early else None) or late
+    model = one_slot(gateway, running=running)
+    marker = f"{fault} of {gateway.organization.pk}"
+
+    answer = gateway.chat(f"{marker} [[sim tokens={TOKENS} fault={fault}]]", model, stream=streamed)
+
+    assert answer.status_code == expected.status
+    frames = events(answer.text) if streamed and answer.status_code == 200 else []
+    code = error_code(answer, frames)
+    assert code == expected.code
+    row = gateway.row(answer.headers["x-request-id"])
+    assert (row.http_status, row.error_code) == (expected.status, expected.code)
+    assert row.outcome == OUTCOMES[expected.code]
+    assert row.streamed is streamed
+    assert_figures(row, gateway.simulator.request_with(marker), fault)
+    if frames and fault != "decreasing_usage":
+        assert row.delivered_output_tokens == len(contents(frames))
+
+    assert gateway.chat("say: ok", model).status_code == 200
+    assert len(gateway.rows()) == 2
+
+
+def error_code(answer: httpx2.Response, frames: list[Any]) -> str | None:
+    """Return the client's error code; a stream that fails ends with it and not with [DONE]."""
+    if not frames:
+        code: str | None = answer.json().get("error", {}).get("code")
+        return code
+    failed = [frame for frame in frames if "error" in frame]
+    if not failed:
+        assert frames[-1] == "[DONE]"
+        return None
+    assert failed == frames[-1:]
+    assert "[DONE]" not in frames
+    assert all(frame["usage"] is None for frame in frames[:-1])
+    return str(failed[0]["error"]["code"])
+
+
+def contents(frames: list[Any]) -> list[str]:
+    """Return the content of the frames; the simulator sends one for each token."""
+    deltas = [
+        frame["choices"][0]["delta"]
+        for frame in frames
+        if isinstance(frame, dict) and frame.get("choices")
+    ]
+    return [delta["content"] for delta in deltas if delta.get("content")]
+
+
+def assert_figures(row: UsageRow, produced: dict[str, Any], fault: str) -> None:
+    """Assert that the row's token counts never exceed those of the simulator's log."""
+    assert row.delivered_output_tokens <= row.generated_output_tokens
+    if fault == "decreasing_usage" and row.streamed:
+        # The first report of this fault is wrong, which only the second one reveals.
+        return
+    tokens = produced["produced_tokens"]
+    assert row.backend_reported_input_tokens in (0, produced["prompt_tokens"])
+    assert row.backend_reported_output_tokens <= tokens
+    assert row.generated_output_tokens <= tokens
+    if row.outcome == "success":
+        assert row.generated_output_tokens == row.delivered_output_tokens == tokens == TOKENS
+        assert row.backend_reported_output_tokens == (0 if fault == "no_usage" else tokens)
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "plain"])
+def test_without_a_report_the_client_gets_the_gateways_count_and_pays_nothing(
+    gateway: Gateway, running: bool, streamed: bool
+) -> None:
+    model = one_slot(gateway, running=running)
+
+    answer = gateway.chat("say: one two three [[sim fault=no_usage]]", model, stream=streamed)
+
+    usage = events(answer.text)[-2]["usage"] if streamed else answer.json()["usage"]
+    row = gateway.row(answer.headers["x-request-id"])
+    assert usage["completion_tokens"] == row.generated_output_tokens == 3
+    assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
+
+
+def test_text_that_came_together_with_a_failure_is_still_delivered_and_well_framed(
+    gateway: Gateway,
+) -> None:
+    said = "a\u2028b\u2029c\u0085d"
+
+    answer = gateway.chat(f"[[sim fault=garbage@4 burst=100]] say: {said}", stream=True)
+
+    assert not {"\u2028", "\u2029", "\u0085"} & set(answer.text)
+    *frames, failure = events(answer.text)
+    assert failure["error"]["code"] == "backend_protocol_error"
+    text = "".join(contents(frames))
+    assert "\u2028" in text
+    assert said.startswith(text)
+    row = gateway.row(answer.headers["x-request-id"])
+    assert 0 < row.delivered_output_tokens == row.generated_output_tokens
+
+
+def test_a_refusal_by_the_model_server_is_passed_on_without_its_name_for_the_model(
+    gateway: Gateway,
+) -> None:
+    answer = gateway.chat("hi [[sim nonsense=1]]")
+
+    message = answer.json()["error"]["message"]
+    assert answer.json()["error"]["code"] == "backend_rejected_request"
+    assert "[[sim]] does not know" in message
+    assert "demo-8b-awq" not in message
+
+
+def test_a_retry_goes_to_another_backend_if_the_first_cannot_have_started(gateway: Gateway) -> None:
+    entry = publish(gateway, nowhere(gateway), backend(gateway))
+
+    answers = [gateway.chat("say: ok", entry.identifier) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len(gateway.rows()) == 4
+
+
+def test_a_request_that_may_have_started_is_not_retried(gateway: Gateway) -> None:
+    new = [backend(gateway, keep_alive="off") for _ in range(2)]
+    entry = publish(gateway, *new)
+    marker = f"once {gateway.organization.pk}"
+
+    answer = gateway.chat(f"{marker} [[sim fault=cut]]", entry.identifier)
+
+    assert answer.status_code == 500
+    assert gateway.simulator.request_with(marker)["fault"] == "cut"
+
+
+def test_an_overloaded_model_server_leads_to_one_retry(gateway: Gateway) -> None:
+    entry = publish(gateway, backend(gateway), backend(gateway))
+    marker = f"twice {gateway.organization.pk}"
+
+    answer = gateway.chat(f"{marker} [[sim fault=status@503]]", entry.identifier)
+
+    assert answer.json()["error"]["code"] == "server_overloaded"
+    assert len([each for each in gateway.simulator.requests() if marker in str(each)]) == 2
+    assert len(gateway.rows()) == 1

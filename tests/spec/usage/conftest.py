@@ -1,0 +1,25 @@
+"""Fixtures of the usage summary."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from accounts.keys import keys
+from accounts.models import Organization, Scope
+from tests.support.builders import traffic
+from tests.support.builders.summary_ledger import Ledger
+from tests.support.readers import _no_threads_left, organization, reader
+
+__all__ = ["_no_threads_left", "ledger", "organization", "reader"]
+
+
+@pytest.fixture
+def ledger(organization: Organization) -> Ledger:
+    first = keys.mint(organization, Scope.INFERENCE, "first").api_key
+    second = keys.mint(organization, Scope.INFERENCE).api_key
+    departed = str(uuid.uuid4())
+    ids = [str(first.pk), str(second.pk), departed]
+    traffic.mixed(str(Organization.objects.create(name="Other").pk), ids, seed=2)
+    return Ledger(traffic.mixed(str(organization.pk), ids), first, second, departed)

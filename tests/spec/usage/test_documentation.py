@@ -1,0 +1,120 @@
+"""docs/api/usage.md matches the API: its example is run, its tables are compared."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.keys import keys
+from accounts.models import ApiKey, Organization, Scope
+from tests.support.builders import traffic
+from tests.support.live import ROOT
+from tests.support.readers import client_with
+from usage.api import wire
+from usage.ledger import throttle_counts
+from usage.queries.periods import Bucket, GroupBy
+
+PAGE = (ROOT / "docs/api/usage.md").read_text()
+EXAMPLE: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0])
+DEMO, MINI = (entry["key"] for entry in EXAMPLE["breakdowns"]["model"])
+UNATTRIBUTED, KEY = (entry["key"] for entry in EXAMPLE["breakdowns"]["api_key"])
+
+
+@pytest.fixture
+def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A client of the example's organization, after the example's traffic."""
+    # Counts of refusals expire, and the example's month moves into the past.
+    monkeypatch.setattr(throttle_counts, "now", lambda: datetime(2026, 12, 1, tzinfo=UTC))
+    organization = Organization.objects.create(pk=EXAMPLE["organization_id"], name="Acme")
+    minted = keys.mint(organization, Scope.INFERENCE, KEY["api_key_label"]).api_key
+    ApiKey.objects.filter(pk=minted.pk).update(
+        id=uuid.UUID(KEY["api_key_id"]), prefix=KEY["api_key_prefix"]
+    )
+    _traffic(str(organization.pk))
+    refused = throttle_counts.Refused(
+        str(organization.pk),
+        datetime(2026, 11, 12, 9, tzinfo=UTC),
+        KEY["api_key_id"],
+        DEMO["model_identifier"],
+        "tokens",
+    )
+    throttle_counts.add(Counter({refused: 4}))
+    return client_with(keys.mint(organization, Scope.READ).secret)
+
+
+def _traffic(organization_id: str) -> None:
+    demo = {"organization_id": organization_id, "api_key_id": KEY["api_key_id"], **DEMO}
+    traffic.write(
+        datetime(2026, 11, 1, 8, 30, tzinfo=UTC),
+        **demo,
+        backend_reported_input_tokens=1000,
+        backend_reported_output_tokens=400,
+        backend_reported_reasoning_tokens=200,
+        generated_output_tokens=400,
+        delivered_output_tokens=400,
+        svc_counted_input_tokens=1010,
+        svc_counted_output_tokens=398,
+        input_price_per_mtok=Decimal("0.15"),
+        output_price_per_mtok=Decimal("0.60"),
+    )
+    traffic.write(
+        datetime(2026, 11, 30, 23, 59, 59, 999_000, tzinfo=UTC),
+        **demo,
+        outcome="client_disconnected",
+        backend_reported_input_tokens=500,
+        backend_reported_output_tokens=300,
+        generated_output_tokens=300,
+        delivered_output_tokens=150,
+        input_price_per_mtok=Decimal("0.182"),
+        output_price_per_mtok=Decimal("0.72"),
+    )
+    traffic.write(
+        datetime(2026, 11, 30, 12, tzinfo=UTC),
+        organization_id=organization_id,
+        api_key_id=UNATTRIBUTED["api_key_id"],
+        **MINI,
+        backend_reported_input_tokens=600,
+        backend_reported_output_tokens=200,
+        generated_output_tokens=200,
+        delivered_output_tokens=200,
+        input_price_per_mtok=Decimal("0.04"),
+        output_price_per_mtok=Decimal("0.12"),
+    )
+
+
+def test_the_example_equals_the_servers_answer(reader: Client) -> None:
+    (address,) = re.findall(r"^`GET (/v1/usage\?\S+)`$", PAGE, re.MULTILINE)
+
+    answer = reader.get(address).json()
+
+    assert answer == EXAMPLE
+    assert json.dumps(answer) == json.dumps(EXAMPLE)  # the order of the fields, too
+
+
+@pytest.mark.parametrize(
+    ("heading", "struct"),
+    [
+        ("## The answer", wire.UsageSummary),
+        ("### Tokens", wire.TokenFigures),
+        ("### Throttled", wire.Throttled),
+    ],
+)
+def test_the_tables_name_every_field_in_order(heading: str, struct: Any) -> None:
+    section = PAGE.split(f"{heading}\n")[1].split("\n##")[0]
+
+    named = [name.split(".")[0] for name in re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)]
+
+    assert list(dict.fromkeys(named)) == list(struct.__struct_fields__)
+
+
+def test_every_value_that_a_parameter_takes_is_documented() -> None:
+    for value in (*GroupBy, *Bucket):
+        assert f"`{value}`" in PAGE

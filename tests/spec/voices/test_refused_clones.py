@@ -1,0 +1,181 @@
+"""Bodies of ``POST /v1/voices`` that are refused, and the largest one that is not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.builders import clips
+from tests.support.speech.client import CLIP, SpeechClient, error_of
+
+
+def _file(*parts: bytes, **layout: Any) -> str:
+    return clips.base64_of(clips.riff(clips.chunk(b"fmt ", clips.layout(**layout)), *parts))
+
+
+def _without(*names: str, **fields: Any) -> dict[str, Any]:
+    whole = {"name": "Anna", "audio_b64": CLIP, "consent": True, **fields}
+    return {name: value for name, value in whole.items() if name not in names}
+
+
+_NAN = np.where(np.arange(64_000) == 9, np.nan, clips.voice(4.0))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": (_without("name"), "'name' is required"),
+    "no audio": (_without("audio_b64"), "'audio_b64' is required"),
+    "no consent": (_without("consent"), "'consent' must be true"),
+    "consent false": (_without(consent=False), "'consent' must be true"),
+    "consent 1": (_without(consent=1), "'consent' must be true"),
+    "consent as text": (_without(consent="true"), "'consent' must be true"),
+    "null name": (_without(name=None), "'name' is required"),
+    "number as name": (_without(name=7), "'name' must be a string, not a number"),
+    "list as name": (_without(name=["a"]), "'name' must be a string, not an array"),
+    "object as audio": (_without(audio_b64={}), "'audio_b64' must be a string, not an object"),
+    "boolean as audio": (_without(audio_b64=True), "'audio_b64' must be a string, not a boolean"),
+    "blank name": (_without(name=" \t"), "'name' cannot be used: it is blank"),
+    "41 characters": (_without(name="x" * 41), "'name' cannot be used: it has 41 characters"),
+    "control character": (_without(name="a\0b"), "it holds U+0000"),
+    "writing direction": (_without(name="a\u202eb"), "it holds U+202E"),
+    "empty audio": (_without(audio_b64=""), "'audio_b64' cannot be used: it is empty"),
+    "not base64": (_without(audio_b64="####"), "it is not valid base64"),
+    "line breaks": (_without(audio_b64=CLIP[:76] + "\n" + CLIP[76:]), "it is not valid base64"),
+    "not ASCII": (_without(audio_b64="é" * 8), "it is not valid base64"),
+    "no padding": (_without(audio_b64=CLIP.rstrip("=")[:-3]), "it is not valid base64"),
+    "not a WAV": (_without(audio_b64=clips.base64_of(b"hello there, this is text")), "not a WAV"),
+    "an MP3": (_without(audio_b64=clips.base64_of(b"ID3" + b"\0" * 60)), "an MP3 file"),
+    "2.9 seconds": (
+        _without(audio_b64=clips.base64_of(clips.wav(clips.voice(2.9)))),
+        "the clip is 2.900 seconds long; it must be 3 to 12 seconds",
+    ),
+    "12.1 seconds": (
+        _without(audio_b64=clips.base64_of(clips.wav(clips.voice(12.1)))),
+        "the clip is 12.100 seconds long",
+    ),
+    "truncated": (
+        _without(audio_b64=clips.base64_of(clips.wav(clips.voice(4.0))[:100_000])),
+        "the WAV file is cut short",
+    ),
+    "a size that lies": (
+        _without(audio_b64=_file(clips.chunk(b"data", b"\0" * 96_000, size=0x7000_0000))),
+        "the WAV file is cut short",
+    ),
+    "65 535 channels": (
+        _without(audio_b64=_file(clips.chunk(b"data", b"\0" * 96_000), channels=65_535)),
+        "it has 65535 channels; use 1 or 2",
+    ),
+    "NaN samples": (
+        _without(audio_b64=clips.base64_of(clips.wav(_NAN, bits=32, floating=True))),
+        "not finite numbers",
+    ),
+    "silence": (
+        _without(audio_b64=clips.base64_of(clips.wav(np.zeros(64_000)))),
+        "the clip is silent",
+    ),
+    "clipped through": (
+        _without(audio_b64=clips.base64_of(clips.wav(np.sign(clips.voice(4.0))))),
+        "the clip is clipped through",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "told"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_body_is_refused_with_the_reason(
+    client: SpeechClient, body: dict[str, Any], told: str
+) -> None:
+    answer = client.post(body)
+
+    assert error_of(answer) == (400, "invalid_request_error")
+    assert told in answer.json()["error"]["message"]
+    assert client.own() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"{",
+        b"\xff\xfe{}",
+        b'{"name": "\xc3("}',
+        b'{"name": "\\ud800"}',
+        b'{"name": NaN}',
+        b'{"consent": 1e999}',
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b"name=Anna&consent=true",
+    ],
+    ids=lambda body: repr(body[:16]),
+)
+def test_a_body_that_is_not_a_json_object_is_refused(client: SpeechClient, body: bytes) -> None:
+    assert error_of(client.post(body)) == (400, "invalid_request_error")
+
+
+def opened(client: SpeechClient, *headers: str) -> socket.socket:
+    """Open a connection and send the head of a creation."""
+    host, port = client.url.removeprefix("http://").split(":")
+    lines = ["POST /v1/voices HTTP/1.1", "host: 127.0.0.1", *headers]
+    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+    return connection
+
+
+def answered(connection: socket.socket) -> bytes:
+    """Read up to the end of an error's body."""
+    answer = b""
+    while not answer.endswith(b"}}") and (read := connection.recv(65536)):
+        answer += read
+    return answer
+
+
+def test_a_body_with_too_large_a_length_is_refused_unread(client: SpeechClient) -> None:
+    key = f"authorization: Bearer {client.key}"
+    with opened(client, key, "content-length: 16000001") as connection:
+        answer = answered(connection)
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"type":"invalid_request_error"' in answer
+
+
+def test_a_body_that_grows_too_large_is_refused_while_it_is_read(client: SpeechClient) -> None:
+    """A chunked body without end gets its answer all the same."""
+    piece = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    most = 60_000_000
+    sent = 0
+
+    def send() -> None:
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            while sent < most:
+                connection.sendall(piece)
+                sent += len(piece)
+
+    key = f"authorization: Bearer {client.key}"
+    with opened(client, key, "transfer-encoding: chunked") as connection:
+        sender = threading.Thread(target=send)
+        sender.start()
+        answer = answered(connection)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        sender.join()
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert sent < most
+
+
+def test_exactly_sixteen_million_bytes_are_accepted(client: SpeechClient) -> None:
+    frame = json.dumps(_without(padding="")).encode()
+    body = frame.replace(
+        b'"padding": ""', b'"padding": "' + b"x" * (16_000_000 - len(frame)) + b'"'
+    )
+    assert len(body) == 16_000_000
+
+    assert client.post(body).status_code == 201
+    assert error_of(client.post(body + b" ")) == (413, "invalid_request_error")

@@ -1,0 +1,127 @@
+"""The speech surface around its endpoints: keys, methods, paths, hosts and its health."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from accounts.keys.keys import mint, revoke
+from accounts.models import Scope
+from tests.spec.voices.test_refused_clones import answered, opened
+from tests.support.live import Gateway, eventually
+from tests.support.speech.client import SpeechClient, error_of
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/models"), ("POST", "/v1/voices"), ("DELETE", "/v1/voices/voice_x")],
+)
+def test_every_problem_of_the_key_is_one_401(
+    gateway: Gateway, client: SpeechClient, method: str, path: str
+) -> None:
+    inference = mint(client.organization, Scope.INFERENCE, "test").secret
+    gone = mint(client.organization, Scope.SPEECH, "gone")
+    revoke(gone.api_key)
+    headers: list[dict[str, str]] = [
+        {},
+        {"authorization": "Bearer"},
+        {"authorization": client.key},
+        {"authorization": "Bearer sk_invented"},
+        {"authorization": f"Bearer {client.key}x"},
+        {"authorization": f"Bearer {inference}"},
+        {"authorization": f"Bearer {gone.secret}"},
+    ]
+
+    answers = [client.request(method, path, headers=each) for each in headers]
+
+    assert [error_of(answer) for answer in answers] == [(401, "auth_error")] * len(headers)
+    assert {answer.headers["www-authenticate"] for answer in answers} == {"Bearer"}
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_the_key_is_checked_before_the_body(client: SpeechClient) -> None:
+    with opened(client, "content-length: 15000000") as connection:
+        assert answered(connection).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_view_answers_without_its_body(client: SpeechClient) -> None:
+    """The body is not awaited: the answer comes before it."""
+    host, port = client.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(
+            b"DELETE /v1/voices/voice_x HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+            b"authorization: Bearer " + client.key.encode() + b"\r\n"
+            b"content-length: 999999999999\r\n\r\n"
+        )
+        answer = answered(connection)
+
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/voices", "POST"),
+        ("PUT", "/v1/voices/voice_x", "DELETE"),
+        ("GET", "/v1/voices/voice_x", "DELETE"),
+        ("POST", "/v1/models", "GET, HEAD"),
+        ("POST", "/health", "GET, HEAD"),
+    ],
+)
+def test_a_wrong_method_is_405_with_allow(
+    client: SpeechClient, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path)
+
+    assert error_of(answer) == (405, "invalid_request_error")
+    assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/nothing", "/v1/usage", "/v1/chat/completions", "/admin/", "/console/"]
+)
+def test_an_unknown_path_is_404_in_this_surfaces_shape(client: SpeechClient, path: str) -> None:
+    assert error_of(client.get(path)) == (404, "not_found_error")
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/voices", "/health", "/nothing"])
+def test_a_foreign_host_is_400_in_this_surfaces_shape(client: SpeechClient, path: str) -> None:
+    answer = client.get(path, headers={**client.headers, "host": "evil.example"})
+
+    assert error_of(answer) == (400, "invalid_request_error")
+
+
+def test_invalid_http_is_400_in_this_surfaces_shape(client: SpeechClient) -> None:
+    host, port = client.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/9.9\r\n\r\n\r\n")
+        answer = connection.recv(65536)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert set(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]) == {"message", "type"}
+
+
+def test_health_needs_no_key_and_has_the_uptime(client: SpeechClient) -> None:
+    first = client.get("/health", headers={})
+
+    assert first.status_code == 200
+    assert set(first.json()) == {"ok", "uptime_s"}
+    assert first.json()["ok"] is True
+    assert first.json()["uptime_s"] > 0
+    assert first.headers["x-request-id"].startswith("req_")
+    assert eventually(lambda: client.get("/health").json()["uptime_s"] > first.json()["uptime_s"])
+
+
+def test_health_answers_while_the_database_is_unreachable(
+    start_gateway: Callable[..., Gateway], tmp_path: Any
+) -> None:
+    gateway = start_gateway(DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
+
+    answer = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/health")
+
+    assert answer.json()["ok"] is True

@@ -1,0 +1,276 @@
+"""Voices, speech backends and clones in the admin, as an operator clicks through them."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from accounts.models import AuditEntry, User
+from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
+from speech.voices.clones.clips import cipher
+from svc_project.lib import clock
+from tests.support.builders import speech_rows
+
+pytestmark = pytest.mark.django_db
+
+VOICES, BACKENDS = "/admin/speech/voice/", "/admin/speech/speechbackend/"
+CLONES, UPLOADS = "/admin/speech/voiceclone/", "/admin/speech/cloneupload/"
+
+
+@pytest.fixture
+def operator() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
+    return client
+
+
+def text_of(answer: Any) -> str:
+    assert answer.status_code == 200
+    plain = re.sub(
+        r"<(script|style).*?</\1>|<[^>]+>", " ", answer.content.decode(), flags=re.DOTALL
+    )
+    return re.sub(r"\s+", " ", html.unescape(plain))
+
+
+def voice_form(**changes: Any) -> dict[str, Any]:
+    columns = {
+        "id": "ava",
+        "language": "en",
+        "embedded_engine": "espeak",
+        "engine_voice": "en-us+f3",
+        "enabled": "on",
+    }
+    return {**columns, **changes}
+
+
+def backend_form(**changes: Any) -> dict[str, Any]:
+    row = SpeechBackend(name="kokoro", base_url="http://127.0.0.1:9100/v1", model="kokoro")
+    columns = {
+        field.name: getattr(row, field.name)
+        for field in SpeechBackend._meta.fields
+        if field.editable and getattr(row, field.name) not in (None, False)
+    }
+    jsons = {"extra_fields": "{}", "sounds": "{}", "upload_extra_fields": "{}"}
+    return {**columns, **jsons, **changes}
+
+
+def test_a_voice_is_added_and_shown(operator: Client) -> None:
+    answer = operator.post(f"{VOICES}add/", voice_form(), follow=True)
+
+    shown = text_of(answer)
+    assert "was added successfully" in shown
+    assert "en-us+f3" in shown
+    assert "every account" in shown
+    assert Voice.objects.get().backend is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"id": "a b"}, "Use at most 80 letters"),
+        ({"engine_voice": "en-us+zzz"}, "The embedded engine has no voice 'en-us+zzz'"),
+        ({"language": "hi"}, "en-us+f3 speaks en, not hi."),
+    ],
+)
+def test_an_invalid_voice_is_refused_with_a_message(
+    operator: Client, changes: dict[str, str], told: str
+) -> None:
+    assert told in text_of(operator.post(f"{VOICES}add/", voice_form(**changes)))
+    assert not Voice.objects.exists()
+
+
+def test_the_list_shows_which_voices_are_served(operator: Client) -> None:
+    speech_rows.hindi_voice("asha")
+    speech_rows.voice("off", enabled=False)
+    dead = speech_rows.backend("dead", enabled=False)
+    speech_rows.voice("mute", backend=dead, engine_voice="x")
+
+    shown = text_of(operator.get(VOICES))
+
+    assert "enterprise accounts" in shown
+    assert "nobody: it is switched off" in shown
+    assert "nobody: dead is switched off" in shown
+
+
+def test_the_id_of_a_voice_is_not_changed(operator: Client) -> None:
+    speech_rows.voice("ava")
+
+    operator.post(f"{VOICES}ava/change/", voice_form(id="eva", engine_voice="en-us+f4"))
+
+    assert list(Voice.objects.values_list("id", "engine_voice")) == [("ava", "en-us+f4")]
+
+
+def test_a_backend_is_added_and_its_key_shown_by_name(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_BACKEND_KEY_SPEECH", "the-secret-itself")
+    answer = operator.post(
+        f"{BACKENDS}add/",
+        backend_form(api_key_env="SVC_BACKEND_KEY_SPEECH", sounds='{"laughs": "<laugh>"}'),
+        follow=True,
+    )
+    assert "was added successfully" in text_of(answer)
+    row = SpeechBackend.objects.get()
+    assert row.sounds == {"laughs": "<laugh>"}
+
+    page = operator.get(f"{BACKENDS}{row.pk}/change/").content.decode()
+
+    assert "SVC_BACKEND_KEY_SPEECH" in page
+    assert "the-secret-itself" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"base_url": "ftp://x"}, "Start the address with http:// or https://."),
+        ({"api_key_env": "sk-123-456"}, "Give the name of a variable, not a key."),
+        ({"sounds": '{"burps": "x"}'}, "There is no audio tag 'burps'."),
+        ({"sounds": '{"laughs": 1}'}, "Give the spelling of laughs as text."),
+        ({"extra_fields": "[1]"}, "Give a JSON object"),
+        ({"extra_fields": "{"}, "Enter a valid JSON."),
+        ({"serves_clones": "on"}, "To serve clones, choose how it is given the clip."),
+        ({"max_concurrency": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_an_invalid_backend_is_refused_with_a_message(
+    operator: Client, changes: dict[str, str], told: str
+) -> None:
+    assert told in text_of(operator.post(f"{BACKENDS}add/", backend_form(**changes)))
+    assert not SpeechBackend.objects.exists()
+
+
+def test_the_list_of_backends_names_problems(operator: Client) -> None:
+    speech_rows.backend("idle", api_key_env="SVC_BACKEND_KEY_UNSET", enabled=False)
+
+    shown = text_of(operator.get(BACKENDS))
+
+    assert "It is switched off." in shown
+    assert "No voice uses it, and it serves no clones." in shown
+    assert "The variable SVC_BACKEND_KEY_UNSET is not set in this process." in shown
+
+
+def test_a_backend_that_holds_copies_is_not_deleted(operator: Client) -> None:
+    backend = speech_rows.cloning_backend()
+    clone = speech_rows.clone(speech_rows.organization())
+    CloneUpload.objects.create(clone=clone, backend=backend, upstream_name="random")
+
+    operator.post(f"{BACKENDS}{backend.pk}/delete/", {"post": "yes"})
+
+    assert SpeechBackend.objects.exists()
+
+
+def clone_with_clip() -> VoiceClone:
+    clone = speech_rows.clone(speech_rows.organization(), "Anna")
+    CloneAudio.objects.create(clone=clone, sealed=cipher().seal(b"the clip"))
+    return clone
+
+
+def test_a_clone_is_shown_and_neither_played_nor_edited(operator: Client) -> None:
+    clone = clone_with_clip()
+
+    page = operator.get(f"{CLONES}{clone.pk}/change/")
+
+    shown = text_of(page)
+    assert clone.pk in shown
+    assert "Anna" in shown
+    content = page.content.decode()
+    assert "<audio" not in content
+    assert "gAAAA" not in content, "a sealed clip begins so"
+    assert 'name="_save"' not in content
+    assert operator.get(f"{CLONES}add/").status_code == 403
+    assert operator.post(f"{CLONES}{clone.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_an_operator_deletes_a_clone_as_its_owner_would(operator: Client) -> None:
+    clone = clone_with_clip()
+    upload = CloneUpload.objects.create(
+        clone=clone, backend=speech_rows.cloning_backend(), upstream_name="random"
+    )
+    form = {"action": "delete_clones", "_selected_action": [clone.pk]}
+
+    shown = text_of(operator.post(CLONES, form, follow=True))
+    again = text_of(operator.post(CLONES, form, follow=True))
+
+    assert "1 voice clones deleted" in shown
+    assert "0 voice clones deleted" in again
+    clone.refresh_from_db()
+    assert clone.deleted_at is not None
+    assert (clone.slot, clone.profile) == (None, {})
+    assert not CloneAudio.objects.exists()
+    upload.refresh_from_db()
+    assert upload.delete_after is not None
+    assert LogEntry.objects.get().change_message == "Deleted."
+    entry = AuditEntry.objects.get(kind="voice clone")
+    assert (entry.verb, entry.subject_id, entry.source) == ("deleted", clone.pk, "admin")
+    assert entry.organization_id == clone.organization_id
+
+
+def test_a_changed_voice_and_backend_have_entries(operator: Client) -> None:
+    backend = speech_rows.cloning_backend()
+    voice = Voice.objects.create(id="ava", backend=backend, engine_voice="af_heart")
+
+    voice.engine_voice = "af_sky"
+    voice.save()
+    backend.base_url = "http://127.0.0.2:9100/v1"
+    backend.save()
+
+    changes = AuditEntry.objects.filter(verb="changed").values_list("kind", "changes")
+    assert dict(changes) == {
+        "voice": {"engine_voice": ["af_heart", "af_sky"]},
+        "speech backend": {"base_url": ["http://127.0.0.1:9100/v1", "http://127.0.0.2:9100/v1"]},
+    }
+
+
+def test_staff_without_the_permission_cannot_delete_clones() -> None:
+    clone = clone_with_clip()
+    client = Client()
+    client.force_login(
+        User.objects.create_user("staff@example.com", "correct horse battery", is_staff=True)
+    )
+
+    client.post(CLONES, {"action": "delete_clones", "_selected_action": [clone.pk]})
+
+    clone.refresh_from_db()
+    assert clone.deleted_at is None
+
+
+def test_tombstones_are_filtered(operator: Client) -> None:
+    owner = speech_rows.organization()
+    speech_rows.clone(owner, "Living")
+    speech_rows.clone(owner, "Gone", slot=None, deleted_at=clock.now())
+
+    existing = text_of(operator.get(f"{CLONES}?state=existing"))
+    deleted = text_of(operator.get(f"{CLONES}?state=deleted"))
+
+    assert "Living" in existing
+    assert "Gone" not in existing
+    assert "Gone" in deleted
+    assert "Living" not in deleted
+
+
+def test_copies_that_are_overdue_are_found(operator: Client) -> None:
+    owner, backend = speech_rows.organization(), speech_rows.cloning_backend()
+    long_ago = clock.now() - timedelta(hours=1)
+    for name, deleted_at in (("kept", None), ("fresh", clock.now()), ("late", long_ago)):
+        slot: dict[str, Any] = {"slot": None} if deleted_at else {}
+        CloneUpload.objects.create(
+            clone=speech_rows.clone(owner, deleted_at=deleted_at, **slot),
+            backend=backend,
+            upstream_name=f"copy-{name}",
+            delete_after=deleted_at,
+        )
+
+    due = text_of(operator.get(f"{UPLOADS}?deletion=due"))
+    overdue = text_of(operator.get(f"{UPLOADS}?deletion=overdue"))
+
+    assert [name for name in ("kept", "fresh", "late") if f"copy-{name}" in due] == [
+        "fresh",
+        "late",
+    ]
+    assert [name for name in ("kept", "fresh", "late") if f"copy-{name}" in overdue] == ["late"]

@@ -1,0 +1,145 @@
+"""Every format is one complete file that ordinary software plays."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import struct
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from speech.audio.encoders import Encoders
+from speech.audio.encoding import AudioFormat, encode
+from speech.audio.pcm import SAMPLE_RATE, duration, pcm_bytes, samples
+
+FILES = [AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OPUS, AudioFormat.FLAC]
+BEGINNINGS = {"wav": b"RIFF", "flac": b"fLaC", "opus": b"OggS"}
+
+
+def sound(seconds: float) -> bytes:
+    at = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    return pcm_bytes(0.4 * np.sin(2 * np.pi * 440 * at) * np.sin(2 * np.pi * 3 * at))
+
+
+def test_the_formats_and_their_content_types_are_the_contracts() -> None:
+    assert {f.value: f.content_type for f in AudioFormat} == {
+        "wav": "audio/wav",
+        "mp3": "audio/mpeg",
+        "pcm": "audio/pcm",
+        "opus": "audio/opus",
+        "flac": "audio/flac",
+    }
+
+
+@pytest.mark.parametrize("audio_format", FILES)
+@pytest.mark.parametrize("seconds", [0.01, 0.5, 3.217, 25.0])
+def test_a_file_decodes_to_what_was_spoken(audio_format: AudioFormat, seconds: float) -> None:
+    pcm = sound(seconds)
+    decoded, rate = soundfile.read(io.BytesIO(encode(pcm, audio_format)), always_2d=True)
+    original = samples(pcm) / 32768
+
+    assert rate == SAMPLE_RATE
+    assert decoded.shape == (len(original), 1)
+    assert np.corrcoef(decoded[:, 0], original)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("audio_format", FILES)
+def test_an_empty_clip_is_a_file_that_decodes(audio_format: AudioFormat) -> None:
+    decoded, _ = soundfile.read(io.BytesIO(encode(b"", audio_format)))
+
+    assert 0 < len(decoded) < SAMPLE_RATE
+    assert np.abs(decoded).max() < 0.001
+
+
+def test_pcm_is_unchanged_and_never_empty() -> None:
+    pcm = sound(0.3)
+
+    assert encode(pcm, AudioFormat.PCM) == pcm
+    assert 0 < duration(encode(b"", AudioFormat.PCM)) < 1
+
+
+def test_lossless_formats_keep_every_sample() -> None:
+    pcm = sound(0.7)
+    for audio_format in (AudioFormat.WAV, AudioFormat.FLAC):
+        decoded, _ = soundfile.read(io.BytesIO(encode(pcm, audio_format)), dtype="int16")
+        assert decoded.astype("<i2").tobytes() == pcm
+
+
+def test_the_sizes_in_a_wav_header_are_exact() -> None:
+    pcm = sound(1.0)
+    wav = encode(pcm, AudioFormat.WAV)
+
+    assert struct.unpack_from("<I", wav, 4)[0] == len(wav) - 8
+    assert struct.unpack_from("<I", wav, wav.index(b"data") + 4)[0] == len(pcm)
+
+
+def test_each_file_begins_as_its_format_does() -> None:
+    for name, beginning in BEGINNINGS.items():
+        assert encode(sound(0.2), AudioFormat(name)).startswith(beginning)
+    assert b"OpusHead" in encode(sound(0.2), AudioFormat.OPUS)[:64]
+    mp3 = encode(sound(0.2), AudioFormat.MP3)
+    assert mp3.startswith(b"ID3") or mp3[0] == 0xFF
+
+
+@pytest.mark.parametrize("audio_format", list(AudioFormat))
+def test_half_a_sample_is_refused(audio_format: AudioFormat) -> None:
+    with pytest.raises(ValueError, match="buffer size"):
+        encode(b"\0\0\0", audio_format)
+
+
+async def test_encoding_does_not_block_the_event_loop() -> None:
+    pcm = sound(20.0)
+    encoders = Encoders(2)
+    clips = asyncio.gather(*(encoders.encode(pcm, f, "a") for f in (*FILES, AudioFormat.OPUS)))
+    turns = 0
+    began = time.perf_counter()
+    while not clips.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    encoded = await clips
+
+    assert turns > 20 * (time.perf_counter() - began)
+    assert encoded[2] != b""
+    assert encoded[0] == encode(pcm, AudioFormat.WAV)
+
+
+async def test_a_short_clip_does_not_wait_for_the_long_ones_of_another_organization() -> None:
+    encoders = Encoders(2)
+    await encoders.encode(sound(0.1), AudioFormat.MP3, "b")
+    long = [
+        asyncio.create_task(encoders.encode(sound(60.0), AudioFormat.OPUS, "a")) for _ in range(4)
+    ]
+    await asyncio.sleep(0)
+
+    await encoders.encode(sound(0.1), AudioFormat.MP3, "b")
+
+    assert not any(task.done() for task in long)
+    assert len({len(each) for each in await asyncio.gather(*long)}) == 1
+
+
+async def test_a_cancelled_clip_keeps_its_thread_until_it_is_encoded() -> None:
+    encoders = Encoders(1)
+    left = asyncio.create_task(encoders.encode(sound(20.0), AudioFormat.OPUS, "a"))
+    await asyncio.sleep(0)
+    left.cancel()
+
+    assert await encoders.encode(sound(0.1), AudioFormat.WAV, "b") != b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+async def test_encoding_gives_way_to_the_event_loop() -> None:
+    before = set(threading.enumerate())
+    encoders = Encoders(1)
+    await encoders.encode(sound(0.1), AudioFormat.MP3, "a")
+
+    started = set(threading.enumerate()) - before
+    (thread,) = (t for t in started if t.name.startswith("speech-encoding"))
+    assert os.getpriority(os.PRIO_PROCESS, thread.native_id or 0) > os.getpriority(
+        os.PRIO_PROCESS, os.getpid()
+    )

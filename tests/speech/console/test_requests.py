@@ -1,0 +1,298 @@
+"""What the page of voices sends, to a live gateway: sessions, limits, rows, and other accounts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from accounts.models import Organization, Scope
+from speech.models import VoiceClone
+from speech.voices.clones import clips
+from svc_project.lib.ids import NIL_UUID
+from tests.support.builders import speech_rows
+from tests.support.live import eventually
+from tests.support.pages.signed_in import SignedIn
+from tests.support.speech.caller import Conversation, seconds
+from tests.support.speech.client import CLIP, client_of
+
+SPEECH, CLONES, STREAM = (f"/console/voices/{name}" for name in ("speech", "clones", "stream"))
+SENTENCE = "The morning train was late again."
+BODIES: dict[str, dict[str, Any]] = {
+    SPEECH: {"voice": "ava", "input": SENTENCE},
+    CLONES: {"name": "Anna", "audio_b64": CLIP, "consent": True},
+}
+
+
+def limit(signed_in: SignedIn, **columns: int) -> None:
+    Organization.objects.filter(pk=signed_in.gateway.organization.pk).update(**columns)
+
+
+def own_clones(signed_in: SignedIn) -> list[VoiceClone]:
+    return list(VoiceClone.objects.filter(organization=signed_in.gateway.organization))
+
+
+def first_error(session: Conversation) -> dict[str, Any]:
+    """The error of a session that says nothing else."""
+    message = session.receive()
+    assert message["type"] == "error", message
+    found: dict[str, Any] = message["error"]
+    return found
+
+
+# -- HTTP ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sound_format", ["wav", "pcm"])
+def test_speech_is_metered_for_the_organization_without_a_key(
+    signed_in: SignedIn, sound_format: str
+) -> None:
+    body = {**BODIES[SPEECH], "response_format": sound_format}
+
+    answer = signed_in.post(SPEECH, body)
+
+    assert answer.status_code == 200
+    (row,) = signed_in.speech_rows()
+    assert row.request_id == answer.headers["x-request-id"]
+    assert (row.api_key_id, row.voice, row.outcome) == (NIL_UUID, "ava", "success")
+    assert (row.characters, row.transport) == (len(SENTENCE), "http")
+    if sound_format == "wav":
+        assert seconds(answer.content) == pytest.approx(row.audio_ms / 1000, abs=0.01)
+
+
+@pytest.mark.parametrize("path", [SPEECH, CLONES])
+@pytest.mark.parametrize(
+    ("left_out", "status"),
+    [
+        ({"sessionid"}, 401),
+        ({"csrftoken"}, 403),
+        ({"x-csrftoken"}, 403),
+        ({"origin"}, 403),
+        (set(), 200),
+    ],
+)
+def test_only_a_session_with_the_token_and_the_origin_is_answered(
+    signed_in: SignedIn, path: str, left_out: set[str], status: int
+) -> None:
+    cookies = {name: value for name, value in signed_in.cookies.items() if name not in left_out}
+    headers = {
+        "cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()),
+        "origin": "https://evil.example" if "origin" in left_out else signed_in.gateway.url,
+    }
+    if "x-csrftoken" not in left_out:
+        headers["x-csrftoken"] = signed_in.token
+
+    answer = signed_in.post(path, BODIES[path], headers)
+
+    success = {SPEECH: 200, CLONES: 201}[path]
+    assert answer.status_code == (success if status == 200 else status)
+    made = status == 200
+    assert len(signed_in.speech_rows()) == (1 if made and path == SPEECH else 0)
+    assert len(own_clones(signed_in)) == (1 if made and path == CLONES else 0)
+
+
+@pytest.mark.parametrize("path", [SPEECH, CLONES])
+def test_a_key_opens_nothing_here(signed_in: SignedIn, path: str) -> None:
+    key = signed_in.gateway.mint(Scope.SPEECH)
+
+    answer = signed_in.post(path, BODIES[path], {"authorization": f"Bearer {key}"})
+
+    assert answer.status_code == 401
+    assert "log in again" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("path", "most"), [(SPEECH, 128 * 1024), (CLONES, 16_000_000)])
+def test_a_body_is_bounded_before_it_is_parsed(signed_in: SignedIn, path: str, most: int) -> None:
+    answer = signed_in.post(path, b"[" + b" " * most)
+
+    assert answer.status_code == 413
+    assert f"larger than {most} bytes" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "param", "message"),
+    [
+        (SPEECH, {"input": " "}, 400, "input", "The text is blank"),
+        (SPEECH, {"voice": "nobody"}, 400, "", "There is no such voice any more. Reload"),
+        (CLONES, {"consent": False}, 400, "consent", "Tick the box"),
+        (CLONES, {"name": "x" * 41}, 400, "name", "The name cannot be used: it has 41"),
+        (CLONES, {"name": "ava"}, 409, "", "A voice with this name already exists"),
+        (CLONES, {"audio_b64": "!"}, 400, "audio_b64", "The recording cannot be used"),
+    ],
+)
+def test_problems_are_in_the_words_of_the_page(
+    signed_in: SignedIn,
+    path: str,
+    fields: dict[str, Any],
+    status: int,
+    param: str,
+    message: str,
+) -> None:
+    answer = signed_in.post(path, {**BODIES[path], **fields})
+
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert error["param"] == param
+    assert message in error["message"]
+    assert signed_in.speech_rows() == []
+    assert own_clones(signed_in) == []
+
+
+def test_the_limits_are_those_of_the_api(signed_in: SignedIn) -> None:
+    organization = signed_in.gateway.organization
+    limit(signed_in, speech_requests_per_minute=2)
+    api = client_of(signed_in.gateway, organization)
+    spoken = api.request("POST", "/v1/audio/speech", json=BODIES[SPEECH])
+    assert spoken.status_code == 200
+    assert signed_in.post(SPEECH, BODIES[SPEECH]).status_code == 200
+
+    answer = signed_in.post(SPEECH, BODIES[SPEECH])
+
+    assert answer.status_code == 429
+    assert "limit is 2 speech requests a minute" in answer.json()["error"]["message"]
+    assert len(signed_in.speech_rows()) == 2
+
+
+def test_the_quota_is_that_of_the_day(signed_in: SignedIn) -> None:
+    limit(signed_in, speech_characters_per_day=len(SENTENCE) + 1)
+    assert signed_in.post(SPEECH, BODIES[SPEECH]).status_code == 200
+
+    answer = signed_in.post(SPEECH, BODIES[SPEECH])
+
+    assert answer.status_code == 429
+    assert "characters a day" in answer.json()["error"]["message"]
+
+
+# -- clones ----------------------------------------------------------------------------------
+
+
+def test_a_clone_belongs_to_the_organization_and_works_with_its_keys(signed_in: SignedIn) -> None:
+    answer = signed_in.post(CLONES, BODIES[CLONES])
+
+    assert answer.status_code == 201
+    (clone,) = own_clones(signed_in)
+    assert (answer.json()["id"], clone.api_key_id) == (clone.pk, NIL_UUID)
+    assert clips.cipher().open(bytes(clone.audio.sealed))[:4] == b"RIFF"
+    assert client_of(signed_in.gateway, signed_in.gateway.organization).own() == [clone.pk]
+    assert signed_in.post(SPEECH, {**BODIES[SPEECH], "voice": clone.pk}).status_code == 200
+    assert [row.cloned for row in signed_in.speech_rows()] == [True]
+
+
+def test_more_than_ten_clones_are_refused(signed_in: SignedIn) -> None:
+    for _ in range(10):
+        speech_rows.clone(signed_in.gateway.organization)
+
+    answer = signed_in.post(CLONES, BODIES[CLONES])
+
+    assert answer.status_code == 400
+    assert "You have 10 clones" in answer.json()["error"]["message"]
+
+
+def test_another_organizations_clone_does_not_exist(signed_in: SignedIn) -> None:
+    foreign = speech_rows.clone(speech_rows.organization())
+
+    spoken = signed_in.post(SPEECH, {**BODIES[SPEECH], "voice": foreign.pk})
+    unknown = signed_in.post(SPEECH, {**BODIES[SPEECH], "voice": "voice_" + "0" * 32})
+
+    assert spoken.status_code == unknown.status_code == 400
+    assert spoken.content == unknown.content
+    with signed_in.connect(STREAM) as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice=foreign.pk)
+        assert "no such voice" in first_error(session)["message"]
+        assert session.close_code == 4404
+    answer = signed_in.get(f"/console/voices/{foreign.pk}/delete")
+    assert answer.status_code == 404
+    assert foreign.name not in answer.text
+    assert signed_in.speech_rows() == []
+
+
+# -- the WebSocket ---------------------------------------------------------------------------
+
+
+def test_a_session_speaks_sentence_by_sentence_and_has_a_row(signed_in: SignedIn) -> None:
+    with signed_in.connect(STREAM) as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice="ava", response_format="wav")
+        ready = session.receive()
+        session.text(f"{SENTENCE} We walked along the river.")
+        session.done()
+        messages = session.rest()
+
+    assert [type(each) for each in messages] == [bytes, bytes, dict]
+    (row,) = signed_in.speech_rows()
+    assert row.request_id == ready["request_id"]
+    assert (row.api_key_id, row.transport, row.sentences) == (NIL_UUID, "websocket", 2)
+    assert row.outcome == "success"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": ""}, 403),
+        ({"cookie": ""}, 401),
+        ({"cookie": "sessionid=wrong"}, 401),
+    ],
+)
+def test_only_a_session_from_the_consoles_own_pages_is_opened(
+    signed_in: SignedIn, headers: dict[str, str], status: int
+) -> None:
+    with pytest.raises(InvalidStatus) as refused, signed_in.connect(STREAM, **headers):
+        pass
+
+    assert refused.value.response.status_code == status
+    assert json.loads(refused.value.response.body)["error"]["message"]
+    assert signed_in.speech_rows() == []
+
+
+def test_a_key_opens_no_session_here(signed_in: SignedIn) -> None:
+    key = signed_in.gateway.mint(Scope.SPEECH)
+    headers = {"authorization": f"Bearer {key}", "cookie": ""}
+
+    with pytest.raises(InvalidStatus) as refused, signed_in.connect(STREAM, **headers):
+        pass
+
+    assert refused.value.response.status_code == 401
+
+
+def test_an_open_session_ends_when_the_person_logs_out(signed_in: SignedIn) -> None:
+    with signed_in.connect(STREAM) as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice="ava")
+        assert session.receive()["type"] == "ready"
+
+        Session.objects.get(pk=signed_in.cookies["sessionid"]).delete()
+
+        assert "session has ended" in first_error(session)["message"]
+        assert session.close_code == 4401
+    (row,) = eventually(signed_in.speech_rows)
+    assert (row.outcome, row.close_code) == ("client_error", 4401)
+
+
+def test_a_limit_ends_a_session_in_the_words_of_the_page(signed_in: SignedIn) -> None:
+    limit(signed_in, speech_characters_per_day=3)
+    with signed_in.connect(STREAM) as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice="ava")
+        session.receive()
+        session.text(SENTENCE)
+        session.done()
+        assert "limit is 3 characters a day" in first_error(session)["message"]
+        assert session.close_code == 4429
+
+
+def test_a_message_is_bounded(signed_in: SignedIn) -> None:
+    with signed_in.connect(STREAM) as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice="ava")
+        session.receive()
+        try:
+            session.text("x" * 70_000)
+            assert "at most" in first_error(session)["message"]
+        except ConnectionClosed:
+            pass
+        assert session.close_code == 1009

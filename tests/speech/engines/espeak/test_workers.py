@@ -1,0 +1,285 @@
+"""When workers die, hang or are overloaded, callers get their sound or a clear error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from speech.audio.pcm import duration
+from speech.engines import EngineError, EngineFull, EngineTimeout, Utterance
+from speech.engines.espeak.engine import Espeak
+from speech.engines.espeak.pool import WORKER_RATE, EspeakPool, EspeakWorker, Order
+from speech.engines.worker_pool import WorkerDied
+from tests.support.live import ROOT
+from tests.support.servers.engine_processes import worker_pids
+from tests.support.until import until
+
+SENTENCE = Utterance("The old bridge was closed for the winter.", "en", "en-us")
+DEADLY = "U.S." * 300
+
+
+async def spoken(engine: Espeak, utterance: Utterance = SENTENCE) -> bytes:
+    return b"".join([piece async for piece in engine.speak(utterance)])
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Espeak]:
+    engine = Espeak(workers=1, most_waiting=3, wait_seconds=1.5, order_seconds=5.0)
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[EspeakWorker]:
+    worker = EspeakWorker(tmp_path / "w")
+    yield worker
+    await worker.stop()
+
+
+async def test_a_text_that_crashes_a_worker_crashes_nothing_else(worker: EspeakWorker) -> None:
+    with pytest.raises(WorkerDied):
+        await worker.run(Order("en-us", DEADLY))
+    await worker.kill()
+
+    assert len(await worker.run(Order("en-us", "Hello."))) > WORKER_RATE // 2
+
+
+async def test_a_text_that_crashes_a_worker_is_retried_as_plain_words() -> None:
+    pool = EspeakPool(size=1, most_waiting=1, wait_seconds=1, order_seconds=20)
+    try:
+        raw = await pool.run(Order("en-us", DEADLY[:480]))
+    finally:
+        await pool.close()
+
+    assert len(raw) > 2 * 10 * WORKER_RATE
+
+
+async def test_an_order_outlives_the_death_of_its_worker(engine: Espeak) -> None:
+    whole = await spoken(engine)
+    (pid,) = worker_pids()
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(spoken(engine))
+    for _ in range(10):
+        await asyncio.sleep(0)  # the stopped worker has the order
+    os.kill(pid, signal.SIGKILL)
+
+    assert duration(await waiting) == pytest.approx(duration(whole), rel=0.1)
+    assert worker_pids() not in ([], [pid])
+
+
+async def test_a_worker_that_died_idle_is_replaced(engine: Espeak) -> None:
+    (pid,) = worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: worker_pids() == [])
+
+    assert duration(await spoken(engine)) > 1.0
+
+
+async def test_an_order_whose_workers_both_die_is_an_engine_error() -> None:
+    engine = Espeak(workers=1)
+    await engine.start()
+    waiting = asyncio.create_task(spoken(engine, Utterance("Hello there.", "en", "en-us")))
+    killed: set[int] = set()
+
+    def stop_each() -> bool:
+        for pid in set(worker_pids()) - killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        return waiting.done()
+
+    try:
+        await until(stop_each)
+        with pytest.raises(EngineError):
+            waiting.result()
+        assert len(killed) >= 2
+        assert duration(await spoken(engine)) > 1.0
+    finally:
+        await engine.close()
+
+
+async def test_a_worker_that_stalls_is_a_timeout_and_is_replaced() -> None:
+    engine = Espeak(workers=1, order_seconds=3.0)
+    await engine.start()
+    try:
+        (pid,) = worker_pids()
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(EngineTimeout):
+            await spoken(engine)
+        assert not is_running(pid)
+        afterwards = await spoken(engine)
+    finally:
+        await engine.close()
+
+    assert duration(afterwards) > 1.0
+
+
+async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after_a_timeout(
+    engine: Espeak,
+) -> None:
+    (pid,) = worker_pids()
+    os.kill(pid, signal.SIGSTOP)
+    orders = [asyncio.create_task(spoken(engine)) for _ in range(6)]
+    await until(lambda: sum(order.done() for order in orders) == 2)
+    await until(lambda: sum(order.done() for order in orders) == 5)
+    os.kill(pid, signal.SIGCONT)
+    results = await asyncio.gather(*orders, return_exceptions=True)
+
+    assert [type(result) for result in results] == [bytes, *[EngineFull] * 5]
+
+
+async def test_organizations_that_wait_take_turns() -> None:
+    pool = EspeakPool(size=1, most_waiting=10, wait_seconds=20, order_seconds=20)
+    heard: list[str] = []
+
+    async def speak(organization_id: str) -> None:
+        await pool.run(Order("en-us", "Hello."), organization_id)
+        heard.append(organization_id)
+
+    try:
+        await pool.start()
+        (pid,) = worker_pids()
+        os.kill(pid, signal.SIGSTOP)
+        crowd = [asyncio.create_task(speak("many")) for _ in range(5)]
+        await asyncio.sleep(0)  # they are in the queue before the other one comes
+        other = asyncio.create_task(speak("one"))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGCONT)
+        await asyncio.gather(*crowd, other)
+    finally:
+        await pool.close()
+
+    assert heard.index("one") <= 2
+
+
+async def test_an_organization_leaves_a_worker_to_one_that_spoke_lately() -> None:
+    pool = EspeakPool(size=2, most_waiting=8, wait_seconds=30, order_seconds=30)
+    heard: list[str] = []
+    long_text = "All of it. " * 200
+
+    async def speak(organization_id: str, text: str) -> None:
+        await pool.run(Order("en-us", text), organization_id)
+        heard.append(organization_id)
+
+    try:
+        await speak("brief", "Hello.")
+        long = [asyncio.create_task(speak("wordy", long_text)) for _ in range(4)]
+        await asyncio.sleep(0)  # both have asked for a worker
+        await speak("brief", "Hello.")
+        await asyncio.gather(*long)
+    finally:
+        await pool.close()
+
+    assert "brief" in heard[1:3], "it waited for both long orders"
+
+
+async def test_a_cancelled_caller_does_not_delay_the_next_one(engine: Espeak) -> None:
+    (pid,) = worker_pids()
+    long = Utterance("one and two and three and four and " * 60, "en", "en-us")
+    for _ in range(5):
+        leaver = asyncio.create_task(spoken(engine, long))
+        await asyncio.sleep(0.002)
+        leaver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaver
+    pieces = engine.speak(long)
+    await anext(pieces)
+    await pieces.aclose()
+
+    assert 1.0 < duration(await spoken(engine)) < 4.0
+    assert worker_pids() == [pid]
+
+
+async def test_closing_ends_running_orders_and_leaves_no_process_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = Espeak(workers=2)
+    await engine.start()
+    pids = worker_pids()
+    os.kill(pids[0], signal.SIGSTOP)
+    os.kill(pids[1], signal.SIGSTOP)
+    waiting = asyncio.create_task(spoken(engine))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await engine.close()
+
+    with pytest.raises((EngineError, asyncio.CancelledError)):
+        await waiting
+    with pytest.raises(EngineError, match="closed"):
+        await spoken(engine)
+    assert not any(is_running(pid) for pid in pids)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_directory_with_a_long_path_is_refused_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    engine = Espeak()
+
+    with pytest.raises(EngineError, match="Set TMPDIR"):
+        await engine.start()
+    await engine.close()
+    assert os.listdir(deep) == []
+
+
+async def test_workers_end_with_the_server_however_it_ends() -> None:
+    script = (
+        "import asyncio, os, signal\n"
+        "from speech.engines.espeak.engine import Espeak\n"
+        "from tests.support.servers.engine_processes import worker_pids\n"
+        "async def main():\n"
+        "    engine = Espeak(workers=2)\n"
+        "    await engine.start()\n"
+        "    print(*worker_pids(), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    server = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    pids = [int(pid) for pid in server.stdout.split()]
+
+    assert len(pids) == 2
+    await until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_the_engine_works_on_the_servers_own_event_loop() -> None:
+    async def speak_twice() -> tuple[bytes, bytes]:
+        engine = Espeak(workers=1)
+        await engine.start()
+        try:
+            first = await spoken(engine)
+            os.kill(worker_pids()[0], signal.SIGKILL)
+            return first, await spoken(engine)
+        finally:
+            await engine.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        first, second = runner.run(speak_twice())
+
+    assert duration(second) == pytest.approx(duration(first), rel=0.1)

@@ -1,0 +1,188 @@
+"""The neural engine speaks: words, length, loudness, pace, and deaths of its workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from speech.audio.pcm import SAMPLE_RATE, duration, samples
+from speech.engines import EngineError, EngineFull, Utterance
+from speech.engines.espeak.engine import Espeak
+from speech.engines.kokoro.engine import EDGE_SECONDS, Kokoro
+from tests.support.servers.engine_processes import worker_pids
+from tests.support.speech.listening import loudness, median_pitch, sentence_heard, steepest_step
+from tests.support.speech.neural import needs_neural, neural_engine
+from tests.support.texts.sentences import SENTENCES
+from tests.support.until import until
+
+pytestmark = [needs_neural, pytest.mark.sqlite, pytest.mark.asyncio(loop_scope="module")]
+
+SENTENCE = "The old bridge was closed for the winter."
+LONG = (
+    "When the snow came at last, the old bridge was closed for the winter, and the people of "
+    "the town had to walk along the river for an hour."
+)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def engine() -> AsyncIterator[Kokoro]:
+    espeak = Espeak(workers=1)
+    engine = neural_engine(espeak)
+    yield engine
+    await engine.close()
+    await espeak.close()
+
+
+async def spoken(
+    engine: Kokoro, text: str = SENTENCE, voice: str = "af_heart", rate: float = 1.0
+) -> bytes:
+    language = "hi" if voice.startswith("h") else "en"
+    utterance = Utterance(text, language, voice, rate=rate)
+    return b"".join([piece async for piece in engine.speak(utterance)])
+
+
+async def test_the_neural_voice_is_understood(engine: Kokoro) -> None:
+    asked = SENTENCES[:4]
+    heard = [
+        sentence_heard(await spoken(engine, text.capitalize() + ".", voice), SENTENCES)
+        for text, voice in zip(
+            asked, ("af_heart", "am_michael", "bf_emma", "bm_george"), strict=True
+        )
+    ]
+
+    assert sum(a == b for a, b in zip(asked, heard, strict=True)) >= 3, heard
+
+
+async def test_a_sentence_lasts_as_long_as_a_person_takes_and_is_the_same_each_time(
+    engine: Kokoro,
+) -> None:
+    first, second = await spoken(engine), await spoken(engine)
+
+    assert 1.8 < duration(first) < 3.5
+    assert first == second
+    assert 0.05 < loudness(first) < 0.2
+    assert steepest_step(first[:200]) < 400 > steepest_step(first[-200:])
+
+
+async def test_silence_at_both_ends_is_short_and_known(engine: Kokoro) -> None:
+    sound = np.abs(samples(await spoken(engine)).astype(int))
+    loud = np.flatnonzero(sound > 400)
+    before, after = loud[0] / SAMPLE_RATE, (len(sound) - loud[-1]) / SAMPLE_RATE
+
+    assert sound[0] == sound[-1] == 0
+    assert before < EDGE_SECONDS + 0.06
+    assert after < EDGE_SECONDS + 0.12
+
+
+async def test_men_speak_lower_than_women(engine: Kokoro) -> None:
+    woman, man = await spoken(engine), await spoken(engine, voice="am_michael")
+
+    assert median_pitch(man) < 150 < median_pitch(woman)
+
+
+async def test_hindi_lasts_as_long_as_it_takes_also_with_english_and_figures_in_it(
+    engine: Kokoro,
+) -> None:
+    pcm = await spoken(engine, "आज मौसम बहुत अच्छा है, हम WhatsApp पर 25 बात करेंगे।", "hf_alpha")
+
+    assert 2.5 < duration(pcm) < 8.0
+
+
+@pytest.mark.parametrize("rate", [0.25, 1.5, 4.0])
+async def test_the_rate_changes_the_length_and_not_the_pitch(engine: Kokoro, rate: float) -> None:
+    text = "The old bridge was closed."
+    usual, changed = await spoken(engine, text), await spoken(engine, text, rate=rate)
+
+    assert duration(changed) == pytest.approx(duration(usual) / rate, rel=0.15)
+    assert median_pitch(changed) == pytest.approx(median_pitch(usual), rel=0.2)
+
+
+async def test_the_first_sound_of_a_long_text_does_not_wait_for_the_rest(engine: Kokoro) -> None:
+    pieces = engine.speak(Utterance(LONG, "en", "af_heart"))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await anext(pieces)
+    first = loop.time() - began
+    async for _ in pieces:
+        pass
+    whole = loop.time() - began
+
+    assert first < 0.6 * whole
+
+
+@pytest.mark.parametrize("text", ["", "...", "\u4e00\u4e8c", "\U0001f600", " \n", "-"])
+async def test_text_without_a_sound_is_a_short_silence(engine: Kokoro, text: str) -> None:
+    assert duration(await spoken(engine, text)) <= 0.05
+
+
+async def test_a_voice_of_another_language_or_name_is_refused(engine: Kokoro) -> None:
+    with pytest.raises(EngineError, match="speaks en, not hi"):
+        await anext(engine.speak(Utterance("Hello.", "hi", "af_heart")))
+    with pytest.raises(EngineError, match="no voice"):
+        await anext(engine.speak(Utterance("Hello.", "en", "../af_heart")))
+
+
+async def test_an_order_outlives_the_death_of_its_worker(engine: Kokoro) -> None:
+    whole = await spoken(engine, "Good morning.")
+    (pid,) = worker_pids("speech.engines.kokoro.worker")
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(spoken(engine, "Good morning."))
+    await until(lambda: bool(engine._pool._running))
+    await asyncio.sleep(0)  # the phonemes are made and the stopped worker has the order
+    os.kill(pid, signal.SIGKILL)
+
+    assert await waiting == whole
+    assert worker_pids("speech.engines.kokoro.worker") not in ([], [pid])
+
+
+async def test_an_order_above_the_queue_is_refused() -> None:
+    espeak = Espeak(workers=1)
+    engine = Kokoro(espeak, _directory(), most_waiting=1, wait_seconds=30)
+    engine.real_time_factor = 0.5
+    try:
+        orders = [asyncio.create_task(spoken(engine, "Yes.")) for _ in range(4)]
+        results = await asyncio.gather(*orders, return_exceptions=True)
+    finally:
+        await engine.close()
+        await espeak.close()
+
+    assert [type(each) for each in results].count(EngineFull) == 2
+    assert [type(each) for each in results].count(bytes) == 2
+
+
+async def test_starting_measures_how_fast_this_machine_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    espeak = Espeak(workers=1)
+    engine = Kokoro(espeak, _directory())
+    try:
+        with caplog.at_level("INFO"):
+            await engine.start()
+    finally:
+        await engine.close()
+        await espeak.close()
+
+    assert engine.real_time_factor is not None
+    assert 0.01 < engine.real_time_factor < 60
+    assert f"takes {engine.real_time_factor:.2f} s for a second of sound" in caplog.text
+    assert ("too slow for live streams" in caplog.text) == (engine.real_time_factor > 0.9)
+
+
+async def test_an_engine_without_its_files_names_the_install_command(tmp_path: Path) -> None:
+    engine = Kokoro(Espeak(workers=1), tmp_path)
+
+    with pytest.raises(EngineError, match="make run VOICES=neural"):
+        await spoken(engine)
+
+
+def _directory() -> Path:
+    from django.conf import settings
+
+    return Path(settings.SVC_NEURAL_DIR)

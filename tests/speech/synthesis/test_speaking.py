@@ -1,0 +1,239 @@
+"""From a sentence to the utterances of an engine, and back to one sound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from speech.audio.pcm import EDGE_SECONDS, SAMPLE_RATE, duration, pcm_bytes, samples, silence
+from speech.engines import (
+    Engine,
+    EngineError,
+    EngineFull,
+    EngineProtocolError,
+    EngineTimeout,
+    Utterance,
+)
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.requests.meter import outcome_of
+from speech.synthesis.prefetch import prefetch
+from speech.synthesis.script import Sentence, read_script
+from speech.synthesis.sentence import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
+from speech.voices.snapshot import VoiceRef
+from svc_project.lib.errors import ApiError
+from svc_project.lib.sharing.fair_thread import FairThread
+from tests.support.speech.listening import silences, steepest_step
+from tests.support.speech.speech_server import described
+
+LOUD = pcm_bytes(np.full(SAMPLE_RATE // 10, 9000, dtype=np.int16))
+"""A tenth of a second that begins and ends in the middle of a sound."""
+
+
+class Echo(Engine):
+    """An engine that speaks ``LOUD`` with ``stillness`` seconds around it for each utterance, or fails."""
+
+    def __init__(self, failure: EngineError | None = None, stillness: float = 0.0) -> None:
+        self.asked: list[Utterance] = []
+        self.failure = failure
+        self.still = silence(stillness)
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        self.asked.append(utterance)
+        yield self.still + LOUD[:100]
+        if self.failure is not None:
+            raise self.failure
+        yield LOUD[100:] + self.still
+
+    async def close(self) -> None:
+        pass
+
+
+def voice(**changes: Any) -> VoiceRef:
+    columns = {"id": "ava", "language": "en", "engine_voice": "en-us", "backend": None}
+    return VoiceRef(**{**columns, **changes})
+
+
+async def spoken(text: str, engine: Engine, **changes: Any) -> bytes:
+    script = read_script(text)
+    speaker = Speaker(voice(**changes), engine, FairThread("test"), "organization")
+    return b"".join(
+        [
+            piece
+            for sentence in script.sentences
+            async for piece in speak_sentence(sentence, speaker, EngineClock())
+        ]
+    )
+
+
+async def asked(text: str, **changes: Any) -> list[str]:
+    engine = Echo()
+    await spoken(text, engine, **changes)
+    return [utterance.text for utterance in engine.asked]
+
+
+async def test_a_pause_separates_the_words_and_no_edge_clicks() -> None:
+    engine = Echo()
+    pcm = await spoken("One [pause:250ms] two.", engine)
+
+    assert [utterance.text for utterance in engine.asked] == ["One", "two."]
+    assert len(pcm) == 2 * len(LOUD) + len(silence(0.25))
+    assert not samples(pcm)[len(LOUD) // 2 : len(LOUD) // 2 + SAMPLE_RATE // 4].any()
+    assert steepest_step(pcm) < 300
+
+
+@pytest.mark.parametrize("stillness", [0.0, 0.05, 0.8])
+@pytest.mark.parametrize(
+    ("text", "pauses"),
+    [
+        ("One. Two.", [0.23]),
+        ("One\nTwo", [0.3]),
+        ("# One\nTwo. Three.\n\nFour.", [0.43, 0.23, 0.43]),
+        ("One. [pause:1.5s] Two. Three.", [1.5, 0.23]),
+        ("One.[pause:1s][pause:1s]\n\nTwo.", [2.0]),
+        ("One [pause:100ms] two. Three. [pause:3s]", [0.1, 0.23, 3.0]),
+        ("[pause] One. [laughs] Two.", [0.5, 0.23]),
+        ("One. [laughs] [pause] Two.", [0.5]),
+    ],
+)
+async def test_pauses_are_equally_long_on_every_engine(
+    text: str, pauses: list[float], stillness: float
+) -> None:
+    engine = Echo(stillness=stillness)
+    pcm = await spoken(text, engine)
+
+    kept = min(stillness, EDGE_SECONDS)
+    sound = len(engine.asked) * (duration(LOUD) + 2 * kept)
+    assert duration(pcm) == pytest.approx(sound + sum(pauses))
+    assert silences(pcm + LOUD, 0.09)[-1] >= pauses[-1]
+
+
+async def test_a_wrapped_sentence_has_no_pause_at_the_line_break() -> None:
+    wrapped = "We walked along the old river until the sun went down\nbehind the far hills."
+    verse = "The sun went down\nbehind the hills"
+
+    assert [sentence.lead for sentence in (read_script(wrapped)).sentences] == [0.0, 0.0]
+    assert [sentence.lead for sentence in (read_script(verse)).sentences] == [0.0, 0.3]
+
+
+async def test_markdown_is_removed_before_an_engine_gets_the_text() -> None:
+    assert await asked("**One. Two [pause] *three*.**") == ["One.", "Two", "three."]
+    assert await asked("## `$3.50` for [**it**](https://a.example)") == [
+        "three dollars and fifty cents for it"
+    ]
+
+
+async def test_sounds_are_dropped_or_in_the_backends_spelling() -> None:
+    backend = described("http://127.0.0.1:9", sounds={"laughs": "<laugh>"})
+
+    assert await asked("Well [laughs] now [sighs] go.") == ["Well  now  go."]
+    assert [
+        " ".join(text.split())
+        for text in await asked("Well [laugh] now [sighs] go.", backend=backend)
+    ] == ["Well <laugh> now go."]
+
+
+async def test_figures_and_signs_are_written_out_for_engines() -> None:
+    assert await asked("It costs $3.50.") == ["It costs three dollars and fifty cents."]
+    assert await asked("₹500 का", language="hi") == ["पाँच सौ रुपये का"]
+
+
+async def test_romanized_hindi_becomes_devanagari_for_hindi_voices_only() -> None:
+    assert await asked("namaste aap kaise hain", language="hi") == ["नमस्ते आप कैसे हैं"]
+    assert await asked("namaste aap kaise hain") == ["namaste aap kaise hain"]
+
+
+async def test_a_very_long_sentence_is_cut_for_the_engine() -> None:
+    text = "one word after the other, " * 60
+
+    pieces = await asked(text)
+
+    assert len(pieces) > 3
+    assert all(len(piece) <= LONGEST_UTTERANCE for piece in pieces)
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "told", "outcome"),
+    [
+        (EngineError("x"), SpeechFailed, "backend_error"),
+        (EngineProtocolError("x"), SpeechFailed, "backend_protocol_error"),
+        (EngineTimeout("x"), SpeechTimedOut, "backend_timeout"),
+        (EngineFull("x"), SpeechFull, "backend_unavailable"),
+    ],
+)
+async def test_an_engines_failure_is_reported_and_recorded(
+    failure: EngineError, told: type[ApiError], outcome: str
+) -> None:
+    with pytest.raises(told) as failed:
+        await spoken("One.", Echo(failure))
+
+    assert outcome_of(failed.value) == outcome
+
+
+async def test_overlapping_engine_time_counts_once() -> None:
+    clock = EngineClock()
+
+    async def work() -> None:
+        with clock.running():
+            await asyncio.sleep(0.1)
+
+    await asyncio.gather(work(), work(), work())
+
+    assert 0.09 < clock.total < 0.25
+
+
+async def test_prefetching_is_bounded_and_keeps_the_order() -> None:
+    made: list[int] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    async with aclosing(prefetch(numbers(), 2)) as items:
+        assert await anext(items) == 0
+        await asyncio.sleep(0.01)
+        assert len(made) <= 4
+        assert [item async for item in items] == list(range(1, 10))
+
+
+async def test_prefetched_items_come_before_the_failure() -> None:
+    async def failing() -> AsyncGenerator[int, None]:
+        yield 1
+        raise SpeechFailed
+
+    items = prefetch(failing(), 2)
+
+    assert await anext(items) == 1
+    with pytest.raises(SpeechFailed):
+        await anext(items)
+
+
+async def test_closing_a_prefetch_closes_its_source() -> None:
+    closed = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[int, None]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    async with aclosing(prefetch(endless(), 1)) as items:
+        await anext(items)
+
+    assert closed.is_set()
+
+
+async def test_a_mark_beyond_the_words_is_spoken_last() -> None:
+    sentence = Sentence("Hi", ((9, (read_script("a[pause:1s]")).sentences[0].marks[0][1]),))
+    speaker = Speaker(voice(), Echo(), FairThread("test"), "organization")
+
+    pieces = [piece async for piece in speak_sentence(sentence, speaker, EngineClock())]
+
+    assert pieces[-1] == silence(1.0)

@@ -1,0 +1,86 @@
+# ruff: noqa: RUF001  # signs that look like others are the point
+"""A figure sounds like its words, from the text to espeak-ng's phonemes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speech.engines import Engine
+from speech.engines.sanitize import sanitized
+from speech.synthesis.sentence import Speaker, prepared
+from speech.voices.snapshot import VoiceRef
+from svc_project.lib.sharing.fair_thread import FairThread
+from tests.support.speech.espeak_phonemes import Phonemes
+from tests.support.speech.speech_server import described
+
+AMERICAN = VoiceRef("ava", "en", "en-us+f3", None)
+BRITISH = VoiceRef("emma", "en", "en-gb-x-rp+f2", None)
+HINDI = VoiceRef("asha", "hi", "hi+f2", None)
+
+
+@pytest.fixture(scope="module")
+def phonemes() -> Iterator[Phonemes]:
+    with Phonemes() as child:
+        yield child
+
+
+def speaker(voice: VoiceRef) -> Speaker:
+    return Speaker(voice, cast(Engine, None), FairThread("test"), "organization")
+
+
+async def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
+    words = await prepared(text, speaker(voice))
+    return phonemes.of(sanitized(words), voice.engine_voice.partition("+")[0])
+
+
+@pytest.mark.parametrize(
+    ("voice", "figure", "words"),
+    [
+        (AMERICAN, "1,000,000 people", "one million people"),
+        (AMERICAN, "1000000 people", "one million people"),
+        (AMERICAN, "1 000 000 people", "one million people"),
+        (AMERICAN, "100000", "one hundred thousand"),
+        (AMERICAN, "1,00,000", "one lakh"),
+        (AMERICAN, "10,00,00,000", "ten crore"),
+        (AMERICAN, "$2,500,000", "two million five hundred thousand dollars"),
+        (AMERICAN, "½ cup", "half a cup"),
+        (AMERICAN, "10²", "ten squared"),
+        (AMERICAN, "5 ≠ 3", "five not equal to three"),
+        (AMERICAN, "in 1984", "in nineteen eighty four"),
+        (AMERICAN, "12/05/2024", "December fifth, twenty twenty four"),
+        (AMERICAN, "**5 > 3**", "five greater than three"),
+        (AMERICAN, "AT&amp;T", "AT and T"),
+        (BRITISH, "12/05/2024", "the twelfth of May twenty twenty four"),
+        (BRITISH, "101", "one hundred and one"),
+        (HINDI, "₹1,00,000", "एक लाख रुपये"),
+        (HINDI, "१,००,०००", "एक लाख"),
+        (HINDI, "1000000", "दस लाख"),
+        (HINDI, "½ किलो", "आधा किलो"),
+        (HINDI, "10:30 बजे", "साढ़े दस बजे"),
+        (HINDI, "mujhe 500 rupaye do", "mujhe पाँच सौ rupaye do"),
+    ],
+)
+async def test_a_figure_sounds_like_its_words(
+    voice: VoiceRef, figure: str, words: str, phonemes: Phonemes
+) -> None:
+    said = await heard(figure, voice, phonemes)
+    assert said
+    assert said == await heard(words, voice, phonemes)
+
+
+@given(number=st.integers(0, 10**15).filter(lambda number: len(str(number)) not in (4, 10)))
+async def test_grouping_changes_no_sound(number: int, phonemes: Phonemes) -> None:
+    plain = await heard(str(number), AMERICAN, phonemes)
+    assert plain == await heard(f"{number:,}", AMERICAN, phonemes)
+    assert await heard(str(number), HINDI, phonemes) == await heard(f"{number:,}", HINDI, phonemes)
+
+
+async def test_a_server_that_reads_figures_itself_gets_them_as_written() -> None:
+    voice = VoiceRef("x", "en", "noah", described("http://127.0.0.1", normalizes_text=True))
+    text = "10m users paid $3.50 &amp; left 😀"
+    assert (await prepared(text, speaker(voice))).strip() == "10m users paid $3.50 & left"

@@ -1,0 +1,126 @@
+"""A creation that a limit or the engine refuses stores nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from accounts.changes import ChangeWatcher
+from accounts.keys.principal import Principal
+from accounts.models import Organization
+from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.errors import (
+    NameTaken,
+    QuotaExceeded,
+    SpeechFailed,
+    SpeechFull,
+    SpeechTimedOut,
+    TooManyClones,
+)
+from speech.models import VoiceClone
+from speech.voices.clones.creation import CloneCreation
+from speech.voices.voices import Voices
+from svc_project.lib.errors import ApiError, InvalidField
+from tests.support.builders import speech_rows
+from tests.support.speech.client import CLIP
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
+
+
+class Failing(Engine):
+    """An engine that raises a given error, or speaks a second of silence."""
+
+    def __init__(self, error: EngineError | None = None) -> None:
+        self.error = error
+        self.spoken = 0
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        self.spoken += 1
+        if self.error is not None:
+            raise self.error
+        yield bytes(48_000)
+
+    async def close(self) -> None:
+        pass
+
+
+class Attempts:
+    """A limit of ``allowed`` creations."""
+
+    def __init__(self, allowed: int = 100) -> None:
+        self.allowed = allowed
+        self.counted = 0
+
+    async def __call__(self, principal: Principal) -> None:
+        if self.counted == self.allowed:
+            raise QuotaExceeded("No more this hour.")
+        self.counted += 1
+
+
+@pytest.fixture
+async def owner() -> Organization:
+    return await sync_to_async(speech_rows.organization)()
+
+
+def creation(engine: Engine, attempts: Attempts) -> CloneCreation:
+    return CloneCreation(Voices(ChangeWatcher()), engine, attempts)
+
+
+def body(name: str = "Anna", audio: str = CLIP) -> bytes:
+    return json.dumps({"name": name, "audio_b64": audio, "consent": True}).encode()
+
+
+async def test_a_clip_without_a_voice_gives_the_base_voice(owner: Organization) -> None:
+    made = await creation(Failing(), Attempts()).create(body(), speech_rows.principal(owner))
+
+    assert made.name == "Anna"
+    assert await VoiceClone.objects.acount() == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (EngineError("it died"), SpeechFailed),
+        (EngineFull("no place"), SpeechFull),
+        (EngineTimeout("too slow"), SpeechTimedOut),
+    ],
+)
+async def test_a_failing_engine_is_reported_as_such(
+    owner: Organization, error: EngineError, expected: type[ApiError]
+) -> None:
+    with pytest.raises(expected):
+        await creation(Failing(error), Attempts()).create(body(), speech_rows.principal(owner))
+
+    assert await VoiceClone.objects.acount() == 0
+
+
+async def test_the_hourly_limit_comes_before_the_work(owner: Organization) -> None:
+    engine = Failing()
+    with pytest.raises(QuotaExceeded):
+        await creation(engine, Attempts(0)).create(body(), speech_rows.principal(owner))
+
+    assert engine.spoken == 0
+    assert await VoiceClone.objects.acount() == 0
+
+
+async def test_a_request_refused_before_the_limit_does_not_count(owner: Organization) -> None:
+    attempts = Attempts()
+    making_one = creation(Failing(), attempts)
+    principal = speech_rows.principal(owner)
+    for _ in range(9):
+        await sync_to_async(speech_rows.clone)(owner)
+    await making_one.create(body(), principal)
+
+    for refused, expected in (
+        (body("anna"), NameTaken),
+        (body("Bea"), TooManyClones),
+        (body("Bea", "#"), InvalidField),
+        (b"[]", InvalidField),
+    ):
+        with pytest.raises(expected):
+            await making_one.create(refused, principal)
+
+    assert attempts.counted == 1

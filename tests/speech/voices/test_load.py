@@ -1,0 +1,256 @@
+"""``load_catalog`` with voices: tables, changes, and messages for mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from django.core.management import CommandError, call_command
+from openai.types.audio.speech_create_params import Voice as SdkVoice
+
+from accounts.models import ChangeStamp
+from inference.models import ModelEntry
+from speech.models import SpeechBackend, Voice
+from speech.voices.file import SpeechBackendTable, VoiceTable
+from tests.support.live import ROOT
+
+pytestmark = pytest.mark.django_db
+
+Load = Callable[[str], list[str]]
+
+VOICE = """
+[[voices]]
+id = "ava"
+language = "en"
+engine = "espeak"
+engine_voice = "en-us+f3"
+"""
+HINDI = """
+[[voices]]
+id = "asha"
+language = "hi"
+engine_voice = "hi+f2"
+"""
+BACKEND = """
+[[speech_backends]]
+name = "kokoro"
+protocol = "openai"
+base_url = "http://127.0.0.1:9100/v1"
+model = "kokoro"
+delivery = "pcm"
+clone_mode = "inline"
+serves_clones = true
+extra_fields = { stream_format = "audio" }
+sounds = { laughs = "<laugh>" }
+"""
+NEURAL = """
+[[voices]]
+id = "mia"
+engine = "kokoro"
+engine_voice = "af_bella"
+"""
+FILE = VOICE + HINDI + BACKEND + NEURAL
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(content: str) -> list[str]:
+        path = tmp_path / "catalog.toml"
+        path.write_text(content, encoding="utf-8")
+        out = StringIO()
+        call_command("load_catalog", path, stdout=out)
+        return out.getvalue().splitlines()
+
+    return load
+
+
+def test_a_file_creates_voices_and_backends_and_reports_each(load: Load) -> None:
+    assert load(FILE) == [
+        "created speech backend kokoro",
+        "created voice ava",
+        "created voice asha",
+        "created voice mia",
+    ]
+
+    backend = SpeechBackend.objects.get()
+    assert (backend.delivery, backend.clone_mode, backend.serves_clones) == ("pcm", "inline", True)
+    assert backend.extra_fields == {"stream_format": "audio"}
+    assert backend.sounds == {"laughs": "<laugh>"}
+    assert Voice.objects.get(pk="ava").backend is None
+    assert Voice.objects.get(pk="asha").language == "hi"
+    mia = Voice.objects.get(pk="mia")
+    assert (mia.backend, mia.engine_voice) == (backend, "af_bella")
+    assert ChangeStamp.objects.get(subject="voices").version > 0
+
+
+def test_loading_again_changes_nothing(load: Load) -> None:
+    load(FILE)
+
+    assert load(FILE) == ["nothing to change"]
+
+
+def test_differences_are_applied_and_reported(load: Load) -> None:
+    load(FILE)
+
+    changes = load(
+        FILE.replace('"en-us+f3"', '"en-us+f4"\nenabled = false').replace(
+            'engine = "kokoro"\nengine_voice = "af_bella"', 'engine_voice = "en-us"'
+        )
+    )
+
+    assert changes == [
+        "voice ava: engine_voice en-us+f3 -> en-us+f4",
+        "voice ava: enabled True -> False",
+        "voice mia: engine kokoro -> None",
+        "voice mia: engine_voice af_bella -> en-us",
+    ]
+
+
+def test_rows_that_the_file_does_not_name_are_kept(load: Load) -> None:
+    load(FILE)
+    load(HINDI)
+
+    assert Voice.objects.filter(enabled=True).count() == 3
+
+
+def test_clones_move_from_one_backend_to_another_in_one_load(load: Load) -> None:
+    load(BACKEND)
+    other = BACKEND.replace('"kokoro"', '"chatterbox"')
+
+    load(other + BACKEND.replace("serves_clones = true", "serves_clones = false"))
+
+    assert SpeechBackend.objects.get(serves_clones=True).name == "chatterbox"
+
+
+MISTAKES = {
+    "unknown engine voice": (
+        VOICE.replace("+f3", "+f99"),
+        "voices[0].engine_voice: The embedded engine has no voice 'en-us+f99'.",
+    ),
+    "hostile engine voice": (
+        VOICE.replace("en-us+f3", "../../etc/passwd"),
+        "voices[0].engine_voice: The embedded engine has no voice",
+    ),
+    "wrong language": (
+        HINDI.replace('"hi+f2"', '"en-us"'),
+        "voices[0].engine_voice: en-us speaks en, not hi.",
+    ),
+    "unknown language": (VOICE.replace('"en"', '"fr"'), "voices[0].language: "),
+    "unknown engine": (
+        NEURAL.replace("kokoro", "piper"),
+        "voices[0].engine: There is no speech backend piper.",
+    ),
+    "unknown neural voice": (
+        NEURAL.replace("af_bella", "af_nobody"),
+        "voices[0].engine_voice: The neural engine has no voice 'af_nobody'.",
+    ),
+    "neural voice of another language": (
+        NEURAL.replace("af_bella", "hf_beta"),
+        "voices[0].engine_voice: hf_beta speaks hi, not en.",
+    ),
+    "bad id": (VOICE.replace('"ava"', '"a va"'), "voices[0].id: Use at most 80"),
+    "id twice": (VOICE + VOICE, "voices[1].id: ava is there twice."),
+    "no engine voice": ('[[voices]]\nid = "a"\n', "voices[0].engine_voice: This key is required."),
+    "blank engine voice": (
+        BACKEND + NEURAL.replace("af_bella", ""),
+        "voices[0].engine_voice: This field cannot be blank.",
+    ),
+    "unknown key": (VOICE + "colour = 1\n", "voices[0].colour: There is no such key here."),
+    "wrong type": (VOICE + "enabled = 1\n", "voices[0].enabled: Expected bool, got int."),
+    "unknown protocol": (BACKEND.replace('"openai"', '"grpc"'), "speech_backends[0].protocol: "),
+    "bad address": (
+        BACKEND.replace("http://127", "ftp://127"),
+        "speech_backends[0].base_url: Start the address with http://",
+    ),
+    "unknown tag": (
+        BACKEND.replace("laughs =", "burps ="),
+        "speech_backends[0].sounds: There is no audio tag 'burps'.",
+    ),
+    "a value that JSON lacks": (
+        BACKEND.replace('"audio"', "nan"),
+        "speech_backends[0].extra_fields: It holds a value that JSON does not have.",
+    ),
+    "clones without a mode": (
+        BACKEND.replace('"inline"', '"none"'),
+        "speech_backends[0]: To serve clones, choose how it is given the clip.",
+    ),
+    "two that serve clones": (
+        BACKEND + BACKEND.replace('"kokoro"', '"other"'),
+        "speech_backends[1]: Another backend serves the clones already.",
+    ),
+    "the embedded engine's name": (
+        BACKEND.replace('"kokoro"', '"espeak"', 1),
+        "speech_backends[0].name: espeak is the embedded engine's name.",
+    ),
+    "name twice": (BACKEND + BACKEND, "speech_backends[1].name: kokoro is there twice."),
+    "no model": (
+        BACKEND.replace('model = "kokoro"\n', ""),
+        "speech_backends[0].model: This key is required.",
+    ),
+    "no concurrency": (
+        BACKEND + "max_concurrency = 0\n",
+        "speech_backends[0].max_concurrency: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_reported_with_table_and_key(load: Load, content: str, told: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        load(content)
+
+    assert str(refused.value).startswith(f"catalog.toml: {told}")
+    assert not Voice.objects.exists()
+    assert not SpeechBackend.objects.exists()
+
+
+def test_a_mistake_in_a_voice_rejects_the_models_too(load: Load) -> None:
+    models = (ROOT / "tests/catalog.toml").read_text().replace("PORT", "9000")
+
+    with pytest.raises(CommandError, match=r"voices\[\d+\].engine: There is no speech backend"):
+        load(models + NEURAL.replace("kokoro", "piper"))
+
+    assert not ModelEntry.objects.exists()
+    assert not ChangeStamp.objects.exists()
+
+
+@pytest.mark.parametrize("catalog", ["deploy/demo_catalog.toml", "tests/catalog.toml"])
+def test_the_catalogs_in_the_repository_have_voices_of_both_languages(
+    load: Load, catalog: str
+) -> None:
+    load((ROOT / catalog).read_text().replace("PORT", "9000"))
+
+    languages = list(Voice.objects.values_list("language", flat=True))
+    assert languages.count("en") >= 4
+    assert languages.count("hi") == 4
+
+
+def test_the_demo_catalog_has_every_voice_that_the_sdk_of_openai_names(load: Load) -> None:
+    named = {name for kind in get_args(SdkVoice) for name in get_args(kind)}
+    assert "alloy" in named
+
+    load((ROOT / "deploy/demo_catalog.toml").read_text())
+
+    voices = Voice.objects.filter(pk__in=named)
+    assert {voice.pk for voice in voices} == named
+    assert len({voice.engine_voice for voice in voices}) == len(named)
+
+
+@pytest.mark.parametrize(
+    ("table", "heading"),
+    [(VoiceTable, "[[voices]]"), (SpeechBackendTable, "[[speech_backends]]")],
+)
+def test_the_guide_describes_every_key_and_no_other(table: type, heading: str) -> None:
+    guide = (ROOT / "docs/operate/catalog.md").read_text(encoding="utf-8")
+    section = guide.split(f"### `{heading}`")[1].split("\n#")[0]
+    described = {
+        name
+        for row in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+
+    assert described == set(table.__struct_fields__)  # type: ignore[attr-defined]  # msgspec's

@@ -1,0 +1,147 @@
+"""Voices of the neural engine in the catalog and over the sockets of a running gateway."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import soundfile
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from accounts.models import User
+from speech.engines import embedded
+from speech.models import Voice
+from speech.voices.snapshot import read_snapshot
+from tests.support.builders import speech_rows
+from tests.support.live import NO_TLS, ROOT, Gateway, eventually
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.neural import needs_neural
+
+TEXT = "Good morning. How are you?"
+
+
+@pytest.fixture
+def not_installed(settings: Any, tmp_path: Path) -> None:
+    settings.SVC_NEURAL_DIR = tmp_path / "nothing"
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("not_installed")
+def test_without_the_engine_its_voices_are_refused_with_the_install_command() -> None:
+    with pytest.raises(CommandError, match=r"voices\[0\]\.engine: .*make run VOICES=neural"):
+        call_command("load_catalog", str(ROOT / "deploy/neural_catalog.toml"))
+
+    assert not Voice.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("not_installed")
+def test_without_the_engine_its_voices_are_not_served_and_the_others_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    speech_rows.voice("ava")
+    speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
+
+    assert list(read_snapshot().voices) == ["ava"]
+    assert "voices of the neural engine are not served" in caplog.text
+    assert "make run VOICES=neural" in caplog.text
+
+    client = Client()
+    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
+    page = client.get("/admin/speech/voice/").content.decode()
+    assert "nobody: " in page
+    assert "Kokoro-82M (neural)" in page
+
+
+@pytest.mark.django_db
+@needs_neural
+def test_voices_of_an_engine_that_does_not_start_are_not_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
+    assert read_snapshot().has_neural
+
+    monkeypatch.setattr(embedded, "_failed", {})
+    embedded.mark_failed(embedded.KOKORO, "The kokoro worker does not start.")
+
+    assert not read_snapshot().voices
+
+
+@pytest.mark.django_db
+@needs_neural
+def test_the_catalog_of_neural_voices_can_be_loaded_again(capsys: Any) -> None:
+    for _ in range(2):
+        call_command("load_catalog", str(ROOT / "deploy/neural_catalog.toml"))
+
+    voices = list(Voice.objects.values_list("embedded_engine", "language", "backend"))
+    assert len(voices) == 15
+    assert {engine for engine, _, _ in voices} == {"kokoro"}
+    assert {language for _, language, _ in voices} == {"en", "hi"}
+
+
+@pytest.mark.django_db
+def test_a_speech_server_may_be_called_kokoro() -> None:
+    backend = speech_rows.backend("kokoro")
+    voice = speech_rows.voice("mia", backend=backend, engine_voice="anything")
+
+    (found,) = read_snapshot().voices.values()
+    assert found.ref.engine == "kokoro"
+    assert not found.ref.is_neural
+    assert voice.backend == backend
+
+
+@pytest.fixture
+def neural(start_gateway: Callable[..., Gateway]) -> Iterator[Gateway]:
+    voice, _ = Voice.objects.get_or_create(
+        id="heart", defaults={"embedded_engine": "kokoro", "engine_voice": "af_heart"}
+    )
+    yield start_gateway(LOG_LEVEL="INFO")
+    voice.delete()
+
+
+@needs_neural
+def test_a_neural_voice_speaks_over_http_and_websocket_and_its_speed_is_shown(
+    neural: Gateway,
+) -> None:
+    speech = speech_account(neural)
+    assert {"ava", "heart"} <= set(speech.voices())
+
+    wav = speech.speak(TEXT, voice="heart", response_format="wav", timeout=60)
+    sound, rate = soundfile.read(io.BytesIO(wav.content))
+    assert (wav.status_code, rate) == (200, 24_000)
+    assert 1.2 < len(sound) / rate < 4.5
+
+    pcm = speech.speak(TEXT, voice="heart", response_format="pcm", timeout=60)
+    assert len(pcm.content) / 48_000 == pytest.approx(len(sound) / rate, abs=0.01)
+
+    with speech.session(voice="heart", response_format="wav") as session:
+        session.text(TEXT)
+        session.done()
+        frames = [session.frame(60.0), session.frame(60.0)]
+        assert session.receive() == {"type": "session.done"}
+    lengths = [len(soundfile.read(io.BytesIO(frame))[0]) / 24_000 for frame in frames]
+    assert all(0.4 < length < 2.5 for length in lengths)
+
+    assert {row.engine for row in speech.rows()} == {"kokoro"}
+    assert speech.speak("Hello.", voice="ava").status_code == 200
+    _speed_is_told(neural)
+
+
+def _speed_is_told(gateway: Gateway) -> None:
+    def measured() -> str | None:
+        answer = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS)
+        lines = answer.text.splitlines()
+        name = "svc_speech_neural_real_time_factor{"
+        return next((line for line in lines if line.startswith(name)), None)
+
+    figure = float(eventually(measured, 90.0).split()[-1])
+
+    assert 0.01 < figure < 60
+    log = gateway.command.log.read_text()
+    assert "s for a second of sound" in log
+    assert ("too slow for live streams" in log) == (figure > 0.9)

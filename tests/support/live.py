@@ -1,0 +1,234 @@
+"""Real processes on real sockets: the gateway and the model simulator, and a view of the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+from django.db import connections
+from openai import AsyncOpenAI, OpenAI
+
+from accounts.keys.keys import mint
+from accounts.models import ApiKey, Organization, Scope
+from tests.support.servers.own_servers import free_port as free_port  # many take it from here
+from usage.models import UsageRow
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 120.0
+NO_TLS = False
+"""Given as ``verify``: loading certificates, which loopback calls do not need, takes 20 ms each time."""
+Found = TypeVar("Found")
+
+
+def eventually(look: Callable[[], Found | None], seconds: float = 10.0) -> Found:
+    """Return what ``look`` returns once it is true; fail after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not seen within {seconds} s"
+        time.sleep(0.02)
+
+
+class Command:
+    """A ``manage.py`` command that runs until it is stopped."""
+
+    def __init__(self, arguments: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        self._file = log.open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+        )
+
+    def wait_for(self, address: str) -> None:
+        """Wait until ``address`` (host:port) accepts connections."""
+        host, _, port = address.partition(":")
+
+        def takes_connections() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            with socket.socket() as probe:
+                return probe.connect_ex((host, int(port))) == 0
+
+        eventually(takes_connections, START_SECONDS)
+
+    def stop(self, seconds: float = 20.0) -> int:
+        """Send SIGTERM, wait, and return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self._file.close()
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait."""
+        self.process.kill()
+        self.process.wait()
+        self._file.close()
+
+
+def marker_of(entry: Mapping[str, Any]) -> str:
+    """Return the first words of a logged request's last message, up to a full stop.
+
+    It is "" where the message has several parts: other tests ask the same simulator with such.
+    """
+    content = entry["body"]["messages"][-1]["content"]
+    return content.partition(".")[0] if isinstance(content, str) else ""
+
+
+@dataclass
+class Simulator:
+    """The model simulator; ``requests`` is its own log of requests."""
+
+    command: Command
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def requests(self) -> list[dict[str, Any]]:
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/sim/requests", verify=NO_TLS)
+        found: list[dict[str, Any]] = answer.json()["requests"]
+        return found
+
+    def request_with(self, marker: str) -> dict[str, Any]:
+        """Return the one request whose body contains ``marker``, once it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            matching = [each for each in self.requests() if marker in json.dumps(each)]
+            assert len(matching) < 2, "the marker is not unique"
+            return matching[0] if matching else None
+
+        return eventually(look)
+
+
+@dataclass
+class Gateway:
+    """A running gateway and one organization of its own in it."""
+
+    port: int
+    speech_port: int
+    command: Command
+    organization: Organization
+    api_key: ApiKey
+    key: str
+    simulator: Simulator
+    models: dict[str, str] = field(
+        default_factory=lambda: {
+            "running": "acme/demo-8b",
+            "plain": "acme/plain-8b",
+            "mini": "acme/demo-mini",
+        }
+    )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.url}/v1"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
+
+    def openai(self, **options: Any) -> OpenAI:
+        return OpenAI(base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options})
+
+    def async_openai(self, **options: Any) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options}
+        )
+
+    def post(self, body: Any, **options: Any) -> httpx2.Response:
+        """POST ``body`` (bytes as they are, anything else as JSON) as a chat request."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx2.post(
+            f"{self.base_url}/chat/completions",
+            content=content,
+            headers={**self.headers, **options.pop("headers", {})},
+            timeout=options.pop("timeout", 30),
+            verify=NO_TLS,
+            **options,
+        )
+
+    def get(self, path: str) -> httpx2.Response:
+        """GET a path under ``/v1``."""
+        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=30, verify=NO_TLS)
+
+    def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
+        """Send one user message to one of ``models``."""
+        return self.post(
+            {
+                "model": self.models.get(model, model),
+                "messages": [{"role": "user", "content": text}],
+                **fields,
+            }
+        )
+
+    def mint(self, scope: Scope = Scope.INFERENCE) -> str:
+        """Create another key of the organization."""
+        return mint(self.organization, scope, "test").secret
+
+    def rows(self) -> list[UsageRow]:
+        """Return the organization's rows, oldest first."""
+        return list(UsageRow.objects.filter(organization_id=self.organization.pk))
+
+    def row(self, request_id: str) -> UsageRow:
+        """Return the row of one request, which must exist at once."""
+        return UsageRow.objects.get(request_id=request_id)
+
+    def rows_when(self, count: int, seconds: float = 15.0) -> list[UsageRow]:
+        """Wait for ``count`` rows; for requests whose client did not wait."""
+        return eventually(lambda: rows if len(rows := self.rows()) >= count else None, seconds)
+
+
+def events(text: str) -> list[Any]:
+    """Parse a stream strictly: ``data:`` frames and blank lines only.
+
+    JSON is parsed; ``[DONE]`` stays a string.
+    """
+    frames = text.split("\n\n")
+    assert frames.pop() == "", "a stream ends with a blank line"
+    found: list[Any] = []
+    for frame in frames:
+        assert frame.startswith("data: "), frame[:80]
+        assert "\n" not in frame
+        payload = frame.removeprefix("data: ")
+        found.append(payload if payload == "[DONE]" else json.loads(payload))
+    return found
+
+
+@contextmanager
+def database(name: str) -> Iterator[None]:
+    """Point Django's default connection, in every thread, at another database of the server."""
+    connection = connections["default"]
+    connection.close()
+    before = connection.settings_dict["NAME"]
+    connection.settings_dict["NAME"] = name
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = before

@@ -1,0 +1,81 @@
+"""A member in the console, and rows of the ledger."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.keys.keys import NewKey, mint
+from accounts.models import Membership, Organization, Scope, User
+from tests.support.builders.receipts import receipt
+from usage.ledger import rows
+from usage.receipts import Receipt
+
+PASSWORD = "correct horse battery"
+NOVEMBER = "start=2026-11-01&end=2026-12-01"
+Insert = Callable[..., Receipt]
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def text_of(page: str, element_id: str) -> str:
+    """The text of an element, without tags and with white space folded."""
+    found = re.search(rf'<(\w+)[^>]* id="{element_id}"[^>]*>(.*?)</\1>', page, re.DOTALL)
+    assert found is not None, f"no element {element_id}"
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", found[2])).split())
+
+
+def words(page: str) -> str:
+    """The text of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.fixture
+def organization(db: None) -> Organization:
+    return Organization.objects.create(name="Northwind")
+
+
+@pytest.fixture
+def stranger(db: None) -> Organization:
+    """An organization that the person does not belong to."""
+    return Organization.objects.create(name="Strangers Ltd")
+
+
+@pytest.fixture
+def person(organization: Organization) -> User:
+    user = User.objects.create_user("ada@northwind.example", PASSWORD)
+    Membership.objects.create(user=user, organization=organization)
+    return user
+
+
+@pytest.fixture
+def console(person: User) -> Client:
+    """A browser session of the person."""
+    client = Client(enforce_csrf_checks=False)
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def key(organization: Organization) -> NewKey:
+    return mint(organization, Scope.INFERENCE, "checkout")
+
+
+@pytest.fixture
+def insert(organization: Organization) -> Insert:
+    """A function that writes a row of the organization at a moment, and returns its receipt."""
+
+    def write(at: str, **facts: Any) -> Receipt:
+        one = receipt(**{"organization_id": str(organization.pk), **facts})
+        rows.insert([one], moment(at))
+        return one
+
+    return write

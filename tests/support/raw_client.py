@@ -1,0 +1,128 @@
+"""A client on a bare socket, which sends any bytes and disconnects at any time."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.live import Gateway
+
+SECONDS = 20.0
+
+
+class Disconnect(Enum):
+    """The ways in which a client disconnects."""
+
+    FIN = "fin"
+    RST = "rst"
+    HALF_CLOSE = "half-close"
+
+
+class RawClient:
+    """One connection to a gateway; ``received`` is everything that was read.
+
+    ``port`` is the inference surface's unless another is given.
+    """
+
+    def __init__(self, gateway: Gateway, port: int | None = None) -> None:
+        self._gateway = gateway
+        address = ("127.0.0.1", port or gateway.port)
+        self._socket = socket.create_connection(address, timeout=SECONDS)
+        self.received = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    def set_timeout(self, seconds: float) -> None:
+        """Set the timeout in seconds after which sends and reads raise ``TimeoutError``."""
+        self._socket.settimeout(seconds)
+
+    def send(self, content: bytes) -> None:
+        self._socket.sendall(content)
+
+    def head(self, *headers: str, key: str | None = None) -> None:
+        """Send the request line and headers of a chat request."""
+        lines = [
+            "POST /v1/chat/completions HTTP/1.1",
+            f"host: 127.0.0.1:{self._gateway.port}",
+            *headers,
+        ]
+        if key is not None:
+            lines.append(f"authorization: Bearer {key}")
+        self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def chat(self, text: str, model: str = "running", **fields: Any) -> None:
+        """Send a whole chat request."""
+        body = json.dumps(
+            {
+                "model": self._gateway.models.get(model, model),
+                "messages": [{"role": "user", "content": text}],
+                **fields,
+            }
+        ).encode()
+        self.head(f"content-length: {len(body)}", key=self._gateway.key)
+        self.send(body)
+
+    def read(self) -> bytes:
+        """Read the next bytes; empty at the end, also when the connection was reset."""
+        try:
+            read = self._socket.recv(65536)
+        except ConnectionError:
+            return b""
+        self.received += read
+        return read
+
+    def read_until(self, count: int, marker: bytes) -> None:
+        """Read until ``marker`` has come ``count`` times, or the connection ends."""
+        while self.received.count(marker) < count and self.read():
+            pass
+
+    def rest(self) -> bytes:
+        """Read everything up to the end of the connection."""
+        while self.read():
+            pass
+        return self.received
+
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Read status, headers and body of an answer with a length; the connection stays open."""
+        self.read_until(1, b"\r\n\r\n")
+        head, _, body = self.received.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
+        }
+        while len(body) < int(headers["content-length"]):
+            read = self.read()
+            assert read, "the answer breaks off"
+            body += read
+        return int(first.split()[1]), headers, body
+
+    @property
+    def request_id(self) -> str:
+        """The ``x-request-id`` of the answer, whose head must have been read."""
+        head = self.received.partition(b"\r\n\r\n")[0].decode("latin-1")
+        found = [line for line in head.split("\r\n") if line.startswith("x-request-id: ")]
+        assert found, head
+        return found[0].partition(": ")[2]
+
+    def disconnect(self, how: Disconnect) -> None:
+        """Disconnect; after a half-close the socket can still be read."""
+        if how is Disconnect.HALF_CLOSE:
+            self._socket.shutdown(socket.SHUT_WR)
+            return
+        if how is Disconnect.RST:
+            # Linger for zero seconds: close() sends a RST (socket(7), SO_LINGER).
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()

@@ -1,0 +1,34 @@
+"""Fixtures of the usage tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from accounts.keys import keys
+from accounts.keys.keyring import keyring
+from accounts.models import Organization, Scope
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    """Stop the key ring's threads after the test, when no transaction is open that they could wait for."""
+    yield
+    keyring.close()
+
+
+@pytest.fixture
+def organization(db: None) -> Organization:
+    return Organization.objects.create(name="Acme")
+
+
+@pytest.fixture
+def reader(organization: Organization) -> Client:
+    """A client with a read key of ``organization``."""
+    return client_with(keys.mint(organization, Scope.READ).secret)
+
+
+def client_with(secret: str) -> Client:
+    return Client(headers={"authorization": f"Bearer {secret}"})

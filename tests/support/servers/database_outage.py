@@ -1,0 +1,57 @@
+"""Ways in which a gateway's database stops working, for each kind of database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection, connections
+
+from usage.models import SpeechRow, UsageRow
+
+
+@contextmanager
+def rows_locked() -> Iterator[None]:
+    """Block writes of ledger rows meanwhile; reads go on."""
+    place = connection.settings_dict
+    other: Any
+    if connection.vendor == "sqlite":
+        other = sqlite3.connect(place["NAME"], isolation_level=None)
+        statement = "BEGIN EXCLUSIVE"
+    else:
+        other = psycopg.connect(
+            host=place["HOST"],
+            port=place["PORT"],
+            user=place["USER"],
+            password=place["PASSWORD"],
+            dbname=place["NAME"],
+        )
+        tables = ", ".join(f'"{model._meta.db_table}"' for model in (UsageRow, SpeechRow))
+        statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
+    try:
+        other.execute(statement)
+        yield
+        other.rollback()
+    finally:
+        other.close()
+
+
+@contextmanager
+def database_outage() -> Iterator[None]:
+    """Point every new connection at an address without a database: connecting really fails.
+
+    The test closes connections that are open already.
+    """
+    config = connections.settings["default"]
+    kept = {name: config[name] for name in ("NAME", "HOST", "PORT")}
+    if connection.vendor == "sqlite":
+        config["NAME"] = "/nonexistent/directory/svc.sqlite3"
+    else:
+        config.update(HOST="127.0.0.1", PORT="1")
+    try:
+        yield
+    finally:
+        config.update(kept)

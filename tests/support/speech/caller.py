@@ -1,0 +1,163 @@
+"""An account of the live speech surface that speaks, opens sessions and reads its rows."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import soundfile
+from openai import OpenAI
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from accounts.keys.keys import mint
+from accounts.models import ApiKey, Organization, Scope
+from speech.audio.pcm import SAMPLE_RATE
+from tests.support.live import NO_TLS, Gateway, eventually
+from usage.models import SpeechRow
+
+SENTENCE = "The morning train was late again."
+TWO_SENTENCES = "The morning train was late again. We walked along the river."
+
+
+@dataclass
+class SpeechAccount:
+    """One organization with a speech key."""
+
+    gateway: Gateway
+    organization: Organization
+    api_key: ApiKey
+    key: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.gateway.speech_port}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
+
+    def openai(self, **options: Any) -> OpenAI:
+        return OpenAI(base_url=f"{self.url}/v1", api_key=self.key, max_retries=0, **options)
+
+    def post(self, body: Any, **options: Any) -> httpx2.Response:
+        """POST ``body``: bytes unchanged, any other value as JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx2.post(
+            f"{self.url}/v1/audio/speech",
+            content=content,
+            headers={**self.headers, **options.pop("headers", {})},
+            timeout=options.pop("timeout", 30),
+            verify=NO_TLS,
+            **options,
+        )
+
+    def speak(self, text: str = SENTENCE, voice: str = "ava", **fields: Any) -> httpx2.Response:
+        return self.post({"voice": voice, "input": text, **fields})
+
+    def voices(self) -> list[str]:
+        """The ids that ``GET /v1/models`` lists."""
+        answer = httpx2.get(f"{self.url}/v1/models", headers=self.headers, verify=NO_TLS)
+        return [entry["id"] for entry in answer.json()["data"]]
+
+    @contextmanager
+    def connect(self, **options: Any) -> Iterator[ClientConnection]:
+        """A WebSocket, before ``start``."""
+        address = self.url.replace("http", "ws", 1) + "/v1/audio/speech/stream"
+        with connect(
+            options.pop("address", address),
+            additional_headers=options.pop("headers", self.headers),
+            max_size=None,
+            open_timeout=30,
+            close_timeout=2,
+            **options,
+        ) as socket:
+            yield socket
+
+    @contextmanager
+    def session(self, voice: str = "ava", **fields: Any) -> Iterator[Conversation]:
+        """A WebSocket session that is ready."""
+        with self.connect() as socket:
+            conversation = Conversation(socket)
+            conversation.send(type="start", voice=voice, **fields)
+            assert conversation.receive()["type"] == "ready"
+            yield conversation
+
+    def mint(self, scope: Scope = Scope.SPEECH) -> str:
+        return mint(self.organization, scope, "test").secret
+
+    def rows(self) -> list[SpeechRow]:
+        return list(SpeechRow.objects.filter(organization_id=self.organization.pk))
+
+    def row(self, request_id: str) -> SpeechRow:
+        """The row of one request, which must exist at once."""
+        return SpeechRow.objects.get(request_id=request_id)
+
+    def row_when_written(self) -> SpeechRow:
+        """The one row of a request whose client disconnected before the end."""
+        [row] = eventually(self.rows, 15.0)
+        return row
+
+
+class Conversation:
+    """A WebSocket session, message by message."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    def send(self, **message: Any) -> None:
+        self.socket.send(json.dumps(message))
+
+    def text(self, text: str) -> None:
+        self.send(type="text", text=text)
+
+    def done(self) -> None:
+        self.send(type="done")
+
+    def receive(self, seconds: float = 20.0) -> dict[str, Any]:
+        """The next message, which must be JSON."""
+        message = self.socket.recv(seconds)
+        assert isinstance(message, str), "a frame of audio where a message was expected"
+        found: dict[str, Any] = json.loads(message)
+        return found
+
+    def frame(self, seconds: float = 20.0) -> bytes:
+        """The next message, which must be a frame of audio."""
+        message = self.socket.recv(seconds)
+        assert isinstance(message, bytes), message
+        return message
+
+    def rest(self) -> list[bytes | dict[str, Any]]:
+        """All messages up to the close, in order."""
+        found: list[bytes | dict[str, Any]] = []
+        try:
+            while True:
+                message = self.socket.recv(20.0)
+                found.append(message if isinstance(message, bytes) else json.loads(message))
+        except ConnectionClosed:
+            return found
+
+    @property
+    def close_code(self) -> int:
+        """Wait for the server's close; return its code."""
+        self.rest()
+        code = self.socket.close_code
+        assert code is not None, "not closed"
+        return code
+
+
+def decoded(content: bytes) -> tuple[bytes, int, int]:
+    """PCM, rate and channels of a complete file."""
+    with soundfile.SoundFile(io.BytesIO(content)) as clip:
+        pcm = clip.read(dtype="int16").tobytes()
+        return pcm, clip.samplerate, clip.channels
+
+
+def seconds(content: bytes) -> float:
+    """The length of a complete file's sound."""
+    return len(decoded(content)[0]) / 2 / SAMPLE_RATE

@@ -1,0 +1,157 @@
+"""Answers through the gate: whole ones after the view, and streams that hold no thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from svc_project.gate import caller_threads
+from svc_project.gate.gate import Gate
+from svc_project.surfaces import Surface
+
+Message = dict[str, Any]
+Django = Callable[[Message, Any, Any], Awaitable[None]]
+STREAM: list[tuple[bytes, bytes]] = [(b"content-type", b"text/csv")]
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> caller_threads.CallerThreads:
+    """Strangers have one thread, and memory for an answer of 1000 bytes."""
+    crowd = caller_threads.CallerThreads(1, form_bytes=4000, answer_bytes=1000)
+    monkeypatch.setattr(caller_threads, "strangers", crowd)
+    return crowd
+
+
+class Exchange:
+    """One request through a gate to ``django``; ``sent`` are the messages to the client so far."""
+
+    def __init__(self, django: Django, path: str = "/v1/usage") -> None:
+        self.sent: list[Message] = []
+        self.leaves = asyncio.Event()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "headers": [],
+            "surface": Surface.INFERENCE,
+        }
+        self.task = asyncio.ensure_future(Gate(django)(scope, self._receive, self._send))
+
+    async def _receive(self) -> Message:
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.sent) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+def test_a_stream_is_passed_on_as_it_comes_and_holds_no_thread(
+    one_thread: caller_threads.CallerThreads,
+) -> None:
+    async def story() -> None:
+        more = asyncio.Event()
+
+        async def django(scope: Message, receive: Any, send: Any) -> None:
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": STREAM})
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            await more.wait()
+            await send({"type": "http.response.body", "body": b"two", "more_body": True})
+            await send({"type": "http.response.body"})
+
+        streams = [Exchange(django) for _ in range(3)]
+        for each in streams:
+            await each.until(2)
+        assert one_thread.places.taken == 0
+        more.set()
+        for each in streams:
+            await asyncio.wait_for(each.task, 10)
+            assert b"".join(part.get("body", b"") for part in each.sent) == b"onetwo"
+
+    asyncio.run(story())
+
+
+def test_a_stream_is_told_that_its_client_disconnected(
+    one_thread: caller_threads.CallerThreads,
+) -> None:
+    async def story() -> list[str]:
+        learned = []
+
+        async def django(scope: Message, receive: Any, send: Any) -> None:
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": STREAM})
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            learned.append((await receive())["type"])
+
+        exchange = Exchange(django)
+        await exchange.until(2)
+        exchange.leaves.set()
+        await asyncio.wait_for(exchange.task, 10)
+        return learned
+
+    assert asyncio.run(story()) == ["http.disconnect"]
+
+
+def whole(body: bytes) -> Django:
+    async def django(scope: Message, receive: Any, send: Any) -> None:
+        await receive()
+        headers = [(b"Content-Length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        half = len(body) // 2
+        await send({"type": "http.response.body", "body": body[:half], "more_body": True})
+        await send({"type": "http.response.body", "body": body[half:], "more_body": False})
+
+    return django
+
+
+def test_a_whole_answer_is_sent_when_the_view_is_over(
+    one_thread: caller_threads.CallerThreads,
+) -> None:
+    async def story() -> None:
+        exchange = Exchange(whole(b"x" * 900))
+        # A caller's only answer may exceed its share, a quarter.
+        exchange_of_another = Exchange(whole(b"y" * 10))
+        await asyncio.wait_for(asyncio.gather(exchange.task, exchange_of_another.task), 10)
+        assert [each["type"] for each in exchange.sent] == [
+            "http.response.start",
+            "http.response.body",
+            "http.response.body",
+        ]
+        assert not exchange.sent[-1].get("more_body")
+        assert one_thread.answers.held == 0
+
+    asyncio.run(story())
+
+
+def test_an_answer_too_large_to_hold_is_refused(one_thread: caller_threads.CallerThreads) -> None:
+    async def story() -> None:
+        exchange = Exchange(whole(b"x" * 3000))
+        await asyncio.wait_for(exchange.task, 10)
+        assert exchange.sent[0]["status"] == 503
+        assert (b"retry-after", b"2") in exchange.sent[0]["headers"]
+        assert b"server_overloaded" in exchange.sent[1]["body"]
+        assert (one_thread.answers.held, one_thread.places.taken) == (0, 0)
+
+    asyncio.run(story())
+
+
+def test_a_failed_view_releases_its_thread(one_thread: caller_threads.CallerThreads) -> None:
+    async def story() -> None:
+        async def django(scope: Message, receive: Any, send: Any) -> None:
+            raise LookupError("broken")
+
+        with pytest.raises(LookupError):
+            await Exchange(django).task
+        exchange = Exchange(whole(b"fine"))
+        await asyncio.wait_for(exchange.task, 10)
+        assert exchange.sent[0]["status"] == 200
+
+    asyncio.run(story())

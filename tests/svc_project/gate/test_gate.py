@@ -1,0 +1,372 @@
+"""Bounds on requests that Django answers: bodies, threads, database connections, and shares."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from django.db import connection
+
+from accounts.keys.keys import mint
+from accounts.models import ApiKey, Membership, Organization, Scope, User
+from accounts.models.security import FailedLogins
+from tests.support.live import NO_TLS, ROOT, Gateway, eventually
+from tests.support.metrics import metrics
+from tests.support.raw_client import RawClient
+
+StartGateway = Callable[..., Gateway]
+
+PASSWORD = "correct horse battery"
+FORM_BYTES = 64 * 1024
+"""The largest body of a form of the console (docs/explain/threat-model.md)."""
+
+
+@pytest.fixture
+def surface(request: pytest.FixtureRequest, gateway: Gateway) -> int:
+    return gateway.port if request.param == "inference" else gateway.speech_port
+
+
+def opened(client: RawClient, method: str, path: str, *headers: str) -> None:
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *headers]
+    client.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+
+def head_of(client: RawClient) -> tuple[int, str]:
+    """Status and head of the answer that has begun."""
+    client.read_until(1, b"\r\n\r\n")
+    head = client.received.partition(b"\r\n\r\n")[0].decode()
+    return int(head.split()[1]), head.lower()
+
+
+def assert_busy(answer: httpx2.Response) -> None:
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("surface", ["inference", "speech"], indirect=True)
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/v1/models", 405),
+        ("GET", "/v1/models", 401),
+        ("GET", "/v1/nothing", 404),
+        ("PUT", "/nothing", 404),
+    ],
+)
+def test_a_body_that_no_view_takes_is_not_waited_for(
+    gateway: Gateway, surface: int, method: str, path: str, status: int
+) -> None:
+    with RawClient(gateway, surface) as client:
+        opened(client, method, path, "transfer-encoding: chunked")
+        client.send(b"5\r\nhello\r\n")
+        answered, head = head_of(client)
+
+    assert answered == status
+    assert "application/json" in head
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_only_a_post_to_a_page_has_a_body(gateway: Gateway, method: str) -> None:
+    with RawClient(gateway) as client:
+        opened(client, method, "/console/login", "content-length: 999999999")
+        answered, _ = head_of(client)
+
+    assert answered in (200, 403, 405)
+
+
+@pytest.mark.parametrize("path", ["/console/login", "/admin/login/"])
+def test_a_form_that_announces_too_much_is_refused_unread(gateway: Gateway, path: str) -> None:
+    with RawClient(gateway) as client:
+        opened(client, "POST", path, "content-length: 2000000")
+        answered, head = head_of(client)
+        page = client.rest().decode()
+
+    assert answered == 413
+    assert "content-type: text/html" in head
+    assert "content-security-policy: default-src 'none'" in head
+    assert "cache-control: no-store" in head
+    assert "larger than" in page
+    assert "connection: close" in head
+
+
+def test_a_form_that_turns_out_too_large_is_refused(gateway: Gateway) -> None:
+    with RawClient(gateway) as client:
+        opened(client, "POST", "/console/login", "transfer-encoding: chunked")
+        piece = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+        for _ in range(FORM_BYTES // 0x8000 + 1):
+            client.send(piece)
+        answered, _ = head_of(client)
+
+    assert answered == 413
+
+
+def test_a_form_that_arrives_too_slowly_is_refused(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(SVC_BODY_SECONDS="0.5")
+    with RawClient(gateway) as client:
+        opened(client, "POST", "/console/login", "content-length: 100")
+        client.send(b"x")
+        answered, head = head_of(client)
+
+    assert answered == 400
+    assert "content-type: text/html" in head
+
+
+def test_forms_of_strangers_have_memory_of_their_own(start_gateway: StartGateway) -> None:
+    """One network may hold 2 MB of forms, so forms never use up the memory that chats need."""
+    gateway = start_gateway()
+    with contextlib.ExitStack() as stack:
+        for count in (1, 2):
+            slow = stack.enter_context(RawClient(gateway))
+            opened(slow, "POST", "/admin/login/", "content-length: 1000000")
+            slow.send(b"x" * 950_000)
+            eventually(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
+
+        third = stack.enter_context(RawClient(gateway))
+        opened(third, "POST", "/admin/login/", "content-length: 1000000")
+        third.send(b"x" * 950_000)
+        answered, head = head_of(third)
+
+        assert answered == 503
+        assert "retry-after: " in head
+        assert "content-type: text/html" in head
+        assert gateway.chat("say: there is room").status_code == 200
+    eventually(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
+
+
+class Person:
+    """A user who is logged in to the console of a running gateway."""
+
+    def __init__(self, gateway: Gateway, organization: Organization) -> None:
+        name = f"{organization.pk}@example.com"
+        user = User.objects.create_user(name, PASSWORD)
+        Membership.objects.create(user=user, organization=organization)
+        self._url = f"{gateway.url}/console"
+        with httpx2.Client(verify=NO_TLS, timeout=60) as client:
+            answer = log_in(client, self._url, name)
+            assert answer.status_code == 302, answer.text
+            self.cookies = dict(client.cookies)
+            self.token = token_of(client.get(f"{self._url}/keys/new").text)
+
+    def make_key(self) -> httpx2.Response:
+        return httpx2.post(
+            f"{self._url}/keys/new",
+            data={"csrfmiddlewaretoken": self.token, "label": "x", "scope": "read"},
+            cookies=self.cookies,
+            timeout=60,
+            verify=NO_TLS,
+        )
+
+
+def token_of(page: str) -> str:
+    found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
+    assert found is not None, page
+    return found[1]
+
+
+def log_in(client: httpx2.Client, console: str, name: str) -> httpx2.Response:
+    token = token_of(client.get(f"{console}/login").text)
+    form = {"csrfmiddlewaretoken": token, "username": name, "password": PASSWORD}
+    return client.post(f"{console}/login", data=form)
+
+
+@contextlib.contextmanager
+def writes_blocked() -> Iterator[None]:
+    """Block pages that write; pages that read go on."""
+    place = connection.settings_dict
+    if connection.vendor == "sqlite":
+        other: Any = sqlite3.connect(place["NAME"], isolation_level=None)
+        statement = "BEGIN EXCLUSIVE"
+    else:
+        other = psycopg.connect(
+            host=place["HOST"], port=place["PORT"], user=place["USER"], dbname=place["NAME"]
+        )
+        tables = ", ".join(f'"{model._meta.db_table}"' for model in (ApiKey, FailedLogins))
+        statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
+    try:
+        other.execute(statement)
+        yield
+        other.rollback()
+    finally:
+        other.close()
+
+
+def views_threads(gateway: Gateway) -> int:
+    """Threads of the process that Django's views run in."""
+    tasks = Path(f"/proc/{gateway.command.process.pid}/task").glob("*/comm")
+    return sum(task.read_text().startswith("django") for task in tasks)
+
+
+def get(gateway: Gateway, path: str, key: str) -> httpx2.Response:
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx2.get(f"{gateway.url}{path}", headers=headers, timeout=60, verify=NO_TLS)
+
+
+def finished(answers: list[Future[httpx2.Response]]) -> list[httpx2.Response]:
+    return [each.result() for each in answers if each.done()]
+
+
+def test_one_session_takes_a_share_of_the_threads_and_the_others_are_served(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_DJANGO_THREADS="8", SVC_DJANGO_QUEUE_SECONDS="1")
+    attacker = Person(gateway, Organization.objects.create(name="attacker"))
+    reader = mint(gateway.organization, Scope.READ, "test").secret
+    assert get(gateway, "/v1/usage", reader).status_code == 200
+
+    with ThreadPoolExecutor(30) as pool, writes_blocked():
+        answers = [pool.submit(attacker.make_key) for _ in range(30)]
+        refused = eventually(
+            lambda: found if len(found := finished(answers)) >= 27 else None, seconds=30
+        )
+
+        assert get(gateway, "/v1/usage", reader).status_code == 200
+        assert get(gateway, "/v1/models", gateway.key).status_code == 200
+        assert httpx2.get(f"{gateway.url}/console/login", verify=NO_TLS).status_code == 200
+        assert gateway.chat("say: still there").status_code == 200
+        assert metrics(gateway).sum("svc_pages_in_flight") == 3
+
+    for answer in refused:
+        assert_busy(answer)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.headers["cache-control"] == "no-store"
+    assert views_threads(gateway) <= 8
+    assert [each.result().status_code for each in answers].count(503) == 27
+    eventually(lambda: metrics(gateway).sum("svc_pages_in_flight") == 0)
+
+
+def test_a_client_may_read_a_hundred_models_at_once(gateway: Gateway) -> None:
+    """As ``Promise.all`` over the catalog does, by default settings."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(gateway)) for _ in range(100)]
+        for client in clients:
+            key = f"authorization: Bearer {gateway.key}"
+            client.send(f"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}\r\n\r".encode())
+        for client in clients:
+            client.send(b"\n")
+
+        answered = [head_of(client)[0] for client in clients]
+
+    assert answered == [200] * 100
+
+
+def test_strangers_cannot_take_all_threads_and_one_address_not_those_of_strangers(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_DJANGO_THREADS="8", SVC_DJANGO_QUEUE_SECONDS="1", SVC_PROXIES="1")
+    reader = mint(gateway.organization, Scope.READ, "test").secret
+    assert get(gateway, "/v1/usage", reader).status_code == 200
+    with httpx2.Client(verify=NO_TLS) as client:
+        token = token_of(client.get(f"{gateway.url}/console/login").text)
+        cookies = dict(client.cookies)
+
+    def guess(number: int) -> httpx2.Response:
+        form = {"csrfmiddlewaretoken": token, "username": f"{number}@x.example", "password": "x"}
+        return httpx2.post(
+            f"{gateway.url}/console/login",
+            data=form,
+            headers={"x-forwarded-for": "203.0.113.9"},
+            cookies=cookies,
+            timeout=60,
+            verify=NO_TLS,
+        )
+
+    with ThreadPoolExecutor(30) as pool, writes_blocked():
+        answers = [pool.submit(guess, number) for number in range(30)]
+        refused = eventually(
+            lambda: found if len(found := finished(answers)) >= 29 else None, seconds=30
+        )
+
+        assert get(gateway, "/v1/usage", reader).status_code == 200
+        elsewhere = httpx2.get(
+            f"{gateway.url}/console/login",
+            headers={"x-forwarded-for": "198.51.100.7"},
+            timeout=60,
+            verify=NO_TLS,
+        )
+        assert elsewhere.status_code == 200
+
+    assert {each.status_code for each in refused} == {503}
+    assert views_threads(gateway) <= 8
+
+
+def test_an_unread_answer_holds_no_thread(start_gateway: StartGateway) -> None:
+    """Not even a static file or a page larger than what the sockets hold."""
+    gateway = start_gateway(SVC_DJANGO_THREADS="2")
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(RawClient(gateway))
+            # Pipelined: more than the buffers between take, so that the server has to wait.
+            request = b"GET /static/console.css HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+            client.send(request * 1000)
+        answers = [
+            httpx2.get(f"{gateway.url}/console/login", timeout=30, verify=NO_TLS) for _ in range(3)
+        ]
+
+    assert [each.status_code for each in answers] == [200] * 3
+
+
+def test_a_client_that_disconnects_while_it_waits_costs_no_view(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_DJANGO_THREADS="2", SVC_DJANGO_QUEUE_SECONDS="60")
+    people = Person(gateway, Organization.objects.create(name="impatient"))
+    with writes_blocked():
+        first = threading.Thread(target=people.make_key)
+        first.start()
+        eventually(lambda: metrics(gateway).sum("svc_pages_in_flight") == 1)
+        with contextlib.ExitStack() as stack:
+            for _ in range(5):
+                client = stack.enter_context(RawClient(gateway))
+                cookie = "; ".join(f"{name}={value}" for name, value in people.cookies.items())
+                opened(client, "GET", "/console/usage", f"cookie: {cookie}")
+            eventually(lambda: metrics(gateway).sum("svc_pages_waiting") == 5)
+        eventually(lambda: metrics(gateway).sum("svc_connections") <= 2)
+    first.join()
+    eventually(lambda: metrics(gateway).sum("svc_pages_waiting") == 0)
+
+    pages = {"surface": "inference", "route": "pages"}
+    # The login page, the login, the form and the new key; none of the disconnected clients'.
+    assert metrics(gateway).sum("svc_requests_total", **pages) == 4
+
+
+def test_forms_and_files_of_pages_work_through_the_gate(gateway: Gateway) -> None:
+    person = Person(gateway, gateway.organization)
+
+    made = person.make_key()
+    style = httpx2.get(f"{gateway.url}/static/console.css", verify=NO_TLS)
+    missing = httpx2.get(f"{gateway.url}/static/nothing.css", verify=NO_TLS)
+
+    assert made.status_code == 200
+    assert re.search(r"svc_read_\w+", made.text)
+    assert style.status_code == 200
+    assert len(style.content) == int(style.headers["content-length"])
+    assert missing.status_code == 404
+
+
+@pytest.mark.parametrize("setting", ["0", "1"])
+def test_too_few_threads_are_refused_at_the_start(setting: str, tmp_path: Path) -> None:
+    checked = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "SVC_DJANGO_THREADS": setting, "SVC_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert checked.returncode != 0
+    assert "SVC_DJANGO_THREADS must be at least 2" in checked.stderr

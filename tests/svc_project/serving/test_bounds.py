@@ -1,0 +1,74 @@
+"""The bounds on connections, bodies and requests of one process."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import httpx2
+
+from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.metrics import metrics
+from tests.support.raw_client import RawClient
+
+StartGateway = Callable[..., Gateway]
+
+
+def assert_overloaded(answer: httpx2.Response) -> None:
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "server_overloaded"
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert not [name for name in answer.headers if name.startswith(("retry-", "x-ratelimit"))]
+
+
+def test_a_connection_too_many_is_answered_and_ends(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(SVC_MAX_CONNECTIONS="4")
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port)))
+        eventually(lambda: metrics(gateway).sum("svc_connections") == 5)
+
+        refused = gateway.chat("say: one too many")
+
+        assert_overloaded(refused)
+        assert refused.headers["connection"] == "close"
+        assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS).status_code == 200
+        assert gateway.rows() == []
+    eventually(lambda: metrics(gateway).sum("svc_connections") == 1)
+    assert gateway.chat("say: ok").status_code == 200
+
+
+def test_a_silent_connection_too_many_is_closed(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(SVC_MAX_CONNECTIONS="1")
+    with (
+        socket.create_connection(("127.0.0.1", gateway.port)),
+        socket.create_connection(("127.0.0.1", gateway.port), timeout=15) as silent,
+    ):
+        assert silent.recv(100) == b""
+
+
+def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_MAX_BODY_BYTES_INFLIGHT="100000", SVC_ORGANIZATION_SHARE="1")
+    with RawClient(gateway) as slow:
+        slow.head("content-length: 90000", key=gateway.key)
+        slow.send(b" " * 80_000)
+        eventually(lambda: metrics(gateway).sum("svc_body_bytes") == 80_000)
+
+        assert_overloaded(gateway.chat("x" * 30_000))
+        assert_overloaded(gateway.post(b"x" * 30_000))
+        assert gateway.chat("say: a small one fits").status_code == 200
+
+    eventually(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
+    assert gateway.chat("x" * 30_000).status_code == 200
+
+
+def test_a_request_too_many_does_not_wait_in_any_queue(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(SVC_MAX_INFLIGHT="1", SVC_BACKEND_QUEUE_SECONDS="60")
+    with RawClient(gateway) as running:
+        running.chat("[[sim tokens=200 pace=20]]", stream=True)
+        running.read_until(2, b"data: ")
+
+        assert_overloaded(gateway.chat("say: no", timeout=10))

@@ -1,0 +1,225 @@
+"""The processes of ``serve``: none outlives its parent for long, and none hangs unnoticed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from svc_project.serving.lifeline import Heartbeats
+from tests.support.gateways import Served
+from tests.support.live import NO_TLS, Command, Gateway, events, eventually, free_port
+from tests.support.served import another_gateway, ask, slow_stream
+
+pytestmark = pytest.mark.timeout(300)
+
+SLOW = 60.0
+"""Seconds that a loaded machine may need for a step of one or two seconds."""
+
+
+def children(pid: int) -> set[int]:
+    found: set[int] = set()
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        found |= {int(number) for number in tasks.read_text().split()}
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.fixture(autouse=True)
+def without_nohup() -> Iterator[None]:
+    """Let gateways of these tests receive SIGHUP, even when the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def ended_at_last() -> Iterator[set[int]]:
+    """Processes to be ended when the test failed to see them end."""
+    pids: set[int] = set()
+    yield pids
+    for pid in pids:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def refuses(url: str) -> bool:
+    """Whether no server listens at ``url``."""
+    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) != 0
+
+
+def two_workers(command: Command) -> set[int]:
+    return eventually(
+        lambda: found if len(found := children(command.process.pid)) == 2 else None, SLOW
+    )
+
+
+def both_serve(url: str) -> bool:
+    """Whether both workers have started and say how they are."""
+    metrics = httpx2.get(f"{url.removesuffix('/v1')}/metrics", timeout=30, verify=NO_TLS).text
+    return metrics.count("svc_ledger_database_up{") == 2
+
+
+def all_processes(command: Command) -> set[int]:
+    """Both workers, and the engines' processes that each has started."""
+    workers = two_workers(command)
+    engines = [eventually(partial(children, pid), SLOW) for pid in workers]
+    return workers.union(*engines)
+
+
+@pytest.mark.redis
+def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
+    gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+        pids = all_processes(command)
+        ended_at_last |= pids
+        assert len(pids) >= 4
+        ask(url, gateway, "say: both workers serve")
+        with slow_stream(url, gateway, tokens=60) as pieces:
+            text = next(pieces)
+            command.process.kill()
+            command.process.wait()
+            # A server that starts now cannot listen before the orphans have closed the address.
+            eventually(lambda: refuses(url), SLOW)
+            port = url.rpartition(":")[2].removesuffix("/v1")
+            following = Command(
+                ["serve", "--port", port, "--speech-port", str(free_port())],
+                served.environment,
+                tmp_path / "following.log",
+            )
+            try:
+                eventually(lambda: "inference on http" in following.log.read_text(), SLOW)
+                text += "".join(pieces)
+                eventually(lambda: not any(map(runs, pids)), SLOW)
+                following.wait_for(f"127.0.0.1:{port}")
+                assert ask(url, gateway, "say: the next one").status_code == 200
+            finally:
+                following.stop()
+    assert events(text)[-1] == "[DONE]", "what ran was finished"
+    assert [row.outcome for row in gateway.rows() if row.streamed] == ["success"]
+
+
+@pytest.mark.redis
+def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
+    gateway: Gateway, served: Served, ended_at_last: set[int]
+) -> None:
+    """The kernel continues a stopped process of an orphaned group; a hung one ends itself."""
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(
+        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_DRAIN_SECONDS="0.5"
+    ) as (command, _):
+        pids = all_processes(command)
+        ended_at_last |= pids
+        stopped = min(two_workers(command))
+        os.kill(stopped, signal.SIGSTOP)
+        command.process.kill()
+        command.process.wait()
+        os.kill(stopped, signal.SIGCONT)
+        eventually(lambda: not any(map(runs, pids)), SLOW)
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sighup_drains_as_sigterm_does(
+    gateway: Gateway, served: Served, workers: str, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(gateway, served, "--workers", workers, REDIS_URL=redis) as (command, url):
+        eventually(lambda: ask(url, gateway, "say: up").status_code == 200)
+        pids = children(command.process.pid)
+        ended_at_last |= pids
+        with slow_stream(url, gateway, tokens=30) as pieces:
+            text = next(pieces)
+            command.process.send_signal(signal.SIGHUP)
+            text += "".join(pieces)
+        assert command.process.wait(SLOW) == 0
+        eventually(lambda: not any(map(runs, pids)), SLOW)
+    assert events(text)[-1] == "[DONE]"
+
+
+def test_under_nohup_sighup_changes_nothing(
+    gateway: Gateway, start_gateway: Callable[..., Gateway]
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that it is ignored
+    try:
+        started = start_gateway()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    started.command.process.send_signal(signal.SIGHUP)
+    assert ask(started.base_url, gateway, "say: still there").status_code == 200
+
+
+def ends_when_stopped(pid: int) -> bool:
+    """Stop a worker for longer than it may be silent. One that still starts is continued."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: not runs(pid), 20.0)
+    except AssertionError:
+        os.kill(pid, signal.SIGCONT)
+        return False
+    return True
+
+
+@pytest.mark.redis
+def test_a_worker_that_hangs_is_replaced(
+    gateway: Gateway, served: Served, ended_at_last: set[int]
+) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    with another_gateway(
+        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_WORKER_SILENCE_SECONDS="8"
+    ) as (command, url):
+        pids = all_processes(command)  # engines run, so the loops turn
+        ended_at_last |= pids
+        workers = two_workers(command)
+        eventually(lambda: both_serve(url), SLOW * 2)  # silence counts from the first heartbeat
+        stopped = min(workers)
+        eventually(lambda: ends_when_stopped(stopped), SLOW * 2)
+        (new,) = eventually(lambda: children(command.process.pid) - workers, SLOW)
+        ended_at_last.add(new)
+        for _ in range(5):
+            assert ask(url, gateway, "say: served").status_code == 200
+        assert max(workers) in children(command.process.pid), "the healthy one is left alone"
+        assert command.stop(SLOW) == 0
+        log = command.log.read_text()
+    assert f"worker {stopped} hangs: its event loop has not turned for " in log
+    assert f"worker {stopped} ended with -9 and is replaced" in log
+
+
+def test_silence_counts_from_the_first_heartbeat_and_not_while_the_parent_is_stopped() -> None:
+    heartbeats = Heartbeats()
+    assert heartbeats.seconds_silent(0.0, {1: False, 2: True}) == {2: 0.0}
+    for second in range(1, 90):
+        silent = heartbeats.seconds_silent(float(second), {1: False, 2: False, 3: True})
+        assert silent == {2: float(second), 3: 0.0}
+    # The whole group was stopped for ten minutes, as after Ctrl-Z, or with the machine.
+    assert heartbeats.seconds_silent(690.0, {1: False, 2: False, 3: False}) == {2: 0.0, 3: 0.0}
+    heartbeats.remove(2)
+    assert heartbeats.seconds_silent(691.0, {2: False, 3: False}) == {3: 1.0}
+
+
+def test_an_engines_process_ends_with_the_gateway(
+    start_gateway: Callable[..., Gateway], ended_at_last: set[int]
+) -> None:
+    gateway = start_gateway()
+    pids = eventually(lambda: children(gateway.command.process.pid), SLOW)
+    ended_at_last |= pids
+    gateway.command.kill()
+    eventually(lambda: not any(map(runs, pids)), SLOW)

@@ -1,0 +1,331 @@
+"""An ambiguous HTTP request gets one refusal and a closed connection, and nothing runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from svc_project.serving.http_protocol import LARGEST_HEAD, LARGEST_TARGET, MOST_HEADERS
+from tests.support.live import Gateway
+from tests.support.raw_client import RawClient
+
+SMUGGLED = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+"""The bytes that an attacker wants the server to take for a second request."""
+
+CHUNKED = (
+    "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+POST = "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+GET = "GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+
+AMBIGUOUS = {
+    "content-length and transfer-encoding": POST
+    + "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "transfer-encoding and content-length": POST
+    + "transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n0\r\n\r\n",
+    "two lengths that differ": POST + "content-length: 4\r\ncontent-length: 40\r\n\r\nabcd",
+    "two lengths alike": POST + "content-length: 4\r\ncontent-length: 4\r\n\r\nabcd",
+    "lengths in a list": POST + "content-length: 4, 4\r\n\r\nabcd",
+    "a signed length": POST + "content-length: +4\r\n\r\nabcd",
+    "a negative length": POST + "content-length: -4\r\n\r\nabcd",
+    "a length beyond counting": POST + "content-length: 99999999999999999999999\r\n\r\nabcd",
+    "an unknown coding": POST + "transfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding that is not undone": POST + "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunked not last": POST + "transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "chunked twice": POST
+    + "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a hidden coding": POST + "transfer-encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "chunked over HTTP/1.0": CHUNKED.replace("1.1", "1.0") + "0\r\n\r\n",
+    "a folded header": GET + "x-one: 1\r\n two\r\n\r\n",
+    "a folded coding": POST + "transfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "lines that end in LF": GET.replace("\r\n", "\n") + "\n",
+    "one line that ends in LF": GET + "x-one: 1\nx-two: 2\r\n\r\n",
+    "a line that ends in CR": GET + "x-one: 1\rx-two: 2\r\n\r\n",
+    "space before the colon": GET + "x-one : 1\r\n\r\n",
+    "a header without a name": GET + ": 1\r\n\r\n",
+    "NUL in a header": GET + "x-one: a\0b\r\n\r\n",
+    "a control character in a header": GET + "x-one: a\x1cb\r\n\r\n",
+    "NUL in the path": GET.replace("/v1/models", "/v1/\0models") + "\r\n",
+    "a chunk extension that ends in LF": CHUNKED + "1;a=b\nx\r\n0\r\n\r\n",
+    "chunk lines that end in LF": CHUNKED + "1\nx\n0\n\n",
+    "a chunk longer than it says": CHUNKED + "1\r\nxyz0\r\n\r\n",
+    "a chunk size beyond counting": CHUNKED + "fffffffffffffffff\r\nx\r\n0\r\n\r\n",
+    "a negative chunk size": CHUNKED + "-1\r\nx\r\n0\r\n\r\n",
+    "a chunk size with 0x": CHUNKED + "0x1\r\nx\r\n0\r\n\r\n",
+    "two hosts": GET + "host: evil.example\r\n\r\n",
+    "no host": "GET /v1/models HTTP/1.1\r\n\r\n",
+    "an unknown version": GET.replace("HTTP/1.1", "HTTP/3.7") + "\r\n",
+    "no version": "GET /v1/models\r\n\r\n",
+    "a tunnel": "CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\n",
+}
+
+
+@pytest.fixture(params=["inference", "speech"])
+def surface(request: pytest.FixtureRequest, gateway: Gateway) -> int:
+    return gateway.port if request.param == "inference" else gateway.speech_port
+
+
+def refused(client: RawClient, status: int = 400) -> dict[str, str | None]:
+    """The one answer, after which the connection is closed."""
+    received = client.rest()
+    assert received.count(b"HTTP/1.1 ") == 1, received
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()), received
+    assert b"\r\nconnection: close" in head
+    assert b"\r\nx-request-id: req_" in head
+    error: dict[str, str | None] = json.loads(body)["error"]
+    assert error["type"] == "invalid_request_error"
+    return error
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_an_ambiguous_request_gets_one_refusal(gateway: Gateway, case: str) -> None:
+    asked = len(gateway.simulator.requests())
+    with RawClient(gateway) as client:
+        client.send(AMBIGUOUS[case].encode("latin-1") + SMUGGLED)
+        refused(client)
+
+    assert len(gateway.simulator.requests()) == asked
+    assert gateway.rows() == []
+
+
+def test_a_chunk_extension_is_no_part_of_the_body(gateway: Gateway) -> None:
+    body = json.dumps(
+        {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "say: chunks"}]}
+    )
+    with RawClient(gateway) as client:
+        client.head("transfer-encoding: chunked", key=gateway.key)
+        client.send(f"{len(body):x};name=value\r\n{body}\r\n0\r\n\r\n".encode())
+        status, _, answer = client.answer()
+
+    assert status == 200
+    assert json.loads(answer)["choices"][0]["message"]["content"] == "chunks"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://evil.example/v1/models",
+        "http://127.0.0.1:1/v1/models",
+        "http://user@127.0.0.1/v1/models",
+        "https://127.0.0.1:80/v1/models",
+        "http://127.0.0.1.evil.example/v1/models",
+        "http://localhost/v1/models",
+    ],
+)
+def test_a_target_that_names_another_host_is_refused(gateway: Gateway, target: str) -> None:
+    """The target decides where it and the Host header differ (RFC 9112, section 3.2.2)."""
+    with RawClient(gateway) as client:
+        client.send(f"GET {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() + SMUGGLED)
+        assert "different hosts" in (refused(client)["message"] or "")
+
+
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        ("http://127.0.0.1/v1/models", "127.0.0.1"),
+        ("HTTP://LOCALHOST:80/v1/models?a=b", "localhost"),
+        ("https://localhost/v1/models", "LocalHost:443"),
+        ("http://127.0.0.1:8000/v1/models", "127.0.0.1:8000"),
+    ],
+)
+def test_a_target_that_names_the_host_is_served(gateway: Gateway, target: str, host: str) -> None:
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET {target} HTTP/1.1\r\nhost: {host}\r\n"
+            f"authorization: Bearer {gateway.key}\r\n\r\n".encode()
+        )
+        status, _, _ = client.answer()
+
+    assert status == 200
+
+
+@pytest.mark.parametrize("after", [" ", "\t", " \t  "])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions"])
+def test_space_behind_a_value_is_no_part_of_it(gateway: Gateway, path: str, after: str) -> None:
+    """RFC 9110, section 5.5."""
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1{after}\r\n"
+            f"authorization: Bearer {gateway.key}{after}\r\n\r\n".encode()
+        )
+        status, _, _ = client.answer()
+
+    assert status == (200 if path == "/v1/models" else 405)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/%61dmin/",
+        "/admin%2flogin/",
+        "/%61%64%6d%69%6e/login/",
+        "/%6detrics",
+        "/metric%73",
+        "/%63onsole/login",
+        "/livez%3f",
+        "/%76%31/models",
+        "/%",
+    ],
+)
+def test_escapes_in_the_first_part_of_a_path_are_refused(gateway: Gateway, path: str) -> None:
+    """A proxy that blocks /admin or /metrics compares the raw path."""
+    with RawClient(gateway) as client:
+        client.send(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
+        status, _, body = client.answer()
+
+    assert status == 400
+    assert "percent" in json.loads(body)["error"]["message"]
+
+
+def test_a_model_may_be_written_with_escapes(gateway: Gateway) -> None:
+    model = gateway.models["running"].replace("/", "%2F")
+    assert gateway.get(f"/models/{model}").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["authorization", "x-forwarded-for", "host"])
+def test_a_trailer_is_never_taken_for_a_header(gateway: Gateway, name: str) -> None:
+    """A key in a trailer does not authenticate; a second Host in one changes nothing."""
+    path = "/v1/models"
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+            f"1\r\nx\r\n0\r\n{name}: Bearer {gateway.key}\r\n\r\n".encode()
+        )
+        status, _, _ = client.answer()
+
+    assert status == 401
+
+
+def test_a_request_behind_a_running_answer_cannot_write_into_it(gateway: Gateway) -> None:
+    with RawClient(gateway) as client:
+        client.chat("[[sim tokens=400 pace=100]]", stream=True)
+        client.read_until(3, b"data: ")
+        client.send(b"this is no HTTP\r\n\r\n")
+        received = client.rest()
+
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert b"400 Bad Request" not in received
+    (row,) = gateway.rows_when(1)
+    assert row.outcome == "client_disconnected"
+
+
+def test_a_long_address_is_refused(gateway: Gateway) -> None:
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET /v1/models?{'a' * LARGEST_TARGET} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()
+        )
+        error = refused(client, 414)
+
+    assert str(LARGEST_TARGET) in str(error["message"])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [f"x-{number}: 1" for number in range(MOST_HEADERS)],
+        ["x-long: " + "a" * LARGEST_HEAD],
+        [f"x-{number}: {'a' * 8192}" for number in range(5)],
+    ],
+    ids=["many", "one long", "several long"],
+)
+def test_headers_beyond_the_bounds_are_refused(gateway: Gateway, headers: list[str]) -> None:
+    with RawClient(gateway) as client:
+        client.send((GET + "\r\n".join(headers) + "\r\n\r\n").encode())
+        error = refused(client, 431)
+
+    assert str(LARGEST_HEAD) in str(error["message"])
+
+
+def test_trailers_are_bounded_as_well(gateway: Gateway) -> None:
+    trailers = "".join(f"x-{number}: 1\r\n" for number in range(MOST_HEADERS + 1))
+    with RawClient(gateway) as client:
+        client.send(
+            f"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+            f"0\r\n{trailers}\r\n".encode()
+        )
+        refused(client, 431)
+
+
+def test_headers_within_the_bounds_are_served(gateway: Gateway) -> None:
+    headers = [f"x-{number}: {'a' * 280}" for number in range(MOST_HEADERS - 1)]
+    with RawClient(gateway) as client:
+        client.send((GET + "\r\n".join(headers) + "\r\n\r\n").encode())
+        status, _, _ = client.answer()
+
+    assert status == 401
+
+
+@pytest.mark.parametrize("start", ["GET /v1/models?", GET + "x-endless: "], ids=["line", "header"])
+def test_a_line_that_does_not_end_is_cut_off(gateway: Gateway, start: str) -> None:
+    with RawClient(gateway) as client:
+        client.send(start.encode())
+        sent = 0
+        try:
+            while sent < 8 * 1024 * 1024:
+                client.send(b"a" * 65536)
+                sent += 65536
+        except ConnectionError:
+            pass
+
+    assert sent < 8 * 1024 * 1024
+
+
+def test_a_head_that_arrives_too_slowly_is_refused(start_gateway: Callable[..., Gateway]) -> None:
+    gateway = start_gateway(SVC_HEAD_SECONDS="0.5")
+    with RawClient(gateway) as client:
+        client.send(b"GET /v1/models HTTP/1.1\r\nhost:")
+        refused(client, 408)
+    with RawClient(gateway) as client:
+        client.send((GET + "\r\n").encode())
+        client.answer()
+        client.received = b""
+        client.send(b"GET /v1")
+        refused(client, 408)
+    with RawClient(gateway) as client:
+        assert client.rest() == b""
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1@evil.example", "127.0.0.1/..", "a, b"])
+def test_a_host_that_is_not_served_is_refused_on_both_surfaces(
+    gateway: Gateway, surface: int, host: str
+) -> None:
+    for request in ("GET /v1/models", "POST /v1/chat/completions"):
+        with RawClient(gateway, surface) as client:
+            client.send(
+                f"{request} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n"
+                "connection: close\r\n\r\n".encode()
+            )
+            received = client.rest()
+        assert received.startswith(b"HTTP/1.1 400 "), received
+        assert b"evil" not in received
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models%0d%0aset-cookie:%20a=b",
+        "/v1/models%00",
+        "/v1/models/%0d%0ax:%20y",
+        "//evil.example/v1/models",
+        "/v1/%2e%2e/admin/",
+        "/console/login?next=%0d%0aset-cookie:%20a=b",
+        "/console%0d%0aset-cookie:%20a=b",
+        "/%ff",
+        "http://evil.example/console/keys",
+    ],
+)
+def test_nothing_of_an_address_becomes_a_header(gateway: Gateway, path: str) -> None:
+    with RawClient(gateway) as client:
+        client.send(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode())
+        received = client.rest()
+
+    assert received.count(b"HTTP/1.1 ") == 1
+    head = received.partition(b"\r\n\r\n")[0].lower()
+    assert not head.startswith(b"http/1.1 5"), received
+    assert b"a=b" not in head.replace(b"%20a=b", b"")
+    assert b"\r\nx: y" not in head
+    assert b"location: //evil" not in head
+    assert b"location: http://evil" not in head

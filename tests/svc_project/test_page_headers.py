@@ -1,0 +1,132 @@
+"""The headers of pages and cookies, over plain http and behind a proxy that ends TLS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from http.cookies import SimpleCookie
+
+import httpx2
+import pytest
+
+from accounts.models import Membership, User
+from tests.support.live import NO_TLS, Gateway
+
+PAGES = ["/console/login", "/admin/login/", "/console/keys", "/admin/", "/admin/accounts/apikey/"]
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def email(gateway: Gateway) -> str:
+    email = f"{gateway.organization.pk.hex}@svc.example"
+    user = User.objects.create_superuser(email, PASSWORD)
+    Membership.objects.create(user=user, organization=gateway.organization)
+    return email
+
+
+def cookies(answer: httpx2.Response) -> SimpleCookie:
+    found = SimpleCookie()
+    for header in answer.headers.get_list("set-cookie"):
+        found.load(header)
+    return found
+
+
+def log_in(
+    url: str, email: str, path: str = "/console/login", **headers: str
+) -> tuple[httpx2.Response, dict[str, str]]:
+    """The login's answer and all cookies so far; sent by hand, as TLS ends elsewhere."""
+    page = httpx2.get(url + path, headers=headers, verify=NO_TLS)
+    held = {name: morsel.value for name, morsel in cookies(page).items()}
+    token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[0]
+    answer = httpx2.post(
+        url + path,
+        data={"username": email, "password": PASSWORD, "csrfmiddlewaretoken": token},
+        headers={**headers, "cookie": "; ".join(f"{n}={v}" for n, v in held.items())},
+        verify=NO_TLS,
+        timeout=60,
+    )
+    held |= {name: morsel.value for name, morsel in cookies(answer).items()}
+    return answer, held
+
+
+def test_every_page_has_the_strict_headers(gateway: Gateway, email: str) -> None:
+    _, held = log_in(gateway.url, email)
+    cookie = "; ".join(f"{name}={value}" for name, value in held.items())
+    for path in PAGES:
+        answer = httpx2.get(gateway.url + path, headers={"cookie": cookie}, verify=NO_TLS)
+        if path.endswith(("login", "login/")):
+            answer = httpx2.get(gateway.url + path, verify=NO_TLS)
+        assert answer.status_code == 200, path
+        policy = answer.headers["content-security-policy"].split("; ")
+        assert {
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        } <= set(policy)
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        assert "camera=()" in answer.headers["permissions-policy"]
+        assert "strict-transport-security" not in answer.headers
+        assert "server" not in answer.headers
+
+
+def test_a_session_reads_the_api_without_leaving_it_in_a_cache(
+    gateway: Gateway, email: str
+) -> None:
+    _, held = log_in(gateway.url, email)
+    cookie = "; ".join(f"{name}={value}" for name, value in held.items())
+    answer = httpx2.get(f"{gateway.base_url}/usage", headers={"cookie": cookie}, verify=NO_TLS)
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    assert "cookie" in answer.headers["vary"].lower()
+
+
+@pytest.mark.parametrize("path", ["/console/login", "/admin/login/"])
+def test_cookies_in_the_clear(gateway: Gateway, email: str, path: str) -> None:
+    answer, _ = log_in(gateway.url, email, path)
+
+    assert answer.status_code == 302
+    found = cookies(answer)
+    assert set(found) == {"csrftoken", "sessionid", "device"}
+    for cookie in found.values():
+        assert cookie["httponly"]
+        assert cookie["samesite"] == "Lax"
+        assert cookie["path"] == "/"
+        assert not cookie["secure"]
+
+
+def test_behind_tls(start_gateway: Callable[..., Gateway], email: str) -> None:
+    gateway = start_gateway(SVC_HTTPS_ONLY="true")
+    origin = f"https://127.0.0.1:{gateway.port}"
+
+    answer, held = log_in(gateway.url, email, origin=origin)
+
+    assert answer.status_code == 302
+    assert answer.headers["strict-transport-security"] == "max-age=31536000"
+    found = cookies(answer)
+    assert set(found) == {"__Host-csrftoken", "__Host-sessionid", "__Host-device"}
+    for cookie in found.values():
+        assert cookie["secure"]
+        assert cookie["httponly"]
+        assert cookie["path"] == "/"
+        assert not cookie["domain"]
+    page = httpx2.get(
+        f"{gateway.url}/console/keys",
+        headers={"cookie": "; ".join(f"{name}={value}" for name, value in held.items())},
+        verify=NO_TLS,
+    )
+    assert page.status_code == 200
+
+    in_the_clear = httpx2.get(
+        f"{gateway.url}/console/login?a=b", headers={"x-forwarded-proto": "http"}, verify=NO_TLS
+    )
+    assert in_the_clear.status_code == 301
+    assert in_the_clear.headers["location"] == f"{origin}/console/login?a=b"
+    assert gateway.chat("say: behind tls").status_code == 200

@@ -1,0 +1,140 @@
+"""The ledger in the admin: read-only, exact searches, cheap counts, costs shown as sums."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.keys.keys import mint
+from accounts.models import Organization, Scope, User
+from svc_project.lib.clock import now
+from tests.support.builders.receipts import receipt
+from usage.admin.filters import MOST_COUNTED
+from usage.ledger import rows
+from usage.receipts import Receipt
+
+LIST = "/admin/usage/usagerow/"
+
+
+@pytest.fixture
+def operator(db: None, client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    return client
+
+
+def write(**facts: Any) -> Receipt:
+    one = receipt(**facts)
+    rows.insert([one], now())
+    return one
+
+
+def shown(client: Client, query: str = "") -> str:
+    answer = client.get(LIST + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_row_cannot_be_written_in_the_admin(operator: Client) -> None:
+    row = write()
+    page = f"{LIST}{row.request_id}/change/"
+
+    assert operator.get(f"{LIST}add/").status_code == 403
+    assert operator.post(page, {"outcome": "success"}).status_code == 403
+    assert operator.post(f"{LIST}{row.request_id}/delete/", {"post": "yes"}).status_code == 403
+    assert operator.get(page).status_code == 200
+
+
+def test_a_row_links_its_objects_and_shows_its_cost_as_a_sum(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    api_key = mint(organization, Scope.INFERENCE, "checkout").api_key
+    row = write(
+        organization_id=str(organization.pk),
+        api_key_id=str(api_key.pk),
+        model_id=str(uuid.uuid4()),
+        backend_reported_input_tokens=1234,
+        backend_reported_output_tokens=56,
+        input_price_per_mtok=Decimal("0.15"),
+        output_price_per_mtok=Decimal("12.34567891"),
+    )
+
+    page = operator.get(f"{LIST}{row.request_id}/change/").content.decode()
+
+    assert f'<a href="/admin/accounts/organization/{organization.pk}/change/">Northwind</a>' in page
+    assert f'href="/admin/accounts/apikey/{api_key.pk}/change/"' in page
+    assert f'<a href="/admin/inference/modelentry/{row.model_id}/change/">acme/demo-8b</a>' in page
+    assert "input: 1234 / 1 000 000 x 0.15 = 0.00018510000000" in page
+    assert "output: 56 / 1 000 000 x 12.34567891 = 0.00069135801896" in page
+    assert "<strong>0.00087645801896 USD</strong>" in page
+
+
+def test_a_row_outlives_the_objects_that_it_names(operator: Client) -> None:
+    gone = str(uuid.uuid4())
+    row = write(organization_id=gone, api_key_id=gone)
+
+    page = operator.get(f"{LIST}{row.request_id}/change/").content.decode()
+
+    assert page.count(f"{gone} (no longer here)") == 2
+
+
+def test_searches_are_exact_and_find_ids_names_and_prefixes(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    api_key = mint(organization, Scope.INFERENCE).api_key
+    other = write(organization_id=str(organization.pk))
+    row = write(organization_id=str(organization.pk), api_key_id=str(api_key.pk))
+    write()
+
+    for term in (row.request_id, str(api_key.pk), api_key.prefix, f"{api_key.prefix}…"):
+        page = shown(operator, f"?q={term}")
+        assert row.request_id in page, term
+        assert other.request_id not in page, term
+    for term in ("Northwind", str(organization.pk)):
+        page = shown(operator, f"?q={term}")
+        assert row.request_id in page, term
+        assert other.request_id in page, term
+        assert "2 usage rows" in page
+    assert "0 usage rows" in shown(operator, "?q=north")
+
+
+def test_the_list_shows_the_past_week_by_default(operator: Client) -> None:
+    milliseconds = int((now() - timedelta(days=40)).timestamp() * 1000)
+    old = write(request_id=f"req_{milliseconds:012x}" + "7" * 20)
+    new = write()
+
+    assert new.request_id in shown(operator)
+    assert old.request_id not in shown(operator)
+    assert old.request_id in shown(operator, "?admitted=any")
+    assert old.request_id in shown(operator, "?admitted=quarter")
+    assert old.request_id in shown(operator, f"?q={old.request_id}")
+    assert old.request_id not in shown(operator, "?admitted=hour")
+
+
+def test_filters_narrow_the_list(operator: Client) -> None:
+    failed = write(outcome="backend_error")
+    fine = write()
+
+    page = shown(operator, "?outcome__exact=backend_error")
+
+    assert failed.request_id in page
+    assert fine.request_id not in page
+
+
+def test_no_list_counts_the_whole_ledger(operator: Client) -> None:
+    write()
+
+    with CaptureQueriesContext(connection) as queries:
+        shown(operator, "?admitted=any&_facets=True")
+
+    counts = [
+        each["sql"]
+        for each in queries
+        if "COUNT(" in each["sql"].upper() and "usage" in each["sql"]
+    ]
+    assert counts
+    assert all(f"LIMIT {MOST_COUNTED}" in sql for sql in counts)

@@ -1,0 +1,203 @@
+"""The operators' page of usage over all organizations, and its CSV."""
+
+from __future__ import annotations
+
+import csv
+import uuid
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.keys.keys import mint
+from accounts.models import Organization, Scope, User
+from svc_project.lib.ids import NIL_UUID
+from tests.support.builders.receipts import receipt
+from usage.ledger import rows
+from usage.queries import days
+
+PAGE = "/admin/usage/usagerow/sums/"
+QUERIES = 7
+
+
+@pytest.fixture
+def operator(db: None, client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    return client
+
+
+def write(at: datetime, **facts: Any) -> None:
+    prices = {"input_price_per_mtok": Decimal("0.15"), "output_price_per_mtok": Decimal("0.60")}
+    rows.insert([receipt(**{**prices, **facts})], at)
+
+
+def ask(client: Client, **parameters: str) -> HttpResponse:
+    answer = client.get(PAGE, parameters)
+    assert isinstance(answer, HttpResponse)
+    return answer
+
+
+def lines(client: Client, **parameters: str) -> list[dict[str, str]]:
+    answer = ask(client, format="csv", **parameters)
+    assert answer.status_code == 200
+    assert answer["content-type"].startswith("text/csv")
+    return list(csv.DictReader(answer.content.decode().splitlines()))
+
+
+NOON = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+NOVEMBER = {"first": "2026-11-01", "last": "2026-11-30"}
+
+
+def test_sums_by_organization_are_exact_and_dearest_first(operator: Client) -> None:
+    small = Organization.objects.create(name="small")
+    large = Organization.objects.create(name="large")
+    for organization, tokens in ((small, 7), (large, 1_000_001), (large, 2)):
+        write(
+            NOON,
+            organization_id=str(organization.pk),
+            backend_reported_input_tokens=tokens,
+            backend_reported_output_tokens=0,
+        )
+
+    found = lines(operator, by="organization", **NOVEMBER)
+
+    assert found == [
+        {
+            "organization_id": str(large.pk),
+            "organization": "large",
+            "requests": "2",
+            "input_tokens": "1000003",
+            "output_tokens": "0",
+            "cost": "0.15000045000000",
+            "currency": "USD",
+        },
+        {
+            "organization_id": str(small.pk),
+            "organization": "small",
+            "requests": "1",
+            "input_tokens": "7",
+            "output_tokens": "0",
+            "cost": "0.00000105000000",
+            "currency": "USD",
+        },
+    ]
+
+
+def test_days_are_whole_utc_days_and_the_last_is_included(operator: Client) -> None:
+    for at in (
+        datetime(2026, 10, 31, 23, 59, 59, tzinfo=UTC),
+        datetime(2026, 11, 1, 0, 0, tzinfo=UTC),
+        datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC),
+        datetime(2026, 12, 1, 0, 0, tzinfo=UTC),
+    ):
+        write(at)
+
+    found = lines(operator, by="day", **NOVEMBER)
+
+    assert {line["day"]: line["requests"] for line in found} == {
+        "2026-11-01": "1",
+        "2026-11-30": "1",
+    }
+
+
+def test_days_that_were_summed_do_not_count_twice(operator: Client) -> None:
+    write(NOON - timedelta(days=10))
+    days.sum_closed_days()
+    write(NOON - timedelta(days=10))
+
+    assert [line["requests"] for line in lines(operator, by="model", **NOVEMBER)] == ["2"]
+
+
+def test_a_price_change_and_a_second_currency_stay_apart(operator: Client) -> None:
+    cheap = {"backend_reported_input_tokens": 1_000_000, "backend_reported_output_tokens": 0}
+    write(NOON, **cheap)
+    write(NOON, **cheap, input_price_per_mtok=Decimal("0.25"))
+    write(NOON, **cheap, input_price_per_mtok=Decimal(3), price_currency="EUR")
+
+    found = lines(operator, by="model", **NOVEMBER)
+
+    assert [(line["cost"], line["currency"], line["requests"]) for line in found] == [
+        ("3.00000000000000", "EUR", "1"),
+        ("0.40000000000000", "USD", "2"),
+    ]
+
+
+def test_keys_are_named_and_a_use_without_a_key_is_said(operator: Client) -> None:
+    organization = Organization.objects.create(name="=Northwind")
+    key = mint(organization, Scope.INFERENCE, "checkout").api_key
+    for key_id in (str(key.pk), str(NIL_UUID)):
+        write(NOON, organization_id=str(organization.pk), api_key_id=key_id)
+
+    page = ask(operator, by="key", **NOVEMBER).content.decode()
+    found = lines(operator, by="key", **NOVEMBER)
+
+    assert f'href="/admin/accounts/apikey/{key.pk}/change/">{key.prefix}… checkout</a>' in page
+    assert {line["api_key"] for line in found} == {f"{key.prefix}… checkout", "without a key"}
+    # A spreadsheet must not read a name as a formula.
+    assert {line["organization"] for line in found} == {"'=Northwind"}
+
+
+def test_an_organization_that_exists_no_more_is_still_counted(operator: Client) -> None:
+    gone = str(uuid.uuid4())
+    write(NOON, organization_id=gone)
+
+    found = lines(operator, by="organization", **NOVEMBER)
+
+    assert [line["organization"] for line in found] == [f"{gone} (no longer here)"]
+
+
+def test_one_organization_can_be_chosen(operator: Client) -> None:
+    mine, other = (Organization.objects.create(name=name) for name in ("mine", "other"))
+    for organization in (mine, other):
+        write(NOON, organization_id=str(organization.pk))
+
+    found = lines(operator, by="organization", organization=str(mine.pk), **NOVEMBER)
+
+    assert [line["organization"] for line in found] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"first": "2026-11-30", "last": "2026-11-01"}, "This day is before the first one."),
+        ({"first": "2025-01-01", "last": "2026-11-01"}, "A period has at most 366 days."),
+        ({"first": "x"}, "Enter a valid date."),
+        ({"by": "x"}, "Select a valid choice."),
+        ({"organization": "x"}, "is not a valid UUID."),
+    ],
+)
+def test_a_wrong_choice_is_explained_at_its_field(
+    operator: Client, parameters: dict[str, str], message: str
+) -> None:
+    answer = ask(operator, **parameters)
+
+    assert answer.status_code == 400
+    assert message in answer.content.decode()
+
+
+def test_the_right_to_view_the_ledger_is_required(db: None, client: Client) -> None:
+    user = User.objects.create_user("keys@svc.example", "x", is_staff=True)
+    client.force_login(user)
+    assert ask(client).status_code == 403
+
+    user.user_permissions.add(Permission.objects.get(codename="view_usagerow"))
+
+    assert ask(client).status_code == 200
+
+
+def test_the_page_asks_a_fixed_number_of_queries(operator: Client) -> None:
+    for number in range(12):
+        organization = Organization.objects.create(name=f"organization {number}")
+        key = mint(organization, Scope.INFERENCE, "x").api_key
+        write(NOON, organization_id=str(organization.pk), api_key_id=str(key.pk))
+
+    with CaptureQueriesContext(connection) as asked:
+        ask(operator, by="key", **NOVEMBER)
+
+    assert len(asked) == QUERIES, [query["sql"][:80] for query in asked]

@@ -1,0 +1,236 @@
+"""A download on the event loop: order, ends, failures, readers that disconnect or stall."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from svc_project.lib.errors import RateLimitExceeded, ServerOverloaded
+from usage.api import csv_stream
+from usage.api.csv_stream import CsvDownload, DownloadEnded
+from usage.api.download_places import DownloadPlaces
+
+
+class Source:
+    """Blocks from a fake database that records its calls."""
+
+    def __init__(self, count: int, *, fails: bool = False) -> None:
+        self.made = 0
+        self.threads: set[int] = set()
+        self.closed = threading.Event()
+        self._count = count
+        self._fails = fails
+
+    def blocks(self) -> Generator[bytes, None, None]:
+        try:
+            for number in range(self._count):
+                self.threads.add(threading.get_ident())
+                self.made += 1
+                yield str(number).encode()
+            if self._fails:
+                raise ConnectionError("the database is gone")
+        finally:
+            self.threads.add(threading.get_ident())
+            self.closed.set()
+
+
+async def closes(source: Source) -> bool:
+    return await asyncio.to_thread(source.closed.wait, 10)
+
+
+async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> None:
+    source = Source(100)
+
+    blocks = [block async for block in CsvDownload(source.blocks(), DownloadPlaces().take("acme"))]
+
+    assert blocks == [str(number).encode() for number in range(100)]
+    assert await closes(source)
+    assert len(source.threads) == 1
+    assert threading.get_ident() not in source.threads
+
+
+async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None:
+    source = Source(3, fails=True)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    blocks = [await anext(download) for _ in range(3)]
+
+    with pytest.raises(ConnectionError):
+        await anext(download)
+
+    assert blocks == [b"0", b"1", b"2"]
+    assert await closes(source)
+
+
+async def test_the_source_waits_for_a_reader_that_does_not_read() -> None:
+    source = Source(100)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+
+    await anext(download)
+    await anext(download)
+
+    assert source.made <= 3
+    download.close()
+    assert await closes(source)
+
+
+async def test_a_disconnect_closes_the_source_in_its_own_thread() -> None:
+    source = Source(100)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    await anext(download)
+
+    await asyncio.to_thread(download.close)
+    download.close()
+
+    assert await closes(source)
+    assert len(source.threads) == 1
+
+
+async def test_a_cancelled_reader_closes_the_source() -> None:
+    waits = threading.Event()
+    source = Source(1)
+
+    def slow() -> Generator[bytes, None, None]:
+        waits.wait(10)
+        yield from source.blocks()
+
+    download = CsvDownload(slow(), DownloadPlaces().take("acme"))
+    reading = asyncio.ensure_future(anext(download))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    waits.set()
+
+    with pytest.raises(DownloadEnded):
+        await anext(download)
+
+
+async def test_a_stalled_download_is_cut_without_its_final_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.01)
+    source = Source(100)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    await anext(download)
+
+    assert await closes(source)
+    with pytest.raises(DownloadEnded):
+        async for _ in download:
+            pass
+
+
+async def test_a_download_that_is_read_too_slowly_is_cut(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.3)
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1000.0
+    source = Source(1000)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+
+    async def read() -> None:
+        async for _ in download:
+            # Never stalls, but reads only a few bytes each time.
+            await asyncio.sleep(0.02)
+
+    with pytest.raises(DownloadEnded):
+        await read()
+
+    assert await closes(source)
+    assert source.made < 1000
+
+
+async def test_a_download_that_takes_too_long_is_cut_however_fast_its_reader_is(
+    settings: Settings,
+) -> None:
+    settings.SVC_EXPORT_SECONDS = 0.1
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
+    source = Source(10**9)
+    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+
+    with pytest.raises(DownloadEnded):
+        async for _ in download:
+            pass
+
+    assert await closes(source)
+
+
+async def test_time_spent_in_the_database_does_not_count_against_the_reader(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.2)
+    settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
+    source = Source(4)
+
+    def slow() -> Generator[bytes, None, None]:
+        for block in source.blocks():
+            threading.Event().wait(0.1)
+            yield block
+
+    assert len([block async for block in CsvDownload(slow(), DownloadPlaces().take("acme"))]) == 4
+
+
+@pytest.fixture
+def places(settings: Settings) -> DownloadPlaces:
+    settings.SVC_WORKERS = 1
+    settings.SVC_EXPORT_DOWNLOADS = 3
+    settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = 2
+    return DownloadPlaces()
+
+
+async def test_a_download_that_never_begins_holds_no_place(places: DownloadPlaces) -> None:
+    source = Source(1)
+    for _ in range(5):
+        CsvDownload(source.blocks(), places.take("acme")).close()
+
+    assert source.threads == set()
+
+
+async def test_a_discarded_answer_holds_no_place(places: DownloadPlaces) -> None:
+    for _ in range(5):
+        CsvDownload(Source(1).blocks(), places.take("acme"))
+
+
+async def test_a_place_is_held_until_the_database_connection_is_closed(
+    places: DownloadPlaces,
+) -> None:
+    source = Source(100)
+    downloads = [CsvDownload(source.blocks(), places.take("acme")) for _ in range(2)]
+    await anext(downloads[0])
+
+    with pytest.raises(RateLimitExceeded) as refusal:
+        places.take("acme")
+    assert refusal.value.headers["retry-after"] == "5"
+    kept = places.take("umbra")
+    with pytest.raises(ServerOverloaded) as overload:
+        places.take("northwind")
+    assert overload.value.headers["retry-after"] == "5"
+
+    kept.release()
+    kept.release()
+    downloads[0].close()
+    assert await closes(source)
+    deadline = asyncio.get_running_loop().time() + 10
+    while places.taken > 1:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.005)
+    places.take("acme")
+
+
+@pytest.mark.parametrize(
+    ("workers", "in_all", "own"), [(1, 8, 4), (2, 4, 2), (4, 2, 1), (16, 1, 1)]
+)
+def test_workers_share_the_places(settings: Settings, workers: int, in_all: int, own: int) -> None:
+    settings.SVC_WORKERS = workers
+    places = DownloadPlaces()
+    held = [places.take("acme") for _ in range(own)]
+
+    with pytest.raises((RateLimitExceeded, ServerOverloaded)):
+        places.take("acme")
+    held += [places.take(f"organization {number}") for number in range(in_all - own)]
+    with pytest.raises(ServerOverloaded):
+        places.take("another")
+    assert places.taken == len(held)

@@ -1,0 +1,206 @@
+"""The hub of one process, with the channel layer in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from channels.layers import InMemoryChannelLayer
+from django.db import transaction
+
+from accounts.models import Organization
+from tests.support.builders.receipts import receipt, speech_receipt
+from usage.console.live import hub as module
+from usage.console.live.hub import LiveHub
+from usage.ledger import rows
+from usage.ledger.announcements import announcements
+from usage.receipts import AnyReceipt
+
+OURS = "00000000-0000-4000-8000-000000000001"
+THEIRS = "00000000-0000-4000-8000-000000000002"
+
+
+@pytest.fixture
+def layer(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryChannelLayer]:
+    layer = InMemoryChannelLayer()
+    monkeypatch.setattr(module, "get_channel_layer", lambda: layer)
+    monkeypatch.setattr(module, "GATHER_SECONDS", 0.02)
+    monkeypatch.setattr(module, "ROUND_SECONDS", 0.05)
+    yield layer
+    announcements.listen(None)
+
+
+@pytest_asyncio.fixture
+async def hub(layer: InMemoryChannelLayer) -> AsyncIterator[LiveHub]:
+    hub = LiveHub()
+    hub.start()
+    yield hub
+    await hub.close()
+
+
+async def _until(condition: object, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+async def _write(*receipts: AnyReceipt) -> None:
+    """Announce as the writer does, in a thread."""
+
+    def announce() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            # These tests have no database; tests below have.
+            patch.setattr(transaction, "on_commit", lambda call, robust: call())
+            if announcements.organizations:
+                announcements.announce(receipts)
+
+    await asyncio.to_thread(announce)
+
+
+async def test_nothing_is_published_while_nobody_watches(hub: LiveHub) -> None:
+    await _until(lambda: hub._channel)
+
+    await _write(receipt(organization_id=OURS))
+
+    await asyncio.sleep(0.2)
+    assert announcements.organizations == frozenset()
+    assert hub.published == 0
+
+
+async def test_a_watcher_gets_news_of_its_organization_and_kind_only(hub: LiveHub) -> None:
+    chats = hub.enter(OURS, is_speech=False)
+    speech = hub.enter(OURS, is_speech=True)
+    others = hub.enter(THEIRS, is_speech=False)
+    await _until(lambda: {OURS, THEIRS} == announcements.organizations)
+    for each in (chats, speech, others):
+        each.news.clear()
+
+    await _write(*(receipt(organization_id=OURS) for _ in range(500)))
+    await asyncio.wait_for(chats.news.wait(), 10)
+
+    assert hub.published == 1
+    assert not speech.news.is_set()
+    assert not others.news.is_set()
+
+    await _write(speech_receipt(organization_id=OURS))
+    await asyncio.wait_for(speech.news.wait(), 10)
+    assert not others.news.is_set()
+
+
+async def test_another_process_publishes_for_our_watcher(
+    hub: LiveHub, layer: InMemoryChannelLayer
+) -> None:
+    watcher = hub.enter(OURS, is_speech=False)
+    await _until(lambda: OURS in announcements.organizations)
+    watcher.news.clear()
+
+    await layer.group_send(
+        f"svc.live.{OURS}", {"type": "ended", "organization": OURS, "speech": [False]}
+    )
+
+    await asyncio.wait_for(watcher.news.wait(), 10)
+
+
+async def test_an_organization_is_forgotten_when_its_watchers_are_gone(
+    hub: LiveHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRY_SECONDS", 0.3)
+    watcher = hub.enter(OURS, is_speech=False)
+    await _until(lambda: OURS in announcements.organizations)
+    await asyncio.sleep(0.6)
+    assert OURS in announcements.organizations, "its watcher is announced again and again"
+
+    hub.leave(watcher)
+
+    await _until(lambda: not announcements.organizations)
+
+
+async def test_a_process_that_dies_is_forgotten(
+    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRY_SECONDS", 0.2)
+    await _until(lambda: hub._channel)
+    await asyncio.sleep(0.1)
+
+    await layer.group_send("svc.live", {"type": "watched", "organizations": [THEIRS]})
+
+    await _until(lambda: announcements.organizations == frozenset({THEIRS}))
+    await _until(lambda: not announcements.organizations)
+
+
+async def test_the_number_of_watched_organizations_is_bounded(
+    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_WATCHED", 3)
+    await _until(lambda: hub._channel)
+    await asyncio.sleep(0.1)
+
+    many = [str(uuid.uuid4()) for _ in range(10)]
+    await layer.group_send("svc.live", {"type": "watched", "organizations": many})
+
+    await _until(lambda: announcements.organizations)
+    assert len(announcements.organizations) == 3
+
+
+async def test_a_layer_that_fails_is_tried_again(
+    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sends = layer.group_send
+    watcher = hub.enter(OURS, is_speech=False)
+    await _until(lambda: OURS in announcements.organizations)
+
+    async def fail(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(layer, "group_send", fail)
+    await _until(lambda: not hub.sees_all_rows)
+    monkeypatch.setattr(layer, "group_send", sends)
+    watcher.news.clear()
+    for _ in range(100):
+        await _write(receipt(organization_id=OURS))
+        await asyncio.sleep(0.05)
+        if watcher.news.is_set():
+            break
+
+    assert watcher.news.is_set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_announced_once_they_are_committed() -> None:
+    organization = Organization.objects.create(name="Northwind")
+    heard: list[frozenset[object]] = []
+    announcements.organizations = frozenset({str(organization.pk)})
+    announcements.listen(heard.append)
+    try:
+        with transaction.atomic():
+            rows.insert([receipt(organization_id=str(organization.pk))])
+            assert heard == []
+        assert heard == [{(str(organization.pk), False)}]
+
+        rows.insert([receipt(organization_id=THEIRS)])
+        with transaction.atomic():
+            rows.insert([receipt(organization_id=str(organization.pk))])
+            transaction.set_rollback(True)
+        assert len(heard) == 1
+    finally:
+        announcements.listen(None)
+
+
+@pytest.mark.django_db
+def test_a_listener_that_fails_does_not_fail_the_write() -> None:
+    organization = Organization.objects.create(name="Northwind")
+
+    def fail(_: object) -> None:
+        raise ValueError
+
+    announcements.organizations = frozenset({str(organization.pk)})
+    announcements.listen(fail)
+    try:
+        assert rows.insert([receipt(organization_id=str(organization.pk))]) == 1
+    finally:
+        announcements.listen(None)

@@ -1,0 +1,175 @@
+"""The chart: its bars show the usage, and add up to the summary of the same query."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.models import Organization
+from tests.support.pages.console import Insert, moment
+from usage.api.summary import summarize
+from usage.console.charts import PLOT_HEIGHT, Metric, drawn_bucket, stacked
+from usage.queries.periods import Bucket, Period, parse_query
+from usage.queries.series import Point, bucket_start, series
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+WEEK = Period(START, START + timedelta(days=7))
+
+
+def point(day: int, model: str, requests: int, cost: str = "0") -> Point:
+    return Point(START + timedelta(days=day), model, "USD", requests, 0, 0, Decimal(cost))
+
+
+def test_bars_are_in_proportion_and_stand_on_each_other() -> None:
+    chart = stacked(
+        [point(0, "big", 30), point(0, "small", 10), point(2, "big", 20)],
+        WEEK,
+        Bucket.DAY,
+        Metric.REQUESTS,
+        "requests",
+    )
+
+    first, last = chart.bars
+    (big, small), (later,) = first.segments, last.segments
+    assert float(big.height) == pytest.approx(3 * float(small.height), abs=0.02)
+    assert float(later.height) == pytest.approx(2 * float(small.height), abs=0.02)
+    assert float(big.y) + float(big.height) == pytest.approx(PLOT_HEIGHT, abs=0.02)
+    assert float(small.y) + float(small.height) == pytest.approx(float(big.y), abs=0.02)
+    assert big.x == small.x != later.x
+    assert first.title == "1 Nov 2026: 40 requests\nbig: 30\nsmall: 10"
+    assert [entry.name for entry in chart.legend] == ["big", "small"]
+
+
+def test_the_scale_goes_from_zero_to_above_the_highest_bar() -> None:
+    chart = stacked([point(0, "m", 114)], WEEK, Bucket.DAY, Metric.REQUESTS, "requests")
+
+    assert [tick.text for tick in chart.ticks] == ["0", "25", "50", "75", "100", "125"]
+    assert chart.ticks[0].y == f"{PLOT_HEIGHT:.2f}"
+    assert chart.ticks[-1].y == "0.00"
+
+
+def test_costs_far_below_a_cent_have_a_scale_too() -> None:
+    chart = stacked([point(0, "m", 1, "0.00000114")], WEEK, Bucket.DAY, Metric.COST, "USD")
+
+    assert chart.ticks[-1].text == "0.00000125"
+    assert chart.bars[0].title == "1 Nov 2026: 0.000001 USD\nm: 0.000001"
+    assert chart.table[0].total.exact == "0.00000114000000"
+
+
+def test_of_more_than_eight_series_the_smallest_are_other() -> None:
+    def drawn(count: int) -> list[str]:
+        points = [point(0, f"model-{number}", 10 - number) for number in range(count)]
+        chart = stacked(points, WEEK, Bucket.DAY, Metric.REQUESTS, "requests")
+        assert chart.table[0].total.text == str(sum(10 - number for number in range(count)))
+        assert len({entry.colour for entry in chart.legend}) == len(chart.legend)
+        return [entry.name for entry in chart.legend]
+
+    assert drawn(8) == [f"model-{number}" for number in range(8)]
+    assert drawn(9) == [*(f"model-{number}" for number in range(7)), "Other (2)"]
+
+
+def test_a_series_keeps_its_colour_whatever_its_rank() -> None:
+    """Of cost and of tokens, of this month and of last."""
+    names = [f"acme/model-{number}" for number in range(5)]
+
+    def colours(order: list[str]) -> dict[str, str]:
+        points = [point(0, name, 10 - place) for place, name in enumerate(order)]
+        chart = stacked(points, WEEK, Bucket.DAY, Metric.REQUESTS, "requests")
+        return {entry.name: entry.colour for entry in chart.legend}
+
+    assert colours(names) == colours(names[::-1])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 6),
+            st.sampled_from([f"model-{number}" for number in range(9)]),
+            st.integers(1, 10**12),
+        ),
+        min_size=1,
+        max_size=40,
+        unique_by=lambda each: each[:2],
+    )
+)
+def test_every_bar_is_inside_the_plot_and_the_table_has_every_request(
+    drawn: list[tuple[int, str, int]],
+) -> None:
+    chart = stacked([point(*each) for each in drawn], WEEK, Bucket.DAY, Metric.REQUESTS, "requests")
+
+    for segment in (each for bar in chart.bars for each in bar.segments):
+        assert float(segment.y) >= -0.01
+        assert float(segment.y) + float(segment.height) <= PLOT_HEIGHT + 0.02
+        assert 0 <= float(segment.x[:-1]) <= 100 - float(segment.width[:-1])
+    table = [int(row.total.text.replace(",", "")) for row in chart.table]
+    assert sum(table) == sum(requests for *_, requests in drawn)
+
+
+def test_more_hours_than_fit_are_drawn_as_days() -> None:
+    assert drawn_bucket(WEEK, Bucket.HOUR) is Bucket.HOUR
+    assert drawn_bucket(Period(START, START + timedelta(days=31)), Bucket.HOUR) is Bucket.DAY
+
+
+def test_labels_of_hours_carry_the_day_at_midnight() -> None:
+    two_days = Period(START, START + timedelta(days=2))
+
+    chart = stacked([point(0, "m", 1)], two_days, Bucket.HOUR, Metric.REQUESTS, "requests")
+
+    assert [label.text for label in chart.labels][:5] == [
+        "1 Nov",
+        "06:00",
+        "12:00",
+        "18:00",
+        "2 Nov",
+    ]
+
+
+@pytest.mark.parametrize("bucket", ["hour", "day"])
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2026-11-05", "2026-11-07"),
+        ("2026-11-05T10:20:00.500", "2026-11-06T09:00:00.001"),
+        ("2026-11-05T10:05", "2026-11-05T10:40"),
+        ("2026-11-05T10:05", "2026-11-05T11:00"),
+        ("2026-11-05T12:34:56+02:00", "2026-11-06T01:00:00+02:00"),
+    ],
+)
+@pytest.mark.parametrize("model", ["", "acme/mini"])
+def test_the_series_adds_up_to_the_summary_and_its_time_breakdown(
+    organization: Organization, insert: Insert, bucket: str, start: str, end: str, model: str
+) -> None:
+    for number in range(96):
+        insert(
+            (moment("2026-11-05T00:00:00") + timedelta(minutes=30.5 * number))
+            .replace(tzinfo=None)
+            .isoformat(timespec="milliseconds"),
+            model_identifier="acme/mini" if number % 3 else "acme/demo-8b",
+            backend_reported_input_tokens=number,
+            input_price_per_mtok=Decimal(1 + number % 2).scaleb(-8),
+        )
+    query = parse_query(
+        {"start": start, "end": end, "bucket": bucket, "group_by": "time", "model": model}
+    )
+
+    points = series(str(organization.pk), query)
+
+    summary = summarize(str(organization.pk), query)
+    assert summary.cost is not None
+    assert sum(each.requests for each in points) == summary.requests > 0
+    assert sum(each.input_tokens for each in points) == summary.tokens.backend_reported_input
+    assert sum(each.output_tokens for each in points) == summary.tokens.backend_reported_output
+    assert sum(each.cost for each in points) == Decimal(summary.cost.total)
+    assert summary.breakdowns.time
+    by_time = {entry.key.bucket_start[:19]: entry.requests for entry in summary.breakdowns.time}
+    for each in points:
+        assert each.bucket_start == bucket_start(each.bucket_start, query.bucket)
+    stacks: dict[str, int] = {}
+    for each in points:
+        time = each.bucket_start.isoformat()[:19]
+        stacks[time] = stacks.get(time, 0) + each.requests
+    assert stacks == by_time

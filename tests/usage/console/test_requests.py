@@ -1,0 +1,295 @@
+"""The requests: a list that pages backwards in time, and the page of one request."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.keys.keys import NewKey
+from accounts.models import Organization
+from tests.support.builders.receipts import speech_receipt
+from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
+from usage.ledger import rows
+from usage.queries import latest
+
+LIST = f"/console/requests?{NOVEMBER}"
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'href="/console/requests/(req_\w+)"', page)
+
+
+def older(page: str) -> str | None:
+    found = re.search(r'href="([^"]+)" rel="next"', page)
+    return html.unescape(found[1]) if found else None
+
+
+def test_pages_run_from_the_newest_to_the_oldest_without_a_gap(
+    console: Client, insert: Insert
+) -> None:
+    # Several rows share each time, so that a page ends among them.
+    written = [
+        insert(
+            (moment("2026-11-05T10:00:00") + timedelta(seconds=number // 7))
+            .replace(tzinfo=None)
+            .isoformat()
+        ).request_id
+        for number in range(120)
+    ]
+
+    seen: list[str] = []
+    link: str | None = LIST.removeprefix("/console/requests")
+    while link is not None:
+        page = console.get(f"/console/requests{link}").content.decode()
+        seen += listed(page)
+        link = older(page)
+        insert("2026-11-20T00:00:00")
+
+    assert len(seen) == len(set(seen))
+    assert set(seen) == set(written)
+
+
+def test_the_newest_are_first_and_filters_are_kept(
+    console: Client, insert: Insert, key: NewKey
+) -> None:
+    own = [
+        insert(f"2026-11-{day:02d}T10:00:00", api_key_id=str(key.api_key.pk)).request_id
+        for day in range(1, 29)
+        for _ in range(2)
+    ]
+    insert("2026-11-28T11:00:00")
+
+    page = console.get(f"{LIST}&api_key_id={key.api_key.pk}").content.decode()
+
+    first = listed(page)
+    assert len(first) == 50
+    assert set(first[:2]) == set(own[-2:])
+    link = older(page)
+    assert link is not None
+    assert f"api_key_id={key.api_key.pk}" in link
+    rest = listed(console.get(f"/console/requests{link}").content.decode())
+    assert set(first) | set(rest) == set(own)
+
+
+def test_an_invalid_cursor_is_explained(console: Client) -> None:
+    answer = console.get(f"{LIST}&cursor=nonsense")
+
+    assert answer.status_code == 400
+    assert "<code>invalid_cursor</code>" in answer.content.decode()
+
+
+def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key: NewKey) -> None:
+    row = insert(
+        "2026-11-05T10:00:00.123",
+        api_key_id=str(key.api_key.pk),
+        backend_reported_input_tokens=1234,
+        backend_reported_output_tokens=56,
+        backend_reported_reasoning_tokens=7,
+        generated_output_tokens=56,
+        delivered_output_tokens=40,
+        outcome="client_disconnected",
+        http_status=499,
+        error_code="client_disconnected",
+        input_price_per_mtok=Decimal("0.15"),
+        output_price_per_mtok=Decimal("12.34567891"),
+    )
+
+    page = console.get(f"/console/requests/{row.request_id}").content.decode()
+
+    said = text_of(page, "sum")
+    assert "Input 1,234 / 1,000,000 × 0.15 = 0.00018510000000" in said  # noqa: RUF001
+    assert "Output 56 / 1,000,000 × 12.34567891 = 0.00069135801896" in said  # noqa: RUF001
+    assert "0.00087645801896" in said
+    everything = words(page)
+    assert "of which reasoning 7" in everything
+    assert "Output, delivered 40" in everything
+    assert "499 client_disconnected" in everything
+    assert "2026-11-05T10:00:00.123Z" in everything
+    assert f"checkout {key.api_key.prefix}…" in everything
+    assert "not in the sample" in everything
+
+
+def test_the_independent_count_is_shown_where_there_is_one(console: Client, insert: Insert) -> None:
+    row = insert(
+        "2026-11-05T10:00:00",
+        svc_counted_input_tokens=11,
+        svc_counted_output_tokens=12,
+        reconciliation="diverged",
+        reconciliation_divergence="0.0800",
+    )
+
+    said = words(console.get(f"/console/requests/{row.request_id}").content.decode())
+
+    assert "diverged, divergence 0.0800" in said
+    assert "Input, counted independently 11" in said
+
+
+def test_another_organizations_request_is_not_found(
+    console: Client, insert: Insert, stranger: Organization
+) -> None:
+    foreign = insert("2026-11-05T10:00:00", organization_id=str(stranger.pk))
+
+    found = console.get(f"/console/requests/{foreign.request_id}")
+    nothing = console.get("/console/requests/req_" + "0" * 32)
+
+    assert found.status_code == nothing.status_code == 404
+    assert words(found.content.decode()) == words(nothing.content.decode())
+
+
+FACTS: list[tuple[str, dict[str, Any]]] = [
+    ("outcome=failed", {"outcome": "backend_timeout", "http_status": 503}),
+    ("outcome=client_disconnected", {"outcome": "client_disconnected", "http_status": 499}),
+    ("http_status=502", {"outcome": "backend_error", "http_status": 502}),
+    ("streamed=true", {"streamed": True}),
+    ("shape=json_schema", {"shape": "json_schema"}),
+    ("min_duration=1500", {"total_duration_ms": 1500}),
+    ("model=acme/mini", {"model_identifier": "acme/mini"}),
+    (
+        "min_cost=0.02",
+        {"backend_reported_input_tokens": 100_000, "input_price_per_mtok": Decimal("0.2")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("filtered", "facts"), FACTS, ids=[each for each, _ in FACTS])
+def test_a_filter_shows_the_requests_that_fit_it(
+    console: Client, insert: Insert, filtered: str, facts: dict[str, Any]
+) -> None:
+    few = {"backend_reported_output_tokens": 0, "total_duration_ms": 10}
+    for _ in range(3):
+        insert("2026-11-05T10:00:00", **few)
+    fitting = insert("2026-11-04T10:00:00", **{**few, **facts})
+
+    page = console.get(f"{LIST}&{filtered}").content.decode()
+
+    assert listed(page) == [fitting.request_id]
+
+
+def test_costs_beyond_64_bits_can_be_filtered(console: Client, insert: Insert) -> None:
+    most = {
+        "backend_reported_input_tokens": 2**40,
+        "input_price_per_mtok": Decimal("9999999999.99999999"),
+    }
+    row = insert("2026-11-05T10:00:00", **most)
+
+    assert listed(console.get(f"{LIST}&min_cost=1").content.decode()) == [row.request_id]
+
+
+def test_a_wrong_filter_is_explained_at_its_field(console: Client) -> None:
+    answer = console.get(f"{LIST}&min_cost=much&outcome=failed")
+
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    assert "Enter a number." in page
+    assert '<option value="failed" selected>' in page
+
+
+def test_a_rare_row_is_found_by_searching_on(
+    console: Client, insert: Insert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page searches a bounded number of rows, and leads on to the older ones."""
+    monkeypatch.setattr(latest, "MOST_SEARCHED", 10)
+    rare = insert("2026-11-01T10:00:00", outcome="backend_error", http_status=500)
+    for minute in range(25):
+        insert(f"2026-11-05T10:{minute // 2:02d}:00")
+
+    link: str | None = f"?{NOVEMBER}&outcome=failed"
+    seen: list[str] = []
+    pages = 0
+    while link is not None:
+        page = console.get(f"/console/requests{link}").content.decode()
+        seen += listed(page)
+        link = older(page)
+        pages += 1
+        assert ("Searched back to" in page) == (link is not None)
+
+    assert seen == [rare.request_id]
+    assert pages == 3
+
+
+def test_a_failed_request_says_first_why_and_what_to_do(console: Client, insert: Insert) -> None:
+    row = insert(
+        "2026-11-05T10:00:00",
+        outcome="backend_unavailable",
+        http_status=500,
+        error_code="backend_unavailable",
+        time_to_first_token_ms=0,
+    )
+
+    page = console.get(f"/console/requests/{row.request_id}").content.decode()
+
+    assert page.index('id="failure"') < page.index('id="sum"')
+    said = words(page)
+    assert "could not be reached or had no room. HTTP status 500 backend_unavailable" in said
+    assert "Send it again, with growing pauses." in said
+    assert "First token –" in said  # noqa: RUF001
+
+
+def spoken(organization: Organization, at: str, **facts: Any) -> str:
+    one = speech_receipt(**{"organization_id": str(organization.pk), "day": at[:10], **facts})
+    rows.insert([one], moment(at))
+    return one.request_id
+
+
+def test_speech_requests_are_listed_filtered_and_shown(
+    console: Client, organization: Organization, stranger: Organization, insert: Insert
+) -> None:
+    insert("2026-11-05T10:00:00")
+    spoken(stranger, "2026-11-05T10:00:00")
+    good = spoken(organization, "2026-11-05T10:00:00", voice="ava", characters=123)
+    bad = spoken(
+        organization,
+        "2026-11-05T11:00:00",
+        voice="emma",
+        outcome="backend_timeout",
+        http_status=504,
+        error_type="server_error",
+    )
+
+    everything = console.get(f"{LIST}&surface=speech").content.decode()
+    failed = console.get(f"{LIST}&surface=speech&outcome=failed").content.decode()
+    by_voice = console.get(f"{LIST}&surface=speech&voice=ava").content.decode()
+
+    assert listed(everything) == [bad, good]
+    assert listed(failed) == [bad]
+    assert listed(by_voice) == [good]
+    said = words(console.get(f"/console/requests/{good}").content.decode())
+    assert "Characters 123" in said
+    assert "Voice ava" in said
+    assert "did not answer in time" in words(
+        console.get(f"/console/requests/{bad}").content.decode()
+    )
+
+
+@pytest.mark.parametrize("query", ["", "&outcome=failed", "&surface=speech&voice=ava"])
+def test_a_list_takes_few_queries(
+    console: Client, insert: Insert, query: str, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(20):
+        insert("2026-11-05T10:00:00", api_key_id=str(uuid.uuid4()))
+
+    with django_assert_max_num_queries(8):
+        assert console.get(f"{LIST}{query}").status_code == 200
+
+
+@pytest.mark.parametrize("typed", ["{}", " {} "])
+def test_a_request_is_found_by_its_id(console: Client, insert: Insert, typed: str) -> None:
+    row = insert("2026-11-05T10:00:00")
+
+    answer = console.get("/console/requests", {"request_id": typed.format(row.request_id)})
+
+    assert answer["location"] == f"/console/requests/{row.request_id}"
+
+
+@pytest.mark.parametrize("typed", ["../keys", "req_/x", "req_ä?x=1"])
+def test_an_invalid_id_finds_no_request(console: Client, typed: str) -> None:
+    answer = console.get("/console/requests", {"request_id": typed}, follow=True)
+
+    assert answer.status_code == 404

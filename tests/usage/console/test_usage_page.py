@@ -1,0 +1,271 @@
+"""The usage page: the API's numbers, filters that are kept, and links to the same rows."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from accounts.keys.keys import NewKey, mint
+from accounts.models import Organization, Scope
+from svc_project.lib.ids import NIL_UUID
+from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
+from usage.models import ThrottleCount
+
+PAGE = f"/console/usage?{NOVEMBER}"
+
+
+@pytest.fixture
+def traffic(insert: Insert, key: NewKey) -> None:
+    """Two models, one key and none, reasoning, a disconnect."""
+    insert(
+        "2026-11-03T10:20:00",
+        api_key_id=str(key.api_key.pk),
+        backend_reported_input_tokens=1_000_000,
+        backend_reported_output_tokens=200,
+        backend_reported_reasoning_tokens=50,
+        generated_output_tokens=200,
+        delivered_output_tokens=120,
+        outcome="client_disconnected",
+    )
+    insert(
+        "2026-11-03T23:59:59.999",
+        model_identifier="acme/mini",
+        backend_reported_input_tokens=500,
+        backend_reported_output_tokens=100,
+        input_price_per_mtok=Decimal("0.04"),
+        output_price_per_mtok=Decimal("0.12"),
+    )
+    insert("2026-10-31T23:59:59.999", backend_reported_output_tokens=7)
+
+
+def get(console: Client, address: str, status: int = 200) -> str:
+    answer = console.get(address)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def api(console: Client, query: str = NOVEMBER) -> dict[str, Any]:
+    found: dict[str, Any] = console.get(f"/v1/usage?{query}").json()
+    return found
+
+
+@pytest.mark.usefixtures("traffic")
+@pytest.mark.parametrize("filtered", ["", "&model=acme/mini", f"&api_key_id={NIL_UUID}"])
+def test_the_cards_show_the_numbers_of_the_api(console: Client, filtered: str) -> None:
+    page = get(console, PAGE + filtered)
+
+    summary = api(console, NOVEMBER + filtered)
+    tokens = summary["tokens"]
+    assert text_of(page, "requests") == f"{summary['requests']:,}"
+    assert text_of(page, "input-tokens") == f"{tokens['backend_reported_input']:,}"
+    assert text_of(page, "output-tokens") == f"{tokens['backend_reported_output']:,}"
+    assert f"of which reasoning {tokens['backend_reported_reasoning']}" in words(page)
+    assert f'title="{summary["cost"]["total"]} USD"' in page
+    assert "provisional" in page
+
+
+@pytest.mark.usefixtures("traffic")
+def test_breakdowns_name_models_keys_and_requests_without_a_key(
+    console: Client, key: NewKey
+) -> None:
+    page = get(console, PAGE)
+
+    said = words(page)
+    assert "acme/demo-8b" in said
+    assert "acme/mini" in said
+    assert "checkout" in said
+    assert f"{key.api_key.prefix}…" in said
+    assert "unattributed" in said
+
+
+def test_the_id_of_a_foreign_key_reveals_nothing(
+    console: Client, insert: Insert, stranger: Organization
+) -> None:
+    foreign = mint(stranger, Scope.INFERENCE, "their secret project").api_key
+    rows_before = get(console, PAGE)
+    assert text_of(rows_before, "requests") == "0"
+    # A row can name a key that has left the organization since.
+    insert("2026-11-05T10:00:00", api_key_id=str(foreign.pk))
+
+    page = get(console, f"{PAGE}&api_key_id={foreign.pk}")
+
+    assert "not a key of this organization" in words(page)
+    assert "their secret project" not in page
+    assert foreign.prefix not in page
+
+
+@pytest.mark.parametrize("page", ["usage", "requests"])
+def test_pages_show_nothing_of_other_organizations(
+    console: Client, stranger: Organization, insert: Insert, page: str
+) -> None:
+    insert("2026-11-05T10:00:00", organization_id=str(stranger.pk), model_identifier="their/model")
+
+    assert "their/model" not in get(console, f"/console/{page}?{NOVEMBER}")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_filters_are_kept_by_every_link(console: Client, key: NewKey) -> None:
+    page = get(console, f"{PAGE}&model=acme/demo-8b&api_key_id={key.api_key.pk}&bucket=hour")
+
+    kept = [f"api_key_id={key.api_key.pk}", "model=acme%2Fdemo-8b", "bucket=hour"]
+    presets = [link for link in links(page) if link.startswith("?")]
+    assert len(presets) >= 4 + 3
+    for link in presets:
+        assert all(part in link for part in kept), link
+    tab = next(link for link in links(page) if link.startswith("/console/requests?"))
+    assert all(part in tab for part in (*kept, "start=2026-11-01", "end=2026-12-01"))
+    assert "<option selected>acme/demo-8b</option>" in page
+    assert f'<option value="{key.api_key.pk}" selected>' in page
+    assert '<input id="start" name="start" type="date" value="2026-11-01">' in page
+
+
+def links(page: str) -> Iterator[str]:
+    return (html.unescape(link) for link in re.findall(r'href="([^"]*)"', page))
+
+
+@pytest.mark.usefixtures("traffic")
+def test_the_downloads_are_the_rows_that_the_page_counts(console: Client) -> None:
+    page = get(console, f"{PAGE}&model=acme/mini")
+    addresses = [link for link in links(page) if link.startswith("/v1/usage/export")]
+
+    exported = {
+        re.search(r"format=(\w+)", address)[1]: console.get(address)  # type: ignore[index]  # each has one
+        for address in addresses
+    }
+
+    assert set(exported) == {"csv", "json"}
+    assert [row["model_identifier"] for row in exported["json"].json()["rows"]] == ["acme/mini"]
+    assert exported["csv"]["content-type"].startswith("text/csv")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_the_curl_command_requests_the_rows_of_the_page(console: Client) -> None:
+    page = get(console, f"{PAGE}&model=acme/mini")
+
+    command = shlex.split(text_of(page, "curl").replace("\\ ", ""))
+    assert command[0] == "curl"
+    path = command[1].removeprefix("http://testserver")
+    answer = console.get(path).json()
+    assert answer["filters"]["model"] == "acme/mini"
+    assert answer["requests"] == 1
+    assert set(answer["breakdowns"]) == {"model", "api_key"}
+
+
+def test_missing_counts_are_shown_as_not_measured_and_never_zero(
+    console: Client, settings: Settings
+) -> None:
+    settings.SVC_THROTTLE_COUNTERS = False
+
+    said = text_of(get(console, "/console/usage"), "throttled")
+
+    assert "Not measured" in said
+    assert "0" not in said
+
+
+def test_counted_refusals_are_shown_by_limit(console: Client, organization: Organization) -> None:
+    ThrottleCount.objects.create(
+        organization_id=organization.pk,
+        hour=moment("2026-11-05T10:00:00"),
+        api_key_id=NIL_UUID,
+        model_identifier="acme/demo-8b",
+        limit_scope="tokens",
+        count=41,
+    )
+
+    said = text_of(get(console, PAGE), "throttled")
+
+    assert "41 requests refused" in said
+    assert "acme/demo-8b: 41 over the limit on tokens" in said
+
+
+def test_mixed_currencies_are_shown_and_not_added(console: Client, insert: Insert) -> None:
+    for currency, tokens in (("USD", 1_000_000), ("EUR", 2_000_000)):
+        insert(
+            "2026-11-05T10:00:00",
+            backend_reported_input_tokens=tokens,
+            backend_reported_output_tokens=0,
+            input_price_per_mtok=Decimal(3),
+            price_currency=currency,
+        )
+
+    page = get(console, PAGE)
+
+    assert text_of(page, "cost") == "6.00 EUR 3.00 USD"
+    assert "there is no single total" in page
+    assert "cannot be stacked" in page
+    assert "<rect class" not in page
+    assert "<rect class" in get(console, f"{PAGE}&metric=tokens")
+
+
+def test_an_empty_period_says_so(console: Client) -> None:
+    page = get(console, PAGE)
+
+    assert "No requests in this period" in page
+    assert text_of(page, "cost").startswith("0.000000 USD")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("start=2026-11-02&end=2026-11-01", "period_inverted"),
+        ("start=2026-01-01&end=2026-12-01", "period_too_long"),
+        ("start=yesterday", "invalid_query"),
+        ("api_key_id=svc_live_abc", "invalid_query"),
+        ("bucket=minute", "invalid_query"),
+    ],
+)
+@pytest.mark.parametrize("page", ["usage", "requests"])
+def test_invalid_filters_are_explained_and_kept(
+    console: Client, page: str, query: str, code: str
+) -> None:
+    shown = get(console, f"/console/{page}?{query}&model=acme/mini", 400)
+
+    assert f"<code>{code}</code>" in shown
+    assert json.loads(console.get(f"/v1/usage?{query}").content)["error"]["code"] == code
+    assert "<option selected>acme/mini</option>" in shown
+
+
+@pytest.mark.parametrize(
+    ("start", "within", "end"),
+    [
+        ("0001-01-01", "0001-02-03", "0001-03-01"),
+        ("9999-12-01", "9999-12-31T23:59", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_ends_of_the_calendar_are_periods_too(
+    console: Client, insert: Insert, start: str, within: str, end: str
+) -> None:
+    insert(within)
+
+    page = get(console, f"/console/usage?start={start}&end={end}&metric=tokens")
+
+    assert text_of(page, "requests") == "1"
+    assert f"start={start}" in next(link for link in links(page) if "/usage/export" in link)
+
+
+def test_text_of_a_caller_is_escaped(console: Client, insert: Insert) -> None:
+    insert("2026-11-05T10:00:00", model_identifier="<script>alert(1)</script>")
+
+    for address in (PAGE, f"/console/requests?{NOVEMBER}", f"{PAGE}&model=<script>alert(2)"):
+        page = get(console, address)
+        assert "<script>alert" not in page
+
+
+def test_the_usage_page_takes_few_queries(
+    console: Client, insert: Insert, django_assert_max_num_queries: Any
+) -> None:
+    for hour in range(20):
+        insert(f"2026-11-05T{hour:02d}:10:00", api_key_id=str(uuid.uuid4()))
+
+    with django_assert_max_num_queries(16):
+        get(console, PAGE)

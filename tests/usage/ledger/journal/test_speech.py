@@ -1,0 +1,216 @@
+"""Speech in the ledger after the death of a process and during an outage of the database."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+from zlib import crc32
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from tests.support.builders.receipts import admitted, receipt, speech_admitted, speech_receipt
+from tests.support.live import ROOT
+from tests.support.servers.database_outage import rows_locked
+from usage.ledger.journal.adoption import adopt
+from usage.ledger.journal.journal import Journal
+from usage.ledger.journal.records import read_segment
+from usage.ledger.ledger import Ledger
+from usage.models import SpeechDay, SpeechRow, UsageRow
+from usage.queries.speech_days import characters_of
+from usage.receipts import AnyReceipt, SpeechProgress, SpeechReceipt
+from usage.verification.rollups import verify
+
+ACME = str(uuid.UUID(int=7))
+T = TypeVar("T")
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def journal_directory(settings: Settings, tmp_path: Path) -> Path:
+    settings.SVC_DATA_DIR = tmp_path
+    return tmp_path / "journal"
+
+
+def journal_content(directory: Path) -> bytes:
+    """The content of all files of the journal."""
+    return b"".join(path.read_bytes() for path in directory.iterdir())
+
+
+def stored() -> tuple[int, int, list[tuple[int, int, int]]]:
+    """The numbers of speech and usage rows, and the sums of the days."""
+    days = SpeechDay.objects.filter(organization_id=ACME)
+    figures = list(days.values_list("requests", "characters", "audio_ms"))
+    return SpeechRow.objects.count(), UsageRow.objects.count(), figures
+
+
+async def read(what: Callable[[], T]) -> T:
+    """Query the database on a connection that is then closed."""
+
+    def ask() -> T:
+        try:
+            return what()
+        finally:
+            connection.close()
+
+    return await sync_to_async(ask)()
+
+
+async def test_speech_and_chats_share_the_ledger(journal_directory: Path) -> None:
+    ledger = Ledger()
+    await ledger.start()
+    spoken = [speech_receipt(organization_id=ACME) for _ in range(30)]
+    chats = [receipt(organization_id=ACME) for _ in range(30)]
+    for chat, speech in zip(chats, spoken, strict=True):
+        await ledger.admit_durably(chat)
+        await ledger.admit_durably(speech)
+
+    mixed: list[AnyReceipt] = [*spoken[:5], *chats, *spoken[5:]]
+    await asyncio.gather(*(ledger.record(each) for each in mixed))
+
+    assert await read(stored) == (30, 30, [(30, 1200, 75_000)])
+    await ledger.close()
+    assert not journal_content(journal_directory)
+
+
+async def test_speech_rows_go_to_the_journal_during_an_outage_and_to_the_database_after_it(
+    journal_directory: Path,
+) -> None:
+    ledger = Ledger()
+    await ledger.start()
+    with rows_locked():
+        written = [speech_receipt(organization_id=ACME) for _ in range(5)]
+        for each in written:
+            await ledger.admit_durably(each)
+        chat = receipt(organization_id=ACME)
+        async with asyncio.timeout(5):
+            await asyncio.gather(ledger.record(chat), *map(ledger.record, written))
+        assert await read(stored) == (0, 0, [])
+        assert journal_content(journal_directory).count(b'{"speech":{"settled":') == 5
+
+    deadline = time.monotonic() + 10
+    while (found := await read(stored)) != (5, 1, [(5, 200, 12_500)]):
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)
+    await ledger.close()
+
+    assert not journal_content(journal_directory)
+
+
+DIES_SPEAKING = """
+import asyncio, sys
+import django
+django.setup()
+from tests.support.builders.receipts import admitted, speech_admitted
+from usage.ledger.journal.journal import Journal
+from usage.ledger.ledger import Ledger
+from usage.receipts import AnyReceipt, SpeechProgress
+from django.conf import settings
+import pathlib
+settings.SVC_DATA_DIR = pathlib.Path(sys.argv[1])
+
+async def main():
+    ledger = Ledger()
+    await ledger.start()
+    first, second = speech_admitted(request_id="req_first"), speech_admitted(request_id="req_second")
+    for each in (first, second, admitted(request_id="req_chat")):
+        await ledger.admit_durably(each)
+    ledger.progress(SpeechProgress("req_first", 20, 1, 1500, 80))
+    ledger.progress(SpeechProgress("req_first", 45, 2, 3100, 170))
+    print("noted", flush=True)
+    await asyncio.sleep(3600)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_process_leaves_interrupted_rows_with_the_last_journaled_progress(
+    tmp_path: Path, journal_directory: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DIES_SPEAKING, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"noted\n"
+    assert adopt(journal_directory) == 0  # its owner lives
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    assert adopt(journal_directory) == 3
+    assert adopt(journal_directory) == 0
+
+    found = SpeechRow.objects.values_list(
+        "request_id", "outcome", "http_status", "characters", "sentences", "audio_ms", "upstream_ms"
+    )
+    assert sorted(found) == [
+        ("req_first", "interrupted", 500, 45, 2, 3100, 170),
+        ("req_second", "interrupted", 500, 0, 0, 0, 0),
+    ]
+    assert UsageRow.objects.get().outcome == "interrupted"
+    assert characters_of(str(uuid.UUID(int=0)), "2026-11-20") == 45
+    differences: list[str] = []
+    verify(differences.append)
+    assert differences == []
+
+
+def line(record: str) -> bytes:
+    return b"%08x %s\n" % (crc32(record.encode()), record.encode())
+
+
+CHAT_FACTS = (
+    '"organization_id":"00000000-0000-0000-0000-000000000007",'
+    '"api_key_id":"00000000-0000-0000-0000-000000000000","model_identifier":"acme/demo-8b",'
+    '"model_id":"00000000-0000-0000-0000-000000000000",'
+    '"model_version_id":"00000000-0000-0000-0000-000000000000","outcome":"interrupted",'
+    '"streamed":true,"shape":"chat","http_status":500,"error_code":"internal_error",'
+    '"input_price_per_mtok":"0.15","output_price_per_mtok":"0.60","price_currency":"USD"'
+)
+
+
+def test_a_journal_of_the_version_before_speech_is_still_adopted(journal_directory: Path) -> None:
+    journal_directory.mkdir()
+    (journal_directory / "1-old.log").write_bytes(
+        line(f'{{"admitted":{{"request_id":"req_a",{CHAT_FACTS}}}}}')
+        + line(f'{{"admitted":{{"request_id":"req_b",{CHAT_FACTS}}}}}')
+        + line('{"progress":["req_a",11,7,0,7,6]}')
+        + line(f'{{"settled":{{"request_id":"req_b",{CHAT_FACTS},"delivered_output_tokens":0}}}}')
+    )
+
+    assert adopt(journal_directory) == 2
+
+    assert not list(journal_directory.iterdir())
+    found = UsageRow.objects.values_list("request_id", "generated_output_tokens")
+    assert sorted(found) == [("req_a", 7), ("req_b", 0)]
+
+
+def test_the_journal_tells_settled_speech_from_running(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "made", 1_000_000)
+    settled, running, chat = speech_admitted(), speech_admitted(), admitted()
+    for each in (settled, running, chat):
+        journal.admitted(each)
+    journal.progress(SpeechProgress(running.request_id, 12, 1, 900, 40))
+    journal.progress(SpeechProgress("req_unknown", 1, 1, 1, 1))
+    journal.settled(speech_receipt(request_id=settled.request_id))
+    (path,) = (tmp_path / "made").glob("*.log")
+
+    found = read_segment(path.read_bytes())
+
+    journal.close()
+    assert {key: each.outcome for key, each in found.settled.items()} == {
+        settled.request_id: "success"
+    }
+    assert set(found.running) == {running.request_id, chat.request_id}
+    spoken = found.running[running.request_id]
+    assert isinstance(spoken, SpeechReceipt)
+    assert (spoken.characters, spoken.audio_ms, spoken.upstream_ms) == (12, 900, 40)
+    assert not found.damaged

@@ -1,0 +1,184 @@
+"""``manage.py rebuild_rollups`` rebuilds roll-ups from the rows, also while rows arrive."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.db.models import F
+
+from svc_project.lib.clock import now
+from svc_project.lib.ids import NIL_UUID, request_id
+from tests.support.builders import traffic
+from tests.support.builders.receipts import receipt
+from usage.ledger import independent_counts, rows
+from usage.models import Reconciliation, UsageRollup, UsageRow
+from usage.verification.rollups import verify
+
+
+def rebuild(*arguments: str) -> str:
+    out = StringIO()
+    call_command("rebuild_rollups", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def stored() -> list[str]:
+    return sorted(map(repr, UsageRollup.objects.values()))
+
+
+def differences() -> list[str]:
+    found: list[str] = []
+    verify(found.append)
+    return found
+
+
+def insert_by_hand(occurred_at: datetime, **columns: Any) -> None:
+    """Insert a row as another program would, without a roll-up."""
+    names = {field.attname for field in UsageRow._meta.local_fields}
+    facts = {name: getattr(receipt(), name, None) for name in names}
+    facts |= {"occurred_at": occurred_at, "request_id": request_id(), **columns}
+    UsageRow.objects.create(**facts)
+
+
+@pytest.mark.django_db
+def test_rebuilding_a_ledger_that_is_right_changes_nothing() -> None:
+    traffic.mixed(str(uuid.uuid4()), [str(uuid.uuid4())])
+    before = stored()
+
+    rebuild()
+    rebuild()
+
+    assert stored() == before
+
+
+@pytest.mark.django_db
+def test_changed_rollups_are_rebuilt_from_the_rows() -> None:
+    for number in (1, 2):
+        traffic.mixed(str(uuid.UUID(int=number)), [str(uuid.uuid4())], seed=number)
+    before = stored()
+    rollups = UsageRollup.objects.filter(organization_id=uuid.UUID(int=1))
+    rollups.filter(hour__lt=datetime(2026, 11, 5, tzinfo=UTC)).delete()
+    rollups.update(requests=F("requests") + 1, hour=F("hour") + timedelta(minutes=5))
+    UsageRollup.objects.filter(organization_id=uuid.UUID(int=2)).update(
+        organization_id=uuid.uuid4()
+    )
+
+    rebuild()
+
+    assert stored() == before
+    assert differences() == []
+
+
+@pytest.mark.django_db
+def test_rows_of_any_date_and_any_program_are_summed() -> None:
+    organization_id = uuid.uuid4()
+    moments = [
+        datetime(1999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC),
+        datetime(2000, 1, 1, tzinfo=UTC),
+        datetime(2024, 2, 29, 12, 30, tzinfo=UTC),
+        datetime(2024, 2, 29, 12, 45, tzinfo=UTC),
+        datetime(2031, 1, 1, 1, 1, tzinfo=UTC),
+    ]
+    for number, moment in enumerate(moments):
+        insert_by_hand(
+            moment,
+            organization_id=organization_id,
+            request_id=f"imported-{number}",
+            svc_counted_input_tokens=5,
+            svc_counted_output_tokens=6,
+            input_price_per_mtok=Decimal("0.00000001"),
+        )
+
+    report = rebuild()
+
+    assert report.startswith("made from the rows: 4 roll-up(s) of 4 hour(s) of 1 organization(s), ")
+    assert differences() == []
+    leap = UsageRollup.objects.get(hour=datetime(2024, 2, 29, 12, tzinfo=UTC))
+    assert (leap.requests, leap.svc_counted_requests, leap.svc_counted_output_tokens) == (2, 2, 12)
+    assert leap.input_price_per_mtok == Decimal("0.00000001")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "since", ["2026-11-10T12:59:59.999Z", "2026-11-10T12:00", "2026-11-10T18:29:00+05:30"]
+)
+def test_since_begins_with_its_whole_hour_and_leaves_earlier_ones_alone(since: str) -> None:
+    traffic.mixed(str(uuid.uuid4()), [])
+    first = datetime(2026, 11, 10, 12, tzinfo=UTC)
+    UsageRollup.objects.update(requests=F("requests") + 100)
+
+    rebuild("--since", since)
+
+    assert not UsageRollup.objects.filter(hour__gte=first, requests__gt=100).exists()
+    assert not UsageRollup.objects.filter(hour__lt=first, requests__lt=100).exists()
+    assert UsageRollup.objects.filter(hour=first).exists()
+    assert UsageRollup.objects.filter(hour__lt=first).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_and_counts_that_arrive_during_a_rebuild_are_not_lost() -> None:
+    organization_id = str(uuid.uuid4())
+    failures: list[BaseException] = []
+    enough = threading.Event()
+    written = 0
+
+    def write_rows() -> None:
+        nonlocal written
+        try:
+            while written < 60 or not enough.is_set():
+                one = receipt(
+                    organization_id=organization_id,
+                    # A new model each time, and so a roll-up that no rebuild has seen.
+                    model_identifier=f"acme/model-{written // 2}",
+                )
+                rows.insert([one, receipt(organization_id=organization_id)], now())
+                written += 1
+                independent_counts.fill_in(
+                    one.request_id,
+                    independent_counts.IndependentCount(Reconciliation.MATCHED, 1, 2, "0"),
+                )
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    writer = threading.Thread(target=write_rows)
+    writer.start()
+    try:
+        for _ in range(5):
+            rebuild()
+    finally:
+        enough.set()
+        writer.join()
+
+    assert failures == []
+    assert UsageRow.objects.filter(organization_id=organization_id).count() == 2 * written
+    assert differences() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_ledger_can_be_verified_while_rows_arrive() -> None:
+    stop = threading.Event()
+
+    def write_rows() -> None:
+        while not stop.is_set():
+            rows.insert([receipt(organization_id=str(NIL_UUID)) for _ in range(5)], now())
+        connections.close_all()
+
+    writer = threading.Thread(target=write_rows)
+    writer.start()
+    try:
+        found = [differences() for _ in range(15)]
+    finally:
+        stop.set()
+        writer.join()
+
+    assert found == [[]] * 15
+    assert UsageRow.objects.exists()
