@@ -1,4 +1,4 @@
-"""svc as an operator would set it up: a database, a catalog, an organization with limits, a key."""
+"""svc configured as in production: a database, a catalog, an organization with limits, a key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,21 +18,29 @@ from psycopg import sql
 from benchmarks.payloads import Pace
 from benchmarks.processes import ROOT, Server, free_port
 
-# High enough never to be reached, set so that every request reserves and settles.
+# Too high to be reached, but set, so that every request reserves and settles.
 _LIMIT = "1000000000"
+_MANAGE_ALL = """
+import json, sys
+import django
+from django.core.management import call_command
+django.setup()
+for command in json.load(sys.stdin):
+    call_command(*command)
+"""
 _COUNT = "SELECT count(*) FROM usage_usagerow"
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running gateway with one worker; ``database`` is its address as Django takes it."""
+    """A running gateway; ``database`` is its ``DATABASE_URL``."""
 
     server: Server
     key: str
     database: str
 
     def rows(self) -> int:
-        """How many rows the ledger has."""
+        """The number of rows in the ledger."""
         if self.database.startswith("sqlite:///"):
             with closing(sqlite3.connect(self.database.removeprefix("sqlite:///"))) as database:
                 return int(database.execute(_COUNT).fetchone()[0])
@@ -42,44 +50,73 @@ class Gateway:
             return int(row[0])
 
 
-@contextmanager
-def gateway(directory: Path, database: str, backend_port: int) -> Iterator[Gateway]:
-    """A gateway on an empty ``database``, in front of the stub.
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a gateway is run: the checkout ``root``, by ``runserver`` (``development``) or by ``serve``.
 
-    ``directory`` takes its data directory, catalog and log.
+    More than one of ``workers`` needs the address of a ``redis``, which then has the limits.
     """
+
+    root: Path = ROOT
+    development: bool = False
+    workers: int = 1
+    redis: str = ""
+
+
+@contextmanager
+def gateway(
+    directory: Path, database: str, backend_port: int, serving: Serving | None = None
+) -> Iterator[Gateway]:
+    """Run a gateway on an empty ``database``, in front of the stub.
+
+    ``directory`` holds its data directory, catalog and log.
+    """
+    serving = serving or Serving()
+    root = serving.root
     port, speech_port = free_port(), free_port()
     environment = {
         "DATABASE_URL": database,
         "SVC_DATA_DIR": str(directory),
         "LOG_LEVEL": "WARNING",
         "DEBUG": "false",
+        "REDIS_URL": serving.redis,
+        # One organization sends everything here, and may hold a quarter of it.
+        "SVC_MAX_INFLIGHT": "4000",
+        "SVC_MAX_ARRIVING": "4000",
     }
     catalog = directory / "catalog.toml"
     catalog.write_text(_catalog(backend_port))
-    manage(environment, "migrate", "-v0")
-    manage(environment, "load_catalog", str(catalog))
-    manage(
+    limits = ("--requests-per-minute", _LIMIT, "--tokens-per-minute", _LIMIT)
+    made = manage_all(
         environment,
-        *("create_organization", "bench", "--json"),
-        *("--requests-per-minute", _LIMIT, "--tokens-per-minute", _LIMIT),
+        [
+            ("migrate", "-v0"),
+            ("load_catalog", str(catalog)),
+            ("create_organization", "bench", "--json", *limits),
+            ("create_key", "bench", "--scope", "inference", "--json"),
+        ],
+        root,
     )
-    made = manage(environment, "create_key", "bench", "--scope", "inference", "--json")
+    command = ["serve", "--port", str(port), "--speech-port", str(speech_port)]
+    command += ["--workers", str(serving.workers)]
+    if serving.development:
+        command = ["runserver", "--noreload", f"127.0.0.1:{port}"]
     server = Server(
-        ["manage.py", "serve", "--port", str(port), "--speech-port", str(speech_port)],
+        ["manage.py", *command],
         port,
         directory / "gateway.log",
         environment,
+        root,
     )
     try:
-        yield Gateway(server, json.loads(made)["key"], database)
+        yield Gateway(server, json.loads(made.splitlines()[-1])["key"], database)
     finally:
         server.stop()
 
 
 @contextmanager
 def postgresql(address: str) -> Iterator[str]:
-    """The address of an empty database on the server at ``address``, dropped at the end."""
+    """Create an empty database on the server at ``address``; yield its address; drop it at the end."""
     name = sql.Identifier(f"svc_bench_{os.getpid()}")
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
@@ -90,11 +127,30 @@ def postgresql(address: str) -> Iterator[str]:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
-def manage(environment: dict[str, str], *arguments: str) -> str:
-    """What a management command printed. Raises ``CalledProcessError``."""
+def manage_all(
+    environment: Mapping[str, str], commands: Sequence[Sequence[str]], root: Path = ROOT
+) -> str:
+    """Run management commands in one process, which starts once; return their output.
+
+    Raises ``CalledProcessError``.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _MANAGE_ALL],
+        cwd=root,
+        env={**os.environ, **environment, "DJANGO_SETTINGS_MODULE": "svc_project.settings"},
+        input=json.dumps(commands),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def manage(environment: dict[str, str], *arguments: str, root: Path = ROOT) -> str:
+    """Run a management command; return its output. Raises ``CalledProcessError``."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
+        cwd=root,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,
@@ -108,7 +164,7 @@ def _catalog(backend_port: int) -> str:
 [[backends]]
 name = "stub"
 base_url = "http://127.0.0.1:{backend_port}/v1"
-max_concurrency = 2000
+max_concurrency = 4000
 running_usage = "vllm"
 """
     return backend + "".join(

@@ -2,8 +2,9 @@
 
 ``fill --rows N NAME`` makes a database of that name on ``SVC_TEST_DATABASE_URL``'s server, migrates it with
 this tree and fills it (the rows that ``benchmarks.usage`` measures; about 900 bytes each with indexes).
-``measure NAME [NAME ...] [--before TREE] [--only READING]`` asks each of them in turns, this tree and an older checkout, and
-prints a Markdown table of medians. ``write NAME`` measures what the index ``usage_by_key`` costs a row.
+``measure NAME [NAME ...] [--before TREE] [--only READING]`` queries each of them in turns, with this
+tree and an older checkout, and prints a Markdown table of medians.
+``write NAME`` measures the cost of the index ``usage_by_key`` per row.
 ``drop NAME``. The last result is in docs/explain/usage-performance.md.
 """
 
@@ -41,7 +42,7 @@ def _address(name: str) -> str:
 
 
 def fill(name: str, count: int) -> None:
-    """Make the database and put ``count`` rows of one organization into it."""
+    """Create the database with ``count`` rows of one organization."""
     with psycopg.connect(_server(), autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     os.environ.update(DATABASE_URL=_address(name), DJANGO_SETTINGS_MODULE="svc_project.settings")
@@ -67,19 +68,19 @@ def drop(name: str) -> None:
 
 
 def measure(names: list[str], before: Path | None, rounds: int, only: str) -> None:
-    """Print how long each reading takes in each database, with each tree."""
+    """Print the time of each reading in each database, with each tree."""
     trees = {**({"before": before} if before else {}), "now": ROOT}
     found: dict[str, dict[str, list[float]]] = {}
     columns = []
     for name in names:
         arguments, count = _arguments(name)
         columns += [f"{count:,} rows, {tree}" for tree in trees]
-        # The days are summed as upkeep sums them; an older tree does not look at them.
+        # Sum the days as upkeep does; an older tree ignores them.
         _run(
             ROOT,
             name,
             "-c",
-            "import django; django.setup(); from usage import days; days.keep_up()",
+            "import django; django.setup(); from usage.queries import days; days.sum_closed_days()",
         )
         for _ in range(rounds):
             for tree, path in trees.items():
@@ -98,7 +99,7 @@ def measure(names: list[str], before: Path | None, rounds: int, only: str) -> No
 
 
 def write(name: str, rounds: int = 7, many: int = 20_000) -> None:
-    """Print what inserting a row costs with and without the index by key, in turns."""
+    """Print the time to insert a row with and without the index by key, in turns."""
     taken: dict[str, list[float]] = {"without": [], "with": []}
     with psycopg.connect(_address(name), autocommit=True) as connection:
         for kind in taken:
@@ -128,7 +129,7 @@ def write(name: str, rounds: int = 7, many: int = 20_000) -> None:
 
 
 def _arguments(name: str) -> tuple[list[str], int]:
-    """The probe's arguments, and how many rows the organization has."""
+    """The probe's arguments, and the organization's number of rows."""
     with psycopg.connect(_address(name)) as connection:
         row = connection.execute(
             "SELECT organization_id::text, sum(requests)::bigint, min(hour)::date::text,"
@@ -164,7 +165,7 @@ def main() -> None:
     parser.add_argument("names", nargs="+", metavar="NAME")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--before", type=Path, metavar="TREE")
-    parser.add_argument("--only", default="", help="the reading whose name begins so")
+    parser.add_argument("--only", default="", help="only readings whose name begins so")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     match arguments.command:

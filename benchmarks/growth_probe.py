@@ -1,6 +1,6 @@
-"""What ``benchmarks.growth`` measures of one tree: run in it, prints one JSON object.
+"""Measures one tree for ``benchmarks.growth``: runs in that tree and prints one JSON object.
 
-Only what every version of the tree has: ``summarize``, ``page``, ``csv_blocks``, ``rebuild``, ``verify``.
+Uses only functions that every version has: ``summarize``, ``page``, ``csv_blocks``, ``rebuild``, ``verify``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import django
 
 django.setup()
 
-from usage.export import csv_blocks, page  # noqa: E402
-from usage.periods import Bucket, Filters, GroupBy, Period, UsageQuery  # noqa: E402
-from usage.rebuild import rebuild  # noqa: E402
-from usage.summary import summarize  # noqa: E402
-from usage.verification import verify  # noqa: E402
+from usage.api.export import csv_blocks, page  # noqa: E402
+from usage.api.summary import summarize  # noqa: E402
+from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery  # noqa: E402
+from usage.queries.selection import Filters  # noqa: E402
+from usage.verification.rebuild import rebuild  # noqa: E402
+from usage.verification.rollups import verify  # noqa: E402
 
 
 def milliseconds(rounds: int, ask: Callable[[], object]) -> float:
-    """The median, after one that warms up."""
+    """The median time, after one run to warm up."""
     ask()
     taken = []
     for _ in range(rounds):
@@ -45,7 +46,7 @@ def rows_a_second(walk: Callable[[], int]) -> float:
 def main() -> None:
     organization_id, rare_key, start, end, count, only = sys.argv[1:]
     period = Period(datetime.fromisoformat(start), datetime.fromisoformat(end))
-    # About 50 000 rows, in the middle of the period and right before the last day.
+    # About 50 000 rows, in the middle of the period and just before the last day.
     some = max(timedelta(hours=1), (period.end - period.start) * 50_000 / int(count))
     middle = period.start + timedelta(days=40)
     recent = Period(period.end - timedelta(days=1) - some, period.end)

@@ -1,4 +1,4 @@
-"""A ledger to measure: many rows made in SQL, and batches written as the gateway writes them.
+"""A ledger to measure: many rows generated in SQL, and batches written as the gateway does.
 
 Imported after Django is set up (``benchmarks.usage``).
 """
@@ -19,11 +19,11 @@ from django.db import connection
 from svc_project.lib.clock import now
 from svc_project.lib.ids import request_id
 from svc_project.lib.money import price_units
-from usage import partitions, rows
-from usage.cursors import Cursor
-from usage.models import UsageRollup, UsageRow
+from usage.ledger import rows
+from usage.models import UsageRollup, UsageRow, partitions
+from usage.models.statements import CHAT
+from usage.queries.cursors import Cursor
 from usage.receipts import Receipt
-from usage.tables import CHAT
 
 KEYS, MODELS = 20, 6
 RARE_KEY = str(uuid.UUID(int=((1 << 32) + 999) << 64))
@@ -51,9 +51,10 @@ def span() -> Span:
 
 
 def fill(organization_id: str, others: list[str], count: int) -> None:
-    """Put ``count`` rows of the organization, and a tenth of that of the others, into the ledger.
+    """Insert ``count`` rows of the organization, and a tenth as many of the others.
 
-    20 keys and a rare one (a row in 1000), 6 models of which a key uses two, a price change in the middle, 1 % sampled.
+    20 keys and a rare one (a row in 1000), 6 models of which a key uses two, a price change in the
+    middle, 1 % sampled.
     """
     period = span()
     until = now() - timedelta(minutes=1)
@@ -71,13 +72,13 @@ def fill(organization_id: str, others: list[str], count: int) -> None:
                 "length": (until - period.start) // timedelta(milliseconds=1),
             }
             cursor.execute(f"INSERT INTO {_ROWS} ({_NAMES}) {_made()}", values)
-        cursor.execute(CHAT.summed_up(_ROWS))
-        # As autovacuum does in time.
+        cursor.execute(CHAT.insert_sums(_ROWS))
+        # Autovacuum would do this in time.
         cursor.execute("VACUUM ANALYZE")
 
 
 def _made() -> str:
-    """The rows as SQL, one column after another. Each key has two models."""
+    """SQL that generates the rows, column by column. Each key has two models."""
     model = f"(i %% {KEYS} + i / {KEYS} %% 2) %% {MODELS}"
     made = {
         "request_id": "'req_' || lpad(to_hex(ms), 12, '0') || '7' || substr(chance, 1, 19)",
@@ -112,7 +113,7 @@ def _made() -> str:
         "time_to_first_token_ms": "120 + i %% 300",
         "total_duration_ms": "900 + i %% 4000",
     }
-    # A UUID's 128 bits do not fit a bigint: the key's number stands in the upper half.
+    # A UUID's 128 bits do not fit a bigint: the key's number is in the upper half.
     made["api_key_id"] = f"({made['api_key_id']} || repeat('0', 16))::uuid"
     columns = ", ".join(made[field.attname] for field in _FIELDS)
     return (
@@ -123,12 +124,12 @@ def _made() -> str:
 
 
 def rollups(organization_id: str) -> int:
-    """How many roll-ups a summary of everything adds up."""
+    """The number of roll-ups that a summary of the whole period adds up."""
     return UsageRollup.objects.filter(organization_id=organization_id).count()
 
 
 def position(organization_id: str, rows_before_the_end: int) -> Cursor:
-    """The position so many rows before the end of the organization's rows."""
+    """The position ``rows_before_the_end`` rows before the end of the organization's rows."""
     row = UsageRow.objects.filter(organization_id=organization_id).order_by(
         "-occurred_at", "-request_id"
     )[rows_before_the_end]
@@ -136,7 +137,7 @@ def position(organization_id: str, rows_before_the_end: int) -> Cursor:
 
 
 def commit_milliseconds(organization_id: str, batch: int, rounds: int) -> tuple[float, float]:
-    """The median times in which a batch is committed without and with its roll-ups, in turns."""
+    """The median times to commit a batch without and with its roll-ups, in turns."""
     taken: dict[Write, list[float]] = {_without_rollups: [], _with_rollups: []}
     for _ in range(rounds):
         for write, times in taken.items():
@@ -148,12 +149,12 @@ def commit_milliseconds(organization_id: str, batch: int, rounds: int) -> tuple[
 
 
 def _with_rollups(receipts: list[Receipt]) -> None:
-    """As the gateway writes."""
+    """Write as the gateway does."""
     rows.insert(receipts, now())
 
 
 def _without_rollups(receipts: list[Receipt]) -> None:
-    """The same statement without its second half."""
+    """Run the same statement without its second half."""
     types = ", ".join(f"{field.attname} {field.db_type(connection)}" for field in _FIELDS)
     moment = now()
     prices = ("input_price_per_mtok", "output_price_per_mtok")

@@ -1,11 +1,11 @@
-"""What a row costs on its way through the ledger: admission, record, journal, database.
+"""The cost of a row in the ledger: admission, record, journal, database.
 
     DATABASE_URL=... python -m benchmarks.ledger_path [--rows N] [--rounds N] [--durable]
 
-So many requests at once are admitted and recorded, over and over, in one event loop; batches gather
-what is there, so this is about the size of a batch. Prints the processor time of the whole process and
-that of the event loop's thread for a row, and what an admission and a row waited, medians of the rounds.
-With ``--durable`` each round is done without and with ``SVC_DURABLE_ADMISSIONS`` (PostgreSQL). The
+Concurrent requests are admitted and recorded, over and over, in one event loop; a batch gathers the
+waiting rows, so their number is about the size of a batch. Prints per row the processor time of the whole
+process and of the event loop's thread, and the waiting time of an admission and a row, medians of the rounds.
+With ``--durable`` each round is run without and with ``SVC_DURABLE_ADMISSIONS`` (PostgreSQL). The
 database must be migrated; its rows stay, so give it one of its own.
 """
 
@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from usage.ledger import Ledger
+    from usage.ledger.ledger import Ledger
     from usage.receipts import Receipt
 
 AT_ONCE = (1, 10, 50)
@@ -51,7 +51,7 @@ def _admitted(organization_id: str) -> Receipt:
 
 @dataclass
 class _Taken:
-    """Of a round, a row: processor time and waiting, all in microseconds."""
+    """Processor and waiting times of a round, in microseconds per row."""
 
     process: float
     loop: float
@@ -60,7 +60,7 @@ class _Taken:
 
 
 async def _one(ledger: Ledger, organization_id: str) -> tuple[float, float]:
-    """Seconds that the admission and the row were waited for."""
+    """The waiting times of the admission and the row, in seconds."""
     import msgspec
 
     note = _admitted(organization_id)
@@ -92,7 +92,7 @@ async def _round(ledger: Ledger, rows: int, at_once: int) -> _Taken:
 async def _measure(rows: int, rounds: int, *, durable: bool) -> None:
     from django.conf import settings
 
-    from usage.ledger import Ledger
+    from usage.ledger.ledger import Ledger
 
     ledgers = {}
     for on in (False, True) if durable else (False,):
@@ -119,7 +119,7 @@ async def _measure(rows: int, rounds: int, *, durable: bool) -> None:
             print(f"| {at_once} | {'yes' if on else 'no'} | {said} |", flush=True)
     for on, ledger in ledgers.items():
         settings.SVC_DURABLE_ADMISSIONS = on
-        await ledger.stop()
+        await ledger.close()
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.ledger_rows [--quick]``: what a row of the ledger costs on PostgreSQL.
+"""``python -m benchmarks.ledger_rows [--quick]``: the cost of a row of the ledger on PostgreSQL.
 
-Compares the writer with the way it wrote before: through Django's cursor, stamped by the worker's
+Compares the writer with its former version: through Django's cursor, stamped by the worker's
 clock, every writer adding to one roll-up. Both in turns in one run, medians. Needs
-``SVC_TEST_DATABASE_URL`` (a postgres:// address); makes a database there and drops it.
+``SVC_TEST_DATABASE_URL`` (a postgres:// address); creates a database there and drops it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def _ways() -> dict[str, Write]:
-    """Imported late: Django has to be set up."""
-    from usage import rows
+    """The writers to compare; imported late, because Django must be set up first."""
+    from usage.ledger import rows
 
     return {"before": _write_before, "now": rows.insert}
 
@@ -45,16 +45,16 @@ def _ways() -> dict[str, Write]:
 def _statement_before() -> str:
     from django.db import connection
 
-    from usage.tables import CHAT, listed
+    from usage.models.statements import CHAT, column_list
 
     types = ", ".join(
         f'"{field.attname}" {field.db_type(connection)}' for field in CHAT.rows._meta.local_fields
     )
     return (
-        f'WITH inserted AS (INSERT INTO "{CHAT.row_table}" ({listed(CHAT.columns)}) '
-        f"SELECT {listed(CHAT.columns)} FROM jsonb_to_recordset(%s::jsonb) AS receipt({types}) "
-        f"ON CONFLICT ({listed(CHAT.identity)}) DO NOTHING RETURNING *), "
-        f"summed AS ({CHAT.added_up('inserted')}) SELECT count(*) FROM inserted"
+        f'WITH inserted AS (INSERT INTO "{CHAT.row_table}" ({column_list(CHAT.columns)}) '
+        f"SELECT {column_list(CHAT.columns)} FROM jsonb_to_recordset(%s::jsonb) AS receipt({types}) "
+        f"ON CONFLICT ({column_list(CHAT.identity)}) DO NOTHING RETURNING *), "
+        f"summed AS ({CHAT.add_to_sums('inserted')}) SELECT count(*) FROM inserted"
     )
 
 
@@ -64,7 +64,7 @@ def _write_before(receipts: Sequence[Receipt]) -> object:
 
     from svc_project.lib.clock import now
     from svc_project.lib.money import price_units
-    from usage.tables import CHAT
+    from usage.models.statements import CHAT
 
     moment, values = now(), []
     for receipt in receipts:
@@ -84,7 +84,7 @@ def _receipts(count: int) -> list[Receipt]:
 
 
 def _server_seconds(pid: int) -> float:
-    """Processor time of a server process on this host; 0 where it is elsewhere."""
+    """Processor time of a server process on this host; 0 if it runs elsewhere."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICK
@@ -129,7 +129,7 @@ def _cpu_table(rounds: int, rows_a_round: int) -> str:
 
 
 def _work() -> None:
-    """A worker: for each line ``way size seconds`` writes for so long and prints its rows a second."""
+    """Run a worker: for each line ``way size seconds`` write for that time and print the rows a second."""
     ways = _ways()
     for write in ways.values():
         write(_receipts(1))
@@ -145,7 +145,7 @@ def _work() -> None:
 
 @contextmanager
 def _workers() -> Iterator[Callable[[str, int, float], float]]:
-    """Asks all workers at once; answers the rows a second of all together."""
+    """Start the workers; yield a function that runs all at once and returns their total rows a second."""
     arguments = [sys.executable, "-m", "benchmarks.ledger_rows", "--worker"]
     with ExitStack() as stack:
         links: list[tuple[IO[str], IO[str]]] = []

@@ -1,4 +1,4 @@
-"""What is asked and what is answered, made once: everyone who counts frames counts these."""
+"""The requests and answers of the benchmarks, shared by stub, load generator and tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ PATH: Final = "/v1/chat/completions"
 
 
 class Pace(StrEnum):
-    """How the stub streams: the end of the model's name says it, here and in svc's catalog."""
+    """How the stub streams: given by the end of the model's name, here and in svc's catalog."""
 
     EACH = "each"
-    """As fast as it can, one write for each frame: what model servers do."""
+    """As fast as possible, one write for each frame, as model servers do."""
     BURST = "burst"
-    """All frames in one write: the worst for whoever looks at each of them."""
+    """All frames in one write: the worst case for a gateway that parses each frame."""
     SLOW = "slow"
     """Ten frames a second."""
 
@@ -31,7 +31,8 @@ _PROMPT = (
     "The customer writes that the export of last month stops after the first page, that the "
     "cursor in the answer is not taken back, and that this began with the update of Tuesday."
 )
-_WORD = " benchmark"
+_WORDS = (" benchmark", " streaming")
+"""In turns: LiteLLM's proxy takes a hundred equal pieces for a model that hangs, and ends the stream."""
 _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\n"
     b"content-type: text/event-stream; charset=utf-8\r\n"
@@ -56,8 +57,8 @@ def request_body(pace: Pace, *, stream: bool) -> bytes:
 
 
 def whole_answer() -> bytes:
-    """A complete HTTP answer whose JSON has about 600 bytes, in the form that vLLM gives it."""
-    message = {"role": "assistant", "content": (_WORD * 16).strip(), "tool_calls": None}
+    """A complete HTTP answer whose JSON has about 600 bytes, in vLLM's form."""
+    message = {"role": "assistant", "content": (_WORDS[0] * 16).strip(), "tool_calls": None}
     body = msgspec.json.encode(
         {
             "id": "chatcmpl-bench",
@@ -86,10 +87,10 @@ def stream_pieces(tokens: int) -> list[bytes]:
     """A streamed HTTP answer, one HTTP chunk for each frame as model servers send them.
 
     A role frame, ``tokens`` content frames with running usage, a finish frame, a usage frame and
-    ``[DONE]``; the head stands with the first, the end of the answer with the last.
+    ``[DONE]``; the head is in the first piece, the end of the answer in the last.
     """
     frames = [_frame({"role": "assistant", "content": ""}, 0)]
-    frames += [_frame({"content": _WORD}, number) for number in range(1, tokens + 1)]
+    frames += [_frame({"content": _WORDS[number % 2]}, number) for number in range(1, tokens + 1)]
     frames.append(_frame({}, tokens, "stop"))
     frames.append(_event({**_chunk_head(), "choices": [], "usage": _usage(tokens)}))
     frames.append(b"data: [DONE]\n\n")

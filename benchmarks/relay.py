@@ -1,8 +1,8 @@
-"""The bare relay: the least that can stand between a client and a model server in this form.
+"""The bare relay: the minimal ASGI program between a client and a model server.
 
-A raw ASGI application under uvicorn (uvloop, httptools) that passes the request's body on and
-sends what it reads, read by read; it looks at nothing. Whatever the gateway does more is the
-price of authentication, validation, limits and metering.
+A raw ASGI application under uvicorn (uvloop, httptools) that forwards the request's body and the
+answer's bytes, read by read, without parsing them. The gateway's additional cost is the price of
+authentication, validation, limits and metering.
 
 ``python -m benchmarks.relay --client aiohttp --port N --backend-port M``
 """
@@ -10,6 +10,7 @@ price of authentication, validation, limits and metering.
 from __future__ import annotations
 
 import argparse
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -47,6 +48,31 @@ class AiohttpClient:
 
     async def _reads(self, response: Any) -> AsyncIterator[bytes]:
         while read := await response.content.readany():
+            yield read
+
+
+class SvcClient:
+    """The gateway's own client (``svc_project/lib/http_client``)."""
+
+    def __init__(self, url: str) -> None:
+        from svc_project.lib.http_client.client import HttpClient
+        from svc_project.lib.http_client.connecting import Connector
+        from svc_project.lib.http_client.request import RequestHead
+
+        self._client = HttpClient(Connector(5.0, lambda place: socket.socket(*place[:3])))
+        self._request = RequestHead.of("POST", url, _HEADERS)
+
+    @asynccontextmanager
+    async def post(self, body: bytes) -> AsyncIterator[Answer]:
+        response = await self._client.send(self._request, body)
+        try:
+            length = response.header(b"content-length") or None
+            yield response.header(b"content-type"), length, self._reads(response)
+        finally:
+            response.close()
+
+    async def _reads(self, response: Any) -> AsyncIterator[bytes]:
+        while read := await response.read():
             yield read
 
 
@@ -100,7 +126,7 @@ class NiquestsClient:
         )
         try:
             headers = response.headers
-            # -1: whatever one read of the socket brings.
+            # -1: the bytes of one read of the socket.
             reads = await response.iter_raw(-1)
             yield headers["content-type"], headers.get("content-length"), reads
         finally:
@@ -109,7 +135,7 @@ class NiquestsClient:
 
 @dataclass(frozen=True, slots=True)
 class ClientKind:
-    """A client that the relay can be built with; ``module`` is what must be installed."""
+    """A client that the relay can use; ``module`` must be installed."""
 
     module: str
     make: Callable[[str], Any]
@@ -121,6 +147,7 @@ class ClientKind:
 
 CLIENTS = {
     "aiohttp": ClientKind("aiohttp", AiohttpClient),
+    "svc": ClientKind("httptools", SvcClient),
     "httpx2": ClientKind("httpx2", Httpx2Client),
     "pyreqwest": ClientKind("pyreqwest", PyreqwestClient),
     "niquests": ClientKind("niquests", NiquestsClient),
@@ -128,7 +155,7 @@ CLIENTS = {
 
 
 class Relay:
-    """The ASGI application; ``client`` is made on first use, inside the event loop."""
+    """The ASGI application; ``client`` is created on first use, inside the event loop."""
 
     def __init__(self, client: Callable[[], Any]) -> None:
         self._make = client

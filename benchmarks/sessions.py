@@ -1,8 +1,8 @@
-"""``python -m benchmarks.sessions [--sessions N] [--seconds S]``: long WebSocket sessions at once.
+"""``python -m benchmarks.sessions [--sessions N] [--seconds S]``: concurrent long WebSocket sessions.
 
-Half of them send a sentence every three seconds, half fall silent for up to 25 seconds between
-sentences, which is below the server's limit for silence. Each must end with ``session.done`` and
-1000, with a frame for each sentence, and have one row in the ledger that says so. Prints a Markdown
+Half of them send a sentence every three seconds, the others pause up to 25 seconds between
+sentences, which is below the server's idle timeout. Each must end with ``session.done`` and
+1000, with a frame for each sentence, and have one row in the ledger that agrees. Prints a Markdown
 table; the exit status is 1 when a session failed.
 """
 
@@ -32,13 +32,13 @@ STEADY_SECONDS = 3.0
 LONGEST_SILENCE = 25.0
 _FRAME_SECONDS = 60.0
 _OPENING_SECONDS = 2.0
-"""Over which the sessions begin, so that not all of them speak in the same moment."""
+"""Seconds over which the sessions begin, so that they do not all speak at once."""
 _ROW = "SELECT outcome, sentences, characters, close_code FROM usage_speechrow WHERE request_id = ?"
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one session saw. ``waits`` are the milliseconds from a sentence to its frame."""
+    """The result of a session. ``waits`` are the milliseconds from a sentence to its frame."""
 
     kind: str
     request_id: str = ""
@@ -49,7 +49,7 @@ class Seen:
 
 
 async def _converse(socket: websockets.ClientConnection, seen: Seen, seconds: float) -> None:
-    """Send text for ``seconds`` and receive every frame; raises what ended the session wrongly."""
+    """Send text for ``seconds`` and receive every frame; raise when the session ends wrongly."""
     await socket.send(json.dumps({"type": "start", "voice": VOICE, "response_format": "wav"}))
     if json.loads(await socket.recv())["type"] != "ready":
         raise ValueError("not ready")
@@ -112,7 +112,7 @@ async def _all(target: Speech, count: int, seconds: float) -> list[Seen]:
 
 
 def _in_the_ledger(target: Speech, seen: Sequence[Seen]) -> None:
-    """Note as a problem what the ledger has otherwise than the session saw it."""
+    """Record as a problem every difference between ledger and session."""
     with closing(sqlite3.connect(target.database)) as database:
         for each in seen:
             rows = database.execute(_ROW, (each.request_id,)).fetchall()
@@ -135,8 +135,8 @@ def _line(kind: str, seen: Sequence[Seen]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sessions")
-    parser.add_argument("--sessions", type=int, default=50, help="at once")
-    parser.add_argument("--seconds", type=float, default=600.0, help="that each lasts")
+    parser.add_argument("--sessions", type=int, default=50, help="concurrent sessions")
+    parser.add_argument("--seconds", type=float, default=600.0, help="duration of each")
     arguments = parser.parse_args()
     print(
         f"Python {platform.python_version()}, {os.cpu_count()} cores, one worker, SQLite, "

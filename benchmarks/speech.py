@@ -1,5 +1,5 @@
-"""``python -m benchmarks.speech [--quick] [--soak MINUTES]``: the speech service, measured over its
-sockets on the embedded engine. Prints Markdown tables.
+"""``python -m benchmarks.speech [--quick] [--soak MINUTES]``: measures the speech service over its
+sockets with the embedded engine. Prints Markdown tables.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _resident_megabytes(pid: int) -> float:
 
 @contextmanager
 def speaking_gateway(catalog: str = _CATALOG) -> Iterator[Speech]:
-    """A gateway on a database of its own, with the voices of ``catalog``; its organization is unlimited."""
+    """Run a gateway on its own database, with the voices of ``catalog`` and an unlimited organization."""
     with tempfile.TemporaryDirectory(prefix="svc-bench-") as name:
         directory = Path(name)
         port, speech_port = free_port(), free_port()
@@ -101,7 +101,7 @@ def speaking_gateway(catalog: str = _CATALOG) -> Iterator[Speech]:
 async def _spoken(
     client: aiohttp.ClientSession, speech: Speech, audio_format: str, text: str
 ) -> tuple[float, float, float, int]:
-    """Milliseconds until the first byte of sound, all of it and beyond the engine; bytes."""
+    """Milliseconds until the first audio byte, until the last, and outside the engine; bytes."""
     body = {"voice": VOICE, "input": text, "response_format": audio_format}
     began = time.perf_counter()
     async with client.post(speech.url, json=body, headers=speech.headers) as answer:
@@ -136,7 +136,7 @@ async def _one_at_a_time(speech: Speech, rounds: int) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a WebSocket session saw; milliseconds from ``done`` being sent."""
+    """The result of a WebSocket session; milliseconds since ``done`` was sent."""
 
     first_frame: float
     whole: float
@@ -178,7 +178,7 @@ async def _sessions(speech: Speech, count: int) -> Row:
 
 async def _soak(speech: Speech, minutes: float) -> list[Row]:
     """Mixed load from eight clients; a line of memory and work done for each tenth of the time."""
-    done = {"requests": 0, "sessions": 0, "hang-ups": 0}
+    done = {"requests": 0, "sessions": 0, "disconnects": 0}
     until = time.monotonic() + minutes * 60
 
     async def clip(number: int, client: aiohttp.ClientSession) -> None:
@@ -196,7 +196,7 @@ async def _soak(speech: Speech, minutes: float) -> list[Row]:
         async with client.post(speech.url, json=body, headers=speech.headers) as answer:
             await answer.content.readany()
             answer.close()
-        done["hang-ups"] += 1
+        done["disconnects"] += 1
 
     kinds: tuple[Callable[[int, aiohttp.ClientSession], Awaitable[None]], ...] = (
         *(clip,) * 5,
@@ -244,12 +244,12 @@ def main() -> None:
     print(f"Load average at the start: {os.getloadavg()[0]:.1f}.\n", flush=True)
     with speaking_gateway() as speech:
         if arguments.soak:
-            heads = ["minute", "memory, MB", "requests", "sessions", "hang-ups"]
+            heads = ["minute", "memory, MB", "requests", "sessions", "disconnects"]
             rows = asyncio.run(_soak(speech, arguments.soak))
             print(table(f"{arguments.soak:g} minutes of mixed load, 8 clients", heads, rows))
             return
         found = asyncio.run(_one_at_a_time(speech, 30 if arguments.quick else 200))
-        heads = ["format", "beyond the engine, ms", "first byte, ms", "p99", "whole, ms", "KB"]
+        heads = ["format", "overhead, ms", "first byte, ms", "p99", "whole, ms", "KB"]
         print(table(f"One request at a time ({len(SENTENCE)} characters)", heads, found))
         rounds = [asyncio.run(_sessions(speech, n)) for n in (1, 10, 50) for _ in range(3)]
         heads = ["sessions", "first frame, ms", "slowest first", "all frames, ms", "frames"]

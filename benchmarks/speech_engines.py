@@ -1,6 +1,6 @@
-"""``python -m benchmarks.speech_engines``: the embedded engine and the neural one, side by side.
+"""``python -m benchmarks.speech_engines``: compares the embedded and the neural engine.
 
-Each is measured over the sockets of a gateway of its own. Prints Markdown tables.
+Each is measured over the sockets of its own gateway. Prints Markdown tables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ engine_voice = "{voice}"
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Seconds until the first sound and until all of it, and the seconds of sound."""
+    """Seconds until the first audio and until the last, and the duration of the audio."""
 
     first: float
     whole: float
@@ -70,7 +70,7 @@ async def _one_at_a_time(speech: Speech, text: str, rounds: int) -> Row:
 
 
 async def _session(speech: Speech, go: asyncio.Event) -> float | None:
-    """Seconds until the frame of one short sentence; None where the engine was full."""
+    """Seconds until the frame of one short sentence; None when the engine was full."""
     uri = f"ws://127.0.0.1:{speech.port}/v1/audio/speech/stream"
     async with websockets.connect(uri, additional_headers=speech.headers, max_size=None) as socket:
         await socket.send(json.dumps({"type": "start", "voice": "bench"}))
@@ -99,7 +99,7 @@ async def _sessions(speech: Speech, count: int) -> Row:
 
 
 async def _measured(speech: Speech, engine: str, rounds: int) -> tuple[list[Row], list[Row]]:
-    await _spoken(speech, SHORT)  # the engine has started then
+    await _spoken(speech, SHORT)  # starts the engine
     alone = [await _one_at_a_time(speech, text, rounds) for text in (SHORT, LONG)]
     crowds = [await _sessions(speech, count) for count in (1, 10, 50)]
     return [(engine, *row) for row in alone], [(engine, *row) for row in crowds]

@@ -1,6 +1,6 @@
-"""A model server that costs next to nothing: ready answers from a hand-written protocol.
+"""A model server of minimal cost: prepared answers from a hand-written protocol.
 
-``python -m benchmarks.stub --port N``. The model's name says the ``Pace`` of a stream.
+``python -m benchmarks.stub --port N``. The model's name gives the ``Pace`` of a stream.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _SLOW = stream_pieces(SLOW_TOKENS)
 _BURST = b"".join(_FAST)
 _EACH_NAME = f'{Pace.EACH}"'.encode()
 _SLOW_NAME = f'{Pace.SLOW}"'.encode()
-_MODEL_WITHIN = 32
 
 
 class StubProtocol(asyncio.Protocol):
@@ -58,18 +57,17 @@ class StubProtocol(asyncio.Protocol):
 
     def _answer(self, body: bytes) -> None:
         assert self._transport is not None
-        model = body[:_MODEL_WITHIN]
         if b'"stream":true' not in body:
             self._transport.write(_WHOLE)
-        elif _SLOW_NAME in model:
+        elif _SLOW_NAME in body:
             self._write_slowly(0, asyncio.get_running_loop().time())
-        elif _EACH_NAME in model:
+        elif _EACH_NAME in body:
             self._write_each()
         else:
             self._transport.write(_BURST)
 
     def _write_each(self) -> None:
-        """One system call for each frame; the loop would join them."""
+        """Write each frame with its own system call; the loop would join them."""
         assert self._transport is not None
         descriptor = self._transport.get_extra_info("socket").fileno()
         for number, piece in enumerate(_FAST):
@@ -85,7 +83,7 @@ class StubProtocol(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(_SLOW[number])
         if number + 1 < len(_SLOW):
-            # What follows the last content frame comes with it, as from a real server.
+            # The frames after the last content frame are sent with it, as by a real server.
             due += SLOW_GAP_SECONDS if number < SLOW_TOKENS else 0.0
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(due, self._write_slowly, number + 1, due)

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.usage [--rows N] [--quick]``: the usage API on PostgreSQL, measured live.
+"""``python -m benchmarks.usage [--rows N] [--quick]``: measures the usage API on PostgreSQL.
 
-Needs ``SVC_TEST_DATABASE_URL`` (a postgres:// address); makes a database there and drops it. Prints
+Needs ``SVC_TEST_DATABASE_URL`` (a postgres:// address); creates a database there and drops it. Prints
 a Markdown table. The last result is in docs/explain/usage-performance.md.
 """
 
@@ -33,7 +33,7 @@ Row = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who asks: a read key of the organization that has the rows."""
+    """A client with a read key of the organization that has the rows."""
 
     server: Server
     key: str
@@ -41,7 +41,7 @@ class Reader:
     period: dict[str, str]
 
     def ask(self, path: str, **parameters: Any) -> bytes:
-        """The body of an answer."""
+        """Send a request; return the body of its answer."""
         return b"".join(self.blocks(path, **parameters))
 
     def blocks(self, path: str, **parameters: Any) -> Iterator[bytes]:
@@ -58,7 +58,7 @@ class Reader:
 
 @contextmanager
 def _gateway(count: int) -> Iterator[Reader]:
-    """A gateway on a database with ``count`` rows of one organization."""
+    """Run a gateway on a database with ``count`` rows of one organization."""
     address = os.environ.get("SVC_TEST_DATABASE_URL")
     if address is None:
         raise SystemExit("Set SVC_TEST_DATABASE_URL to a postgres:// address.")
@@ -97,7 +97,7 @@ def _gateway(count: int) -> Iterator[Reader]:
 
 
 def _milliseconds(rounds: int, ask: Callable[[], object]) -> str:
-    """The median time of ``rounds``, after one that warms up."""
+    """The median time of ``rounds``, after one run to warm up."""
     ask()
     taken = []
     for _ in range(rounds):
@@ -123,7 +123,7 @@ def _summaries(reader: Reader, rounds: int) -> Iterator[Row]:
 
 def _pages(reader: Reader, rounds: int) -> Iterator[Row]:
     from benchmarks import ledger
-    from usage import cursors
+    from usage.queries import cursors
 
     last = cursors.encode(ledger.position(reader.organization_id, 10_000))
     asked: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -185,7 +185,7 @@ def main() -> None:
         from benchmarks import ledger
 
         print(f"{ledger.rollups(reader.organization_id):,} roll-ups.\n", flush=True)
-        # Last what changes the ledger.
+        # Last, because it changes the ledger.
         found = [
             *_summaries(reader, rounds),
             *_csv(reader, count, 3),

@@ -1,7 +1,7 @@
-"""What an installation of svc consists of, from the locked requirements. Standard library only.
+"""The components of an installation of svc, from the locked requirements. Standard library only.
 
-``deploy/licences.tsv`` has the licence of each package: its SPDX expression, and what the package's
-own metadata says (``?``: of a package that is not installed on Linux).
+``deploy/licences.tsv`` has the licence of each package: its SPDX expression, and the one that the
+package's metadata declares (``?``: a package that is not installed on Linux).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOCKED: Final = ("requirements.txt", "requirements-neural.txt")
-"""What runs in production; the second only where the neural engine is installed."""
+"""The requirements of production; the second only where the neural engine is installed."""
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 _HASH: Final = re.compile(r"--hash=(sha256|sha512):([0-9a-f]+)")
@@ -22,10 +22,10 @@ _HASH: Final = re.compile(r"--hash=(sha256|sha512):([0-9a-f]+)")
 
 @dataclass(frozen=True)
 class Component:
-    """A package, or what a package carries inside (``carrier`` names it then).
+    """A package, or a component bundled in a package (named by ``carrier``).
 
     ``licence`` is an SPDX expression. ``hashes`` are those of the files that may be installed, in
-    hexadecimal: of a package, of all its distributions.
+    hexadecimal; of a package, those of all its distributions.
     """
 
     name: str
@@ -70,7 +70,7 @@ CARRIED: Final = (
         is_model=True,
     ),
 )  # fmt: skip
-"""What comes inside of packages, or from another registry than theirs."""
+"""Components bundled in packages, or from another registry than PyPI."""
 
 
 def packages() -> list[Component]:

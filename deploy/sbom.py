@@ -1,6 +1,6 @@
 """``make sbom``: the components of an installation as a CycloneDX 1.6 document.
 
-It is made from the locked requirements, so it needs no installation; run it with .venv-tools.
+It is generated from the locked requirements, so it needs no installation; run it with .venv-tools.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deploy.components import CARRIED, ROOT, Component, packages
 
 
 def entry(component: Component) -> Entry:
-    """``component`` as CycloneDX has it: hashes of a package are those of its distributions."""
+    """The CycloneDX entry of ``component``; hashes of a package are those of its distributions."""
     hashes = [
         HashTypeFactory().from_composite_str(f"{kind}:{value}") for kind, value in component.hashes
     ]
@@ -50,7 +50,7 @@ def entry(component: Component) -> Entry:
 
 
 def document() -> str:
-    """The document, checked against the schema. Raises ``ValueError`` where it does not fit."""
+    """Return the document, validated against the schema. Raises ``ValueError`` when it is invalid."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     root = Entry(
         name="svc", version=project["version"], type=ComponentType.APPLICATION, bom_ref="svc"

@@ -1,0 +1,1 @@
+"""The tables of ``python -m benchmarks``: one module each."""

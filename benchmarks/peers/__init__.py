@@ -1,0 +1,1 @@
+"""svc beside other gateways on the same model server: ``make bench-compare``."""
