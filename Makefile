@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: run neural test clients real-transformers check lint format types contracts bench lock sbom clean
+.PHONY: run neural quick test clients real-transformers check lint format types contracts bench bench-compare lock sbom clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -44,7 +44,7 @@ real-transformers: $(VENV)/installed-dev .venv-transformers/installed
 	touch $@
 
 # The neural engine: onnxruntime, the model and its voices, all at pinned hashes.
-$(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engines/kokoro_files.py
+$(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engines/kokoro/files.py
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-neural.txt
 	$(BIN)/python manage.py install_neural_voices
 	touch $@
@@ -55,6 +55,10 @@ neural: $(VENV)/installed-neural
 # what they can do and publishes their models, or MODEL=NAME[,NAME] of them.
 run: $(VENV)/installed $(if $(filter neural,$(VOICES)),$(VENV)/installed-neural)
 	$(BIN)/python manage.py run_demo $(if $(VOICES),--voices $(VOICES)) $(if $(MODEL_SERVER),--model-server '$(MODEL_SERVER)') $(if $(MODEL),--model '$(MODEL)') $(if $(CONTEXT),--context $(CONTEXT)) $(ARGS)
+
+# What needs no server, for the minute between two edits.
+quick: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) -m "not live and not slow" $(ARGS)
 
 # The whole suite on SQLite, then what touches a database again on PostgreSQL where there is one.
 test: $(VENV)/installed-dev
@@ -83,8 +87,22 @@ types: $(VENV)/installed-dev
 contracts: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
+# ARGS="--only whole --quick" measures less.
 bench: $(VENV)/installed-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# svc beside LiteLLM's proxy and Portkey's gateway, which needs node and npm and is left out without.
+PORTKEY := benchmarks/peers/portkey
+
+bench-compare: $(VENV)/installed-dev .venv-litellm/installed $(PORTKEY)/node_modules/installed
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+$(PORTKEY)/node_modules/installed: $(PORTKEY)/package-lock.json
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	  npm ci --prefix $(PORTKEY) --ignore-scripts --no-audit --no-fund && touch $@; \
+	else \
+	  echo "SKIPPED: Portkey's gateway, because node or npm is not installed."; \
+	fi
 
 # What locks the requirements and makes the list of components (docs/operate/supply-chain.md).
 .venv-tools/installed: requirements-tools.txt
@@ -113,4 +131,4 @@ sbom: .venv-tools/installed
 	.venv-tools/bin/python -m deploy.sbom $(FILE)
 
 clean:
-	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers .venv-tools var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers .venv-tools $(PORTKEY)/node_modules var .pytest_cache .mypy_cache .ruff_cache
