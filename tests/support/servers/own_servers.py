@@ -6,6 +6,7 @@ Django is not needed here: its settings say where these servers are.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -14,14 +15,23 @@ from pathlib import Path
 from typing import Final
 
 _START_SECONDS: Final = 20.0
+_PORTS: Final = range(10_000, 32_768)
+"""Below the ports that Linux gives to outgoing connections (``ip_local_port_range``): one of
+those can be taken by any client's connection between the look and the server's start."""
+_CHOICE: Final = random.SystemRandom()  # the seed that a test sets must not choose it
 
 
 def free_port() -> int:
     """Return a port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = _CHOICE.choice(_PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Postgresql:
