@@ -32,7 +32,8 @@ def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]
     """Runs the proxy; yields its address, with ``/v1``.
 
     ``routes`` has, for each model that it serves, the address of an OpenAI-compatible server, which
-    is asked for ``tiny``. Retries and pauses of its own are off, as docs/connect-servers.md says.
+    is asked for ``tiny``. Retries and pauses of its own are off, and so is its client that sends on
+    connections which llama.cpp has closed, as docs/connect-servers.md says.
     Skips the test where the program is not installed.
     """
     if not PROGRAM.exists():
@@ -46,7 +47,11 @@ def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]
             }
             for name, address in routes.items()
         ],
-        "litellm_settings": {"telemetry": False, "num_retries": 0},
+        "litellm_settings": {
+            "telemetry": False,
+            "num_retries": 0,
+            "disable_aiohttp_transport": True,
+        },
         "router_settings": {"num_retries": 0, "disable_cooldowns": True},
     }
     config = directory / "litellm.yaml"
