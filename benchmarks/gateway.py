@@ -55,12 +55,14 @@ class Serving:
     """How a gateway is run: the checkout ``root``, by ``runserver`` (``development``) or by ``serve``.
 
     More than one of ``workers`` needs the address of a ``redis``, which then has the limits.
+    ``python`` is the interpreter of the server; commands before it run in this one.
     """
 
     root: Path = ROOT
     development: bool = False
     workers: int = 1
     redis: str = ""
+    python: str = sys.executable
 
 
 @contextmanager
@@ -107,6 +109,7 @@ def gateway(
         directory / "gateway.log",
         environment,
         root,
+        program=serving.python,
     )
     try:
         yield Gateway(server, json.loads(made.splitlines()[-1])["key"], database)
