@@ -69,10 +69,14 @@ class Journal:
         self.works = True
         """Whether the last record was written."""
 
-    def admitted(self, receipt: AnyReceipt) -> None:
-        """Write an admitted request. Raises ``OSError`` when there is no room for it."""
-        self._append(records.encode("admitted", receipt))
-        self._running[receipt.request_id] = _Running(receipt)
+    def admitted(self, *receipts: AnyReceipt) -> None:
+        """Write admitted requests, all of them or none.
+
+        Raises ``OSError`` when there is no room for them.
+        """
+        self._append(b"".join([records.encode("admitted", receipt) for receipt in receipts]))
+        for receipt in receipts:
+            self._running[receipt.request_id] = _Running(receipt)
 
     def progress(self, progress: AnyProgress) -> None:
         """Write the progress of a request; best effort."""

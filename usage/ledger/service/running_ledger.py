@@ -15,6 +15,7 @@ from usage.ledger.admissions.lease import Lease
 from usage.ledger.journal.journal import Journal
 from usage.ledger.service.figures import Figures
 from usage.ledger.service.group_commit import GroupCommit
+from usage.ledger.service.journal_admissions import JournalAdmissions
 from usage.ledger.service.waiting import Waiting
 from usage.ledger.writer import LedgerWriter, Written
 from usage.receipts import AnyProgress, AnyReceipt
@@ -33,6 +34,7 @@ class RunningLedger:
         self._loop = asyncio.get_running_loop()
         self._directory = settings.SVC_DATA_DIR / "journal"
         self._journal = Journal(self._directory, settings.SVC_JOURNAL_MAX_BYTES)
+        self._journal_admissions = JournalAdmissions(self._journal)
         admits_always = settings.SVC_DURABLE_ADMISSIONS and connection.vendor == "postgresql"
         self._commits = GroupCommit(self._journal, admits_always=admits_always)
         self._admissions = self._commits.admissions
@@ -76,7 +78,7 @@ class RunningLedger:
                 self._journal.admitted(receipt)
             return
         try:
-            self._journal.admitted(receipt)
+            await self._journal_admissions.admit(receipt)
         except OSError:
             await self._commit_admission(receipt)
 
