@@ -7,9 +7,9 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-django_application = get_asgi_application()
+django.setup(set_prefix=False)
 
 # Django must be set up before anything with models is imported.
 from inference.chat.consumer import ChatCompletionsConsumer
@@ -26,6 +26,7 @@ from speech.requests.stream_consumer import SpeechStreamConsumer
 from speech.serving.wiring import creation
 from speech.serving.wiring import service as speech
 from speech.voices.clones.consumer import CloneCreationConsumer
+from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.gate import Gate
 from svc_project.openapi import PATH as OPENAPI
 from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
@@ -35,7 +36,7 @@ from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 from usage.console.live.consumer import LiveRequestsConsumer
 from usage.console.live.watch import PATH as LIVE_REQUESTS
 
-gate = Gate(django_application)  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+gate = Gate(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {

@@ -7,18 +7,13 @@ loops need for other answers.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
 from speech.audio.encoding import AudioFormat, encode
 from svc_project.lib.sharing.fair_queue import FairQueue
-
-_NICENESS: Final = 10
-"""Of the encoding threads: what else needs the processor comes first."""
+from svc_project.lib.sharing.priority import lower_priority
 
 _MOST_WAITING: Final = 10_000
 _LONGEST_WAIT_SECONDS: Final = 600.0
@@ -35,7 +30,7 @@ class Encoders:
 
     def __init__(self, threads: int) -> None:
         self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
-        self._threads = ThreadPoolExecutor(threads, "speech-encoding", _lower_priority)
+        self._threads = ThreadPoolExecutor(threads, "speech-encoding", lower_priority)
 
     async def encode(self, pcm: bytes, audio_format: AudioFormat, organization_id: str) -> bytes:
         """``encode`` without blocking the event loop.
@@ -55,9 +50,3 @@ class Encoders:
         encoding = self._threads.submit(encode, pcm, audio_format)
         encoding.add_done_callback(release)
         return await asyncio.wrap_future(encoding)
-
-
-def _lower_priority() -> None:
-    """Lower the priority of this thread; only on Linux does a thread have its own."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from svc_project.lib.sharing.priority import lower_priority
+
 LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
 larger ones in the thread."""
@@ -24,7 +26,7 @@ class FairThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=lower_priority)
         self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
         """Organizations in the order of their turns."""
         self._busy = False
