@@ -57,8 +57,11 @@ class Reader:
 
 
 @contextmanager
-def _gateway(count: int) -> Iterator[Reader]:
-    """Run a gateway on a database with ``count`` rows of one organization."""
+def gateway_with_rows(count: int) -> Iterator[Reader]:
+    """Run a gateway on a database with ``count`` rows of one organization.
+
+    Django of this process uses that database from then on.
+    """
     address = os.environ.get("SVC_TEST_DATABASE_URL")
     if address is None:
         raise SystemExit("Set SVC_TEST_DATABASE_URL to a postgres:// address.")
@@ -181,7 +184,7 @@ def main() -> None:
         f"PostgreSQL on the same machine, {datetime.now(UTC):%Y-%m-%d}."
     )
     print(f"Load average at the start: {os.getloadavg()[0]:.1f}.\n", flush=True)
-    with _gateway(count) as reader:
+    with gateway_with_rows(count) as reader:
         from benchmarks import ledger
 
         print(f"{ledger.rollups(reader.organization_id):,} roll-ups.\n", flush=True)
