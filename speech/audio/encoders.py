@@ -13,7 +13,7 @@ from typing import Final
 
 from speech.audio.encoding import AudioFormat, encode
 from svc_project.lib.sharing.fair_queue import FairQueue
-from svc_project.lib.sharing.priority import lower_priority
+from svc_project.lib.sharing.priority import Niceness, lower_priority
 
 _MOST_WAITING: Final = 10_000
 _LONGEST_WAIT_SECONDS: Final = 600.0
@@ -30,7 +30,9 @@ class Encoders:
 
     def __init__(self, threads: int) -> None:
         self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
-        self._threads = ThreadPoolExecutor(threads, "speech-encoding", lower_priority)
+        self._threads = ThreadPoolExecutor(
+            threads, "speech-encoding", lower_priority, (Niceness.LONG_WORK,)
+        )
 
     async def encode(self, pcm: bytes, audio_format: AudioFormat, organization_id: str) -> bytes:
         """``encode`` without blocking the event loop.

@@ -16,7 +16,7 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from svc_project.gate.callers import Caller
-from svc_project.lib.sharing.priority import lower_priority
+from svc_project.lib.sharing.priority import Niceness, lower_priority
 from svc_project.lib.sharing.shared import SharedBytes, SharedPlaces
 
 _MEGABYTE: Final = 1_000_000
@@ -38,7 +38,7 @@ class CallerThreads:
         self.answers = SharedBytes(answer_bytes, answer_bytes // 4)
         # One thread each: all that Django runs for a request must stay in one thread.
         self._free: list[Executor] = [
-            ThreadPoolExecutor(1, thread_name_prefix="django", initializer=lower_priority)
+            ThreadPoolExecutor(1, "django", lower_priority, (Niceness.SHORT_WORK,))
             for _ in range(threads)
         ]
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from svc_project.lib.sharing.priority import lower_priority
+from svc_project.lib.sharing.priority import Niceness, lower_priority
 
 LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
@@ -26,7 +26,7 @@ class FairThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=lower_priority)
+        self._executor = ThreadPoolExecutor(1, name, lower_priority, (Niceness.SHORT_WORK,))
         self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
         """Organizations in the order of their turns."""
         self._busy = False

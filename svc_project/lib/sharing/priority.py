@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Final
-
-_NICENESS: Final = 10
+from enum import IntEnum
 
 
-def lower_priority() -> None:
-    """Put this thread behind the event loops, which answer everybody.
+class Niceness(IntEnum):
+    """How far a thread stands behind the event loops, which answer everybody (sched(7))."""
 
-    Only on Linux does a thread have a priority of its own (sched(7)).
-    """
+    SHORT_WORK = 5
+    """A third of an event loop's share where both want the processor."""
+    LONG_WORK = 10
+    """A ninth."""
+
+
+def lower_priority(niceness: Niceness) -> None:
+    """Set the priority of this thread; only on Linux does a thread have its own."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
