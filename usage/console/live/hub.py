@@ -29,6 +29,8 @@ EXPIRY_SECONDS: Final = 30.0
 """How long an organization counts as watched after the last announcement."""
 GATHER_SECONDS: Final = 0.25
 """How long rows gather before one message is sent for each organization."""
+_CANCEL_SECONDS: Final = 0.5
+"""How long ``close`` waits for a cancelled task before it cancels it again."""
 LAYER_SECONDS: Final = 2.0
 """Timeout of the channel layer."""
 MOST_WATCHED: Final = 1000
@@ -90,9 +92,12 @@ class LiveHub:
     async def close(self) -> None:
         """Stop listening and publishing."""
         announcements.listen(None)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        running = set(self._tasks)
+        while running:
+            for task in running:
+                task.cancel()
+            # A library on the way can take a cancellation for its own timeout, and lose it.
+            _, running = await asyncio.wait(running, timeout=_CANCEL_SECONDS)
         if self._layer is not None and hasattr(self._layer, "close_pools"):
             with suppress(Exception):  # connections that are gone already
                 await _answered(self._layer.close_pools())
@@ -135,7 +140,8 @@ class LiveHub:
 
     async def _announce(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._round_due.wait(), ROUND_SECONDS)
+            async with asyncio.timeout(ROUND_SECONDS):
+                await self._round_due.wait()
         self._round_due.clear()
         self._expire()
         if not self._channel:

@@ -51,7 +51,8 @@ class JournalAdmissions:
             return
         try:
             self._journal.admitted(*(entry.receipt for entry in pending))
-        except OSError as error:
+        except Exception as error:
+            # Whatever it is: a request that is told nothing would wait for ever.
             for entry in pending:
                 entry.written.set_exception(error)
         else:

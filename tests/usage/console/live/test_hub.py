@@ -204,3 +204,29 @@ def test_a_listener_that_fails_does_not_fail_the_write() -> None:
         assert rows.insert([receipt(organization_id=str(organization.pk))]) == 1
     finally:
         announcements.listen(None)
+
+
+async def test_a_lost_cancellation_does_not_keep_the_server_from_stopping(
+    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code with a timeout of its own can take a cancellation for it; Python 3.11's ``wait_for`` does."""
+    lost = asyncio.Event()
+
+    async def receive(_channel: str) -> dict[str, object]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if lost.is_set():
+                raise
+            lost.set()
+        return {"type": "watched", "organizations": []}
+
+    monkeypatch.setattr(layer, "receive", receive)
+    await hub.close()
+    other = LiveHub()
+    other.start()
+    await asyncio.sleep(0.1)
+
+    async with asyncio.timeout(5):
+        await other.close()
+    assert lost.is_set()
