@@ -66,7 +66,7 @@ def _pages(organization_id: str) -> Iterator[tuple[str, bool]]:
         f"usage?{period}&by=model",
         f"usage?{period}&by=key",
         f"usage/totals.csv?{period}&by=key",
-        "speech",
+        f"usage?{period}&surface=speech",
         "requests",
         "requests?outcome=client_disconnected",
         "requests?model=acme/model-3&least_cost=0.05",

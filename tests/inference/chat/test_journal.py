@@ -20,6 +20,7 @@ from tests.support.live import Gateway, eventually
 from tests.support.raw_client import RawClient
 from tests.support.servers.database_outage import rows_locked
 from tests.support.servers.tcp_proxy import FaultProxy
+from usage.models import Admission
 
 StartGateway = Callable[..., Gateway]
 IS_POSTGRESQL = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
@@ -160,7 +161,7 @@ def test_with_neither_database_nor_journal_nothing_runs_unmetered(
 ) -> None:
     gateway = start_gateway(SVC_JOURNAL_MAX_BYTES="0")
     assert gateway.chat("say: warm").status_code == 200
-    with rows_locked():
+    with rows_locked(Admission):
         asked = len(gateway.simulator.requests())
         refused = [gateway.chat("say: ok") for _ in range(2)]
 

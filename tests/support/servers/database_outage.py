@@ -9,13 +9,17 @@ from typing import Any
 
 import psycopg
 from django.db import connection, connections
+from django.db.models import Model
 
 from usage.models import SpeechRow, UsageRow
 
 
 @contextmanager
-def rows_locked() -> Iterator[None]:
-    """Block writes of ledger rows meanwhile; reads go on."""
+def rows_locked(*others: type[Model]) -> Iterator[None]:
+    """Block writes of ledger rows meanwhile, and of ``others``; reads go on.
+
+    SQLite has one lock for everything.
+    """
     place = connection.settings_dict
     other: Any
     if connection.vendor == "sqlite":
@@ -29,7 +33,7 @@ def rows_locked() -> Iterator[None]:
             password=place["PASSWORD"],
             dbname=place["NAME"],
         )
-        tables = ", ".join(f'"{model._meta.db_table}"' for model in (UsageRow, SpeechRow))
+        tables = ", ".join(f'"{model._meta.db_table}"' for model in (UsageRow, SpeechRow, *others))
         statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
     try:
         other.execute(statement)
