@@ -33,7 +33,8 @@ def rows_locked(*others: type[Model]) -> Iterator[None]:
             password=place["PASSWORD"],
             dbname=place["NAME"],
         )
-        tables = ", ".join(f'"{model._meta.db_table}"' for model in (UsageRow, SpeechRow, *others))
+        locked: tuple[type[Model], ...] = (UsageRow, SpeechRow, *others)
+        tables = ", ".join(f'"{model._meta.db_table}"' for model in locked)
         statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
     try:
         other.execute(statement)
