@@ -45,6 +45,19 @@ class SessionEnded(InvalidCredential):
         ApiError.__init__(self)
 
 
+class AnotherOrganization(SessionEnded):
+    """The page was opened for another organization than the one that the session shows now.
+
+    A page names its organization in the query, because a person can pick another one in a second
+    window, and what this page sends would be charged to that one.
+    """
+
+    default_message = (
+        "Another organization was picked since this page was opened. "
+        "Nothing was sent. Reload the page."
+    )
+
+
 class StaleForm(ApiError):
     """The CSRF token or the Origin is not that of the console."""
 
@@ -62,8 +75,8 @@ class Sessions:
     async def principal_of(self, scope: dict[str, Any], wanted: Scope) -> Principal:
         """Return the caller of an ASGI request, as one with a key of the scope ``wanted``.
 
-        Raises ``SessionEnded``, ``StaleForm``, ``ServerOverloaded``, and ``InternalError`` when the
-        database does not answer.
+        Raises ``SessionEnded``, ``AnotherOrganization``, ``StaleForm``, ``ServerOverloaded``, and
+        ``InternalError`` when the database does not answer.
         """
         if self._waiting >= _MOST_WAITING:
             raise ServerOverloaded
@@ -130,6 +143,8 @@ def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     organization = session_organization(request, user) if isinstance(user, User) else None
     if organization is None:
         raise SessionEnded
+    if request.GET.get("organization", str(organization.pk)) != str(organization.pk):
+        raise AnotherOrganization
     return _principal(organization, wanted)
 
 

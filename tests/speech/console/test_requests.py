@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -92,6 +93,30 @@ def test_only_a_session_with_the_token_and_the_origin_is_answered(
     made = status == 200
     assert len(signed_in.speech_rows()) == (1 if made and path == SPEECH else 0)
     assert len(own_clones(signed_in)) == (1 if made and path == CLONES else 0)
+
+
+@pytest.mark.parametrize("path", [SPEECH, CLONES])
+def test_a_page_of_another_organization_is_refused(signed_in: SignedIn, path: str) -> None:
+    own = signed_in.gateway.organization.pk
+
+    answer = signed_in.post(f"{path}?organization={uuid.uuid4()}", BODIES[path])
+
+    assert answer.status_code == 401
+    assert "Another organization was picked" in answer.json()["error"]["message"]
+    assert (signed_in.speech_rows(), own_clones(signed_in)) == ([], [])
+    assert signed_in.post(f"{path}?organization={own}", BODIES[path]).status_code < 300
+
+
+def test_a_socket_of_a_page_of_another_organization_is_refused(signed_in: SignedIn) -> None:
+    own = signed_in.gateway.organization.pk
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        signed_in.connect(f"{STREAM}?organization={uuid.uuid4()}"),
+    ):
+        pass
+    assert refused.value.response.status_code == 401
+    with signed_in.connect(f"{STREAM}?organization={own}"):
+        pass
 
 
 @pytest.mark.parametrize("path", [SPEECH, CLONES])
