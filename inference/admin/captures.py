@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +17,9 @@ from svc_project.lib.admin.read_only import ReadOnly
 from svc_project.lib.clock import now
 from svc_project.lib.sealing import Unreadable
 from usage.admin.read_only import with_organization
+
+_TEXT: Final = '<pre tabindex="0">{}</pre>'
+"""With a place in the order of focus, because it scrolls (WCAG 2.1.1)."""
 
 
 @admin.register(DiagnosticCapture)
@@ -92,13 +95,17 @@ def _shown(capture: DiagnosticCapture, part: str) -> SafeString:
         content = reveal(capture)
     except Unreadable:
         return format_html(
-            "<pre>{}</pre>", "Encrypted with a key that is no longer in SVC_CAPTURE_KEYS."
+            _TEXT,
+            "Encrypted with a key that is no longer in SVC_CAPTURE_KEYS.",
         )
     text: str = getattr(content, part)
     there_was: int = getattr(content, f"{part}_bytes")
     kept = len(text.encode())
     if content.is_cut and kept < there_was:
         return format_html(
-            "<p>Cut: the first {} of {} bytes were kept.</p><pre>{}</pre>", kept, there_was, text
+            "<p>Cut: the first {} of {} bytes were kept.</p>" + _TEXT,
+            kept,
+            there_was,
+            text,
         )
-    return format_html("<pre>{}</pre>", text)
+    return format_html(_TEXT, text)

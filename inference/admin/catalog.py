@@ -241,7 +241,7 @@ class ModelEntryAdmin(LifecycleAdmin):
             return "Not served: its shutdown date has passed; it answers 404 model_retired."
         model = read_models(Q(pk=entry.pk))[entry.identifier]
         body = msgspec.json.format(msgspec.json.encode(served(model, time.time())), indent=2)
-        return format_html('<pre class="svc-served">{}</pre>', body.decode())
+        return format_html('<pre class="svc-served" tabindex="0">{}</pre>', body.decode())
 
 
 @admin.register(WeightsRecord)

@@ -1,14 +1,23 @@
-"""Every page of the console, light and dark, wide and narrow: axe finds nothing serious."""
+"""Every page of the console and the docs, light and dark, wide and narrow: axe finds nothing serious."""
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Browser
+from collections.abc import Iterator
+from typing import Any
 
-from tests.browser.conftest import Person
+import pytest
+from django.template.loader import render_to_string
+from playwright.sync_api import Page, expect
+
+from svc_project.lib.errors import ServerOverloaded
+from tests.browser.conftest import Person, Visit, log_in
 from tests.support.builders import speech_rows
+from tests.support.builders.receipts import speech_receipt
 from tests.support.live import Gateway
-from tests.support.pages.axe import serious_findings
+from tests.support.pages.axe import every_look, serious_findings
+from usage.ledger import rows
+
+pytestmark = pytest.mark.timeout(400)
 
 PAGES = (
     "",
@@ -20,16 +29,19 @@ PAGES = (
     "usage",
     "usage?by=key&metric=tokens",
     "usage?start=2026-02-02&until=2026-02-01",
+    "usage/totals.csv?start=2026-02-02&until=2026-02-01",
     "requests",
     "requests?surface=speech",
     "requests/{request_id}",
     "requests/{failed_id}",
+    "requests/{spoken_id}",
     "keys",
     "keys/new",
-    "password",
-    "profile",
+    "keys/{key_id}",
     "keys/{key_id}/rotate",
     "keys/{key_id}/revoke",
+    "password",
+    "profile",
     "nowhere",
     "../docs/",
     "../docs/inference/",
@@ -39,37 +51,73 @@ PAGES = (
 BEFORE_THE_LOGIN = ("password/forgotten", "password/set/x/y", "password/was-set", "login")
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_pages_are_accessible_and_fit(
-    chromium: Browser, gateway: Gateway, member: Person, scheme: str, width: int
-) -> None:
+def findings(page: Page, name: str) -> list[str]:
+    found = []
+    for look, width in every_look(page):
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, look)
+        found += [f"{name} {look}: {each}" for each in serious_findings(page)]
+    return found
+
+
+def serve(page: Page, address: str, body: str) -> None:
+    """Open ``body`` as the answer of ``address``, for pages that need a fault to appear."""
+    page.route(address, lambda route: route.fulfill(body=body, content_type="text/html"))
+    page.goto(address)
+    page.unroute(address)
+
+
+@pytest.fixture
+def page(visit: Visit) -> Iterator[Page]:
+    """A page whose answers of 400 and above are no problem: some are looked at here."""
+    yield visit.page
+    visit.problems.clear()
+
+
+def test_the_pages_are_accessible_and_fit(page: Page, gateway: Gateway, member: Person) -> None:
     good = gateway.chat("say: hello").headers["x-request-id"]
     gateway.chat("[[sim fault=status@500]]")
     failed = next(row.request_id for row in gateway.rows_when(2) if row.request_id != good)
+    spoken = speech_receipt(organization_id=str(gateway.organization.pk))
+    rows.insert([spoken])
     clone = speech_rows.clone(gateway.organization, "Unbreakable" * 3 + "Names12")
-    context = chromium.new_context(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    page = context.new_page()
     found: list[str] = []
     for path in BEFORE_THE_LOGIN:
         page.goto(f"{gateway.url}/console/{path}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        found += [f"{path}: {each}" for each in serious_findings(page)]
-    page.fill("#id_username", member.email)
-    page.fill("#id_password", member.password)
-    page.click("button.primary")
-    page.wait_for_url("**/console/")
+        found += findings(page, path)
+    log_in(page, gateway.url, member)
     for path in PAGES:
         address = path.format(
-            request_id=good, failed_id=failed, key_id=gateway.api_key.pk, clone_id=clone.pk
+            request_id=good,
+            failed_id=failed,
+            spoken_id=spoken.request_id,
+            key_id=gateway.api_key.pk,
+            clone_id=clone.pk,
         )
         page.goto(f"{gateway.url}/console/{address}")
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        found += [f"{path}: {each}" for each in serious_findings(page)]
-    context.close()
+        found += findings(page, path)
+    assert found == []
+
+
+def test_the_answers_of_forms_are_accessible(page: Page, gateway: Gateway, member: Person) -> None:
+    log_in(page, gateway.url, member)
+    page.goto(f"{gateway.url}/console/keys/new")
+    page.fill("#id_label", "read aloud")
+    page.click("main button.primary")
+    page.wait_for_selector("#secret")
+    found = findings(page, "the secret of a new key")
+
+    page.goto(f"{gateway.url}/console/profile")
+    page.evaluate("document.querySelector('main [name=csrfmiddlewaretoken]').value = 'stale'")
+    page.click("main button.primary")
+    expect(page.locator("main")).to_contain_text("not sent from a current page")
+    found += findings(page, "a stale form")
+
+    faults: dict[str, dict[str, Any]] = {
+        "console/export_busy.html": {"problem": ServerOverloaded()},
+        "refused.html": {"status": 503, "message": "Too many requests wait. Try again soon."},
+    }
+    for template, context in faults.items():
+        serve(page, f"{gateway.url}/fault", render_to_string(template, context))
+        found += findings(page, template)
     assert found == []

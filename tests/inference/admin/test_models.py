@@ -100,7 +100,7 @@ def test_the_page_shows_exactly_what_clients_are_served(operator: Client) -> Non
 
     content = operator.get(page_of(entry)).content.decode()
 
-    panel = re.search(r'<pre class="svc-served">(.*?)</pre>', content, re.DOTALL)
+    panel = re.search(r'<pre class="svc-served" tabindex="0">(.*?)</pre>', content, re.DOTALL)
     assert panel
     shown = json.loads(html.unescape(panel[1]))
     assert shown["id"] == "acme/demo-8b"

@@ -125,7 +125,7 @@ def test_the_admin_shows_that_a_capture_was_cut() -> None:
 
     page = client.get(f"/admin/inference/diagnosticcapture/{capture.pk}/change/").content.decode()
 
-    assert "<pre>Hello</pre>" in page
+    assert '<pre tabindex="0">Hello</pre>' in page
     assert "Cut: the first 8 of 2000000 bytes were kept." in page
     assert page.count("Cut: ") == 1
 

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from axe_playwright_python.sync_playwright import Axe
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
-_SERIOUS = {"serious", "critical"}
+# Without "preload": its reading of style sheets resolves their imports against the page, which logs
+# 404s; no rule that counts here needs it.
+_RUN: Final = """async () => {
+  const results = await axe.run({resultTypes: ["violations"], preload: false});
+  return results.violations.filter(each => ["serious", "critical"].includes(each.impact))
+    .map(each => `${each.id} ${JSON.stringify(each.nodes.slice(0, 3).map(node => node.target))}`);
+}"""
+_SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+_WIDTHS: Final = (1280, 390)
+_TRANSITIONS_OVER: Final = (
+    "() => Promise.allSettled(document.getAnimations().map(each => each.finished))"
+)
 
 
 def serious_findings(page: Page) -> list[str]:
     """The rules that the page breaks seriously, each with its first elements."""
-    results = Axe().run(page)
-    return [
-        f"{each['id']} {[node['target'] for node in each['nodes']][:3]}"
-        for each in results.response["violations"]
-        if each["impact"] in _SERIOUS
-    ]
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    found: list[str] = page.evaluate(_RUN)
+    return found
+
+
+def every_look(page: Page) -> Iterator[tuple[str, int]]:
+    """Show an open page light and dark, wide and as on a phone; yield each look's name and width.
+
+    The page is not loaded again: its styles follow the window.
+    """
+    for width in _WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in _SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate(_TRANSITIONS_OVER)
+            yield f"{scheme} {width}", width
+    page.set_viewport_size({"width": _WIDTHS[0], "height": 900})
+    page.emulate_media(color_scheme="light")
