@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import httpx2
 import pytest
@@ -14,8 +15,9 @@ from tests.support.raw_client import RawClient
 TIMES = 30
 
 
-def test_refused_requests_cannot_fill_the_log(gateway: Gateway) -> None:
-    before = len(gateway.command.log.read_text())
+def test_refused_requests_cannot_fill_the_log(start_gateway: Callable[..., Gateway]) -> None:
+    # One of its own: other tests' refused requests would count in the same minute.
+    gateway = start_gateway()
     with httpx2.Client(verify=NO_TLS, timeout=30) as client:
         client.get(f"{gateway.url}/console/login")
         fields = "&".join(f"f{number}=1" for number in range(1100))
@@ -30,7 +32,7 @@ def test_refused_requests_cannot_fill_the_log(gateway: Gateway) -> None:
             with RawClient(gateway) as raw:
                 raw.send(b"NOT HTTP\r\n\r\n")
                 raw.rest()
-    written = gateway.command.log.read_text()[before:]
+    written = gateway.command.log.read_text()
 
     assert (forged.status_code, crowded.status_code) == (403, 400)
     assert 1 <= written.count("Forbidden (CSRF") <= logs.MOST_A_MINUTE
