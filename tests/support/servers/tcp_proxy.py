@@ -15,10 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 SECONDS = 10.0
 _PIECE = 65536
+_ACCEPTING_TURNS: Final = 5
+"""asyncio needs three turns of its loop from accepting a connection to the call of ``_take``."""
 
 
 class Way(Enum):
@@ -222,8 +224,13 @@ class FaultProxy:
 
     async def _refuse(self) -> None:
         if self._server is not None:
-            self._server.close()
-            self._server = None
+            server, self._server = self._server, None
+            # A closed server loses the connections that asyncio has accepted and not yet passed on.
+            for listener in server.sockets:
+                self._loop.remove_reader(listener.fileno())
+            for _ in range(_ACCEPTING_TURNS):
+                await asyncio.sleep(0)
+            server.close()
         await self._reset()
 
     async def _reset(self) -> None:
@@ -235,6 +242,7 @@ class FaultProxy:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the aborted transports close their sockets
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -242,6 +250,13 @@ class FaultProxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self.accepted += 1
+        try:
+            await self._relay(reader, writer)
+        except asyncio.CancelledError:
+            # Not raised again: asyncio would log it as the failure of a connection.
+            writer.transport.abort()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._rules.hangs_up:
             with suppress(OSError):
                 await reader.read(_PIECE)

@@ -180,12 +180,15 @@ def ends_when_stopped(pid: int) -> bool:
 
 @pytest.mark.redis
 def test_a_worker_that_hangs_is_replaced(
-    gateway: Gateway, served: Served, ended_at_last: set[int]
+    gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
 ) -> None:
-    redis = os.environ["SVC_TEST_REDIS_URL"]
-    with another_gateway(
-        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_WORKER_SILENCE_SECONDS="8"
-    ) as (command, url):
+    environment = {
+        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
+        "SVC_WORKER_SILENCE_SECONDS": "8",
+        # Else the metrics count ``served`` among the workers, and one may not have started.
+        "SVC_DATA_DIR": str(tmp_path),
+    }
+    with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
         pids = all_processes(command)  # engines run, so the loops turn
         ended_at_last |= pids
         workers = two_workers(command)

@@ -210,9 +210,10 @@ async def test_a_lost_cancellation_does_not_keep_the_server_from_stopping(
     hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code with a timeout of its own can take a cancellation for it; Python 3.11's ``wait_for`` does."""
-    lost = asyncio.Event()
+    waits, lost = asyncio.Event(), asyncio.Event()
 
     async def receive(_channel: str) -> dict[str, object]:
+        waits.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -225,8 +226,8 @@ async def test_a_lost_cancellation_does_not_keep_the_server_from_stopping(
     await hub.close()
     other = LiveHub()
     other.start()
-    await asyncio.sleep(0.1)
 
     async with asyncio.timeout(5):
+        await waits.wait()
         await other.close()
     assert lost.is_set()
