@@ -4,7 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= auto
+# One more than there are processors, because some tests wait for timers.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
+# Where it is set, each of the many processes that tests and benchmarks start compiles everything again:
+# 1.9 instead of 1.2 seconds for a gateway.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run neural quick test clients real-transformers check lint format types contracts bench bench-compare lock sbom clean
 

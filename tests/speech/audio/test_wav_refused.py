@@ -44,7 +44,7 @@ def other_format(name: str, subtype: str | None = None) -> bytes:
 
 
 def with_samples(value: float) -> Wave:
-    wave = voice()
+    wave = voice().copy()
     wave[40_000] = value
     return wave
 

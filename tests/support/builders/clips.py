@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,15 @@ GUID_TAIL = bytes.fromhex("000000001000800000aa00389b71")
 Wave = npt.NDArray[np.float64]
 
 
+@cache
 def voice(seconds: float = 5.0, rate: int = 16_000, f0: float = 120.0) -> Wave:
-    """A buzz with a voice's pitch, alternately loud and soft; the peak is 0.5."""
+    """A buzz with a voice's pitch, alternately loud and soft; the peak is 0.5. Read-only."""
     t = np.arange(round(seconds * rate)) / rate
     harmonics = range(1, min(30, int(0.45 * rate / f0)))
     buzz = sum((np.sin(2 * np.pi * f0 * k * t + k * k) / k for k in harmonics), np.zeros(len(t)))
     buzz *= 0.6 + 0.4 * np.sin(2 * np.pi * 3 * t)
     scaled: Wave = buzz / np.abs(buzz).max() * 0.5
+    scaled.flags.writeable = False
     return scaled
 
 
