@@ -28,15 +28,11 @@ WANTED_MS: Final = 300
 
 def session_of(user: User) -> str:
     """The cookie of a new login of ``user``."""
-    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-    from django.contrib.sessions.backends.db import SessionStore
+    from django.test import Client
 
-    session = SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.create()
-    return f"sessionid={session.session_key}"
+    client = Client()
+    client.force_login(user)
+    return f"sessionid={client.cookies['sessionid'].value}"
 
 
 def _cookies(organization_id: str) -> tuple[str, str]:

@@ -81,7 +81,7 @@ class SetPasswordView(auth_views.PasswordResetConfirmView):
     reset_url_token = "new"  # noqa: S105  # a part of the address
 
     def form_valid(self, form: NewPasswordForm) -> HttpResponse:
-        # Nobody is logged in: the entry names the person to whom the link belongs.
+        # The request has no user, so the audit entry names the owner of the link.
         origin = Origin(str(form.user), Source.CONSOLE, client_address(self.request))
         with trail.acting(lambda: origin), trail.named("set a new password with a link"):
             return super().form_valid(form)

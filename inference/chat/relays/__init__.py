@@ -1,7 +1,7 @@
 """Relays: they rewrite a backend's answer in the form of the contract, and count it.
 
-``stream`` relays server-sent events, ``whole`` one JSON body; ``fixed_shape`` is the fast way for the
-frames of a stream that differ in their text alone, ``tool_calls`` the rules of their fragments.
+``stream`` relays server-sent events, ``whole`` one JSON body; ``tool_calls`` has the rules of their
+fragments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The priority of threads whose work nobody but their own caller waits for."""
+"""The priority of threads that work for one caller each, below that of the event loops."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class _Pending(msgspec.Struct, eq=False):
 class JournalAdmissions:
     """Writes admissions to ``journal``; belongs to the running event loop.
 
-    Each ``write(2)`` lets go of the interpreter's lock, and the event loop then waits for the ledger's
-    thread to return it. One write for each request took a seventh of a worker's processor time.
+    Each ``write(2)`` releases the interpreter's lock, and the event loop then waits until the ledger's
+    thread releases it. One write for each request took a seventh of a worker's processor time.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -52,7 +52,7 @@ class JournalAdmissions:
         try:
             self._journal.admitted(*(entry.receipt for entry in pending))
         except Exception as error:
-            # Whatever it is: a request that is told nothing would wait for ever.
+            # Of any kind: a request whose future gets no outcome waits for ever.
             for entry in pending:
                 entry.written.set_exception(error)
         else:
