@@ -94,7 +94,8 @@ class Upstreams:
 
     def _place(self, name: str) -> Path:
         place = self._directory / name
-        place.mkdir()
+        # It exists when a server did not start for an earlier test, which was skipped or failed.
+        place.mkdir(exist_ok=True)
         return place
 
     def _speakers(self) -> dict[Says, LlamaServer]:
