@@ -12,6 +12,8 @@ import django
 django.setup(set_prefix=False)
 
 # Django must be set up before anything with models is imported.
+from django.conf import settings
+
 from inference.chat.consumer import ChatCompletionsConsumer
 from inference.console.playground_consumer import PlaygroundConsumer
 from inference.serving.wiring import service as chat
@@ -28,6 +30,7 @@ from speech.serving.wiring import service as speech
 from speech.voices.clones.consumer import CloneCreationConsumer
 from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.gate import Gate
+from svc_project.gate.page_client import PageProcess
 from svc_project.openapi import PATH as OPENAPI
 from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
 from svc_project.serving.monitoring import PROBES
@@ -36,7 +39,9 @@ from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
 from usage.console.live.consumer import LiveRequestsConsumer
 from usage.console.live.watch import PATH as LIVE_REQUESTS
 
-gate = Gate(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+gate = Gate(
+    PageProcess(settings.SVC_PAGE_SOCKET) if settings.SVC_PAGE_SOCKET else OneCallHandler()  # type: ignore[arg-type]  # its messages are Mappings, ours dicts
+)
 router = SurfaceRouter(
     {
         Surface.INFERENCE: {

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import set_urlconf
 from django.utils.cache import has_vary_header
 
-from svc_project.gate.callers import known_sessions
+from svc_project.gate.callers import recognize
 from svc_project.lib.ids import request_id
 from svc_project.page_headers import content_security_policy, permissions_policy
 from svc_project.surfaces import Surface
 
 View = Callable[[HttpRequest], HttpResponseBase]
-
-"""The page headers as ASGI pairs, for pages made before the middleware."""
 
 
 class RequestIdMiddleware:
@@ -69,18 +66,15 @@ class PageHeadersMiddleware:
         return response
 
 
-class KnownSessionMiddleware:
-    """Remembers a request's session, so that its next request does not count as a stranger's."""
+class KnownCallerMiddleware:
+    """Remembers a request's caller, so that its next request does not count as a stranger's."""
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        session = request.session
-        # A session that no view used has not been read from the database.
-        if session.accessed and session.session_key and (user_id := session.get(SESSION_KEY)):
-            known_sessions.remember(session.session_key, user_id)
+        recognize(request)
         return response
 
 

@@ -90,7 +90,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "svc_project.middleware.KnownSessionMiddleware",
+    "svc_project.middleware.KnownCallerMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -302,6 +302,8 @@ SVC_WORKER_SILENCE_SECONDS = env.float("SVC_WORKER_SILENCE_SECONDS", default=60.
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN", default="")
 # This worker's number; the parent of the workers sets it.
 SVC_WORKER = env.int("SVC_WORKER", default=0)
+# The socket of the page process; the parent of the workers sets it. Empty: views run in this process.
+SVC_PAGE_SOCKET = env.str("SVC_PAGE_SOCKET", default="")
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.float("SVC_SAMPLED_FRACTION", default=0.01)

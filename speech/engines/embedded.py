@@ -32,3 +32,8 @@ def problem(engine: str, neural_directory: Path) -> str | None:
 def mark_failed(engine: str, reason: str) -> None:
     """Mark ``engine`` as unusable in this process, because it did not start."""
     _failed[engine] = reason
+
+
+def failed() -> dict[str, str]:
+    """The engines that did not start in this process, each with the reason."""
+    return dict(_failed)

@@ -10,15 +10,16 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
-from django.http import parse_cookie
+from django.contrib.auth import SESSION_KEY
+from django.http import HttpRequest, parse_cookie
 
 from accounts.keys.keyring import keyring
 from svc_project.lib.api.client_address import client_network
 
-_MOST_SESSIONS = 10_000
+_MOST_CALLERS = 10_000
 _REMEMBERED_SECONDS = 900.0
 
 
@@ -34,30 +35,51 @@ class Caller:
     is_known: bool
 
 
-class KnownSessions:
-    """Sessions that recently belonged to a user. Thread-safe; stores no session id."""
+class KnownCallers:
+    """Callers whose key or session a view has recently found valid. Thread-safe.
+
+    They are found by the SHA-256 of the credential, which itself is not stored.
+    """
 
     def __init__(self) -> None:
-        self._users: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._names: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
-    def remember(self, session_key: str, user_id: str) -> None:
-        """Record that this session belongs to ``user_id``."""
-        digest = sha256(session_key.encode()).digest()
-        self._users[digest] = user_id, time.monotonic()
-        self._users.move_to_end(digest)
-        if len(self._users) > _MOST_SESSIONS:
-            self._users.popitem(last=False)
+    def remember(self, digest: bytes, name: str) -> None:
+        """Record that the credential with this digest belongs to the caller ``name``."""
+        self._names.pop(digest, None)
+        self._names[digest] = name, time.monotonic()
+        if len(self._names) > _MOST_CALLERS:
+            self._names.popitem(last=False)
 
-    def user_of(self, session_key: str) -> str | None:
-        """The user that this session was last seen with, within a quarter of an hour."""
-        found = self._users.get(sha256(session_key.encode()).digest())
+    def name_of(self, digest: bytes) -> str | None:
+        """The caller with this credential, if it was valid within a quarter of an hour."""
+        found = self._names.get(digest)
         if found is None or time.monotonic() - found[1] > _REMEMBERED_SECONDS:
             return None
         return found[0]
 
 
-known_sessions = KnownSessions()
-"""The sessions that this process has seen."""
+known_callers = KnownCallers()
+"""The callers that this process has seen."""
+
+RECOGNIZED: Final = "svc.recognized"
+"""The key of the digest and the name of a request's valid caller in its ASGI scope."""
+
+
+def recognize(request: HttpRequest) -> None:
+    """Remember the caller of an answered request, if its key or session was valid."""
+    found: tuple[bytes, str] | None = None
+    session = getattr(request, "session", None)
+    if authorization := request.META.get("HTTP_AUTHORIZATION"):
+        credential = authorization.encode("latin-1", "replace")
+        if organization_id := keyring.organization_of(credential):
+            found = _digest(credential), _organization(organization_id)
+    # A session that no view used has not been read from the database.
+    elif session is not None and session.accessed and (user_id := session.get(SESSION_KEY)):
+        found = _digest((session.session_key or "").encode()), f"user:{user_id}"
+    if found is not None:
+        known_callers.remember(*found)
+        getattr(request, "scope", {})[RECOGNIZED] = found
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:
@@ -75,10 +97,20 @@ def caller_of(scope: Mapping[str, Any]) -> Caller:
     if authorization is not None:
         organization_id = keyring.organization_of(authorization)
         if organization_id is not None:
-            return Caller(f"organization:{organization_id}", is_known=True)
-    elif cookies:
-        session_key = parse_cookie(";".join(cookies)).get(settings.SESSION_COOKIE_NAME)
-        user_id = known_sessions.user_of(session_key) if session_key else None
-        if user_id is not None:
-            return Caller(f"user:{user_id}", is_known=True)
+            return Caller(_organization(organization_id), is_known=True)
+        credential = authorization
+    else:
+        session_key = parse_cookie(";".join(cookies)).get(settings.SESSION_COOKIE_NAME, "")
+        credential = session_key.encode()
+    name = known_callers.name_of(_digest(credential)) if credential else None
+    if name is not None:
+        return Caller(name, is_known=True)
     return Caller(client_network(scope), is_known=False)
+
+
+def _organization(organization_id: str) -> str:
+    return f"organization:{organization_id}"
+
+
+def _digest(credential: bytes) -> bytes:
+    return sha256(credential).digest()

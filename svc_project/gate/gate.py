@@ -86,6 +86,9 @@ class _Page(HttpConsumer):
         except ServerOverloaded:
             await self._fail(TooBusy())
         except ApiError as error:
+            if self._streams.is_set():
+                # The server closes the connection: a cut stream must not look complete.
+                raise
             await self._fail(error)
         finally:
             self.release_place()

@@ -9,12 +9,9 @@ import logging
 from django.conf import settings
 from django.db import Error
 
-from accounts.changes import watcher
 from accounts.console import sessions
-from accounts.keys.keyring import keyring
 from accounts.login.password_links import reset_mails
 from inference.backends.health_checks import check_ejected
-from inference.catalog.catalog import catalog
 from inference.chat import captures
 from inference.serving import wiring as chat
 from inference.serving.monitoring import STATS_NAME, backends, current_backends
@@ -29,7 +26,8 @@ from speech.voices.voices import voices
 from svc_project.lib.clock import now
 from svc_project.lib.database import pool
 from svc_project.lib.monitoring.problems import PROBLEMS_STATS
-from svc_project.lib.monitoring.worker_stats import EVERY_SECONDS, worker_stats
+from svc_project.lib.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
+from svc_project.serving import caches
 from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
 from svc_project.surfaces import Receive, Send
 from usage.console.live.hub import hub
@@ -73,8 +71,7 @@ class Runtime:
         await asyncio.to_thread(sessions.threads.close)
         await asyncio.to_thread(reset_mails.close)
         await asyncio.to_thread(throttle_counts.counters.close)
-        await asyncio.to_thread(watcher.stop)
-        await asyncio.to_thread(keyring.close)
+        await caches.close()
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         """The ASGI lifespan protocol."""
@@ -87,17 +84,7 @@ class Runtime:
 
     async def _start(self) -> None:
         await ledger.start()
-        try:
-            await pool.run_once(_load_catalog)
-        except Error as error:
-            # Serving begins all the same: the watcher loads it when the database answers.
-            log.error("the catalog cannot be read: %s", type(error).__name__)
-        try:
-            await pool.run_once(keyring.warm)
-        except Error as error:
-            # Nothing is lost: keys are looked up when they are used.
-            log.warning("the keys in use cannot be read: %s", type(error).__name__)
-        watcher.start()
+        await caches.start()
         hub.start()
         await speech.start()
         if voices.snapshot.has_neural:
@@ -107,6 +94,7 @@ class Runtime:
         worker_stats.register(STATS_NAME, backends)
         worker_stats.register(PROBLEMS_STATS, problems)
         worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
+        worker_stats.register(FAILED_ENGINES, embedded.failed)
         self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
         if voices.snapshot.speaks(Language.HINDI):
             self._beside.append(asyncio.create_task(asyncio.to_thread(detect.prepare)))
@@ -149,11 +137,6 @@ async def _publish_stats() -> None:
         except OSError as error:
             log.warning("this worker's stats are not published: %s", error.strerror)
         await asyncio.sleep(EVERY_SECONDS)
-
-
-def _load_catalog() -> None:
-    catalog.load()
-    voices.load()
 
 
 def _upkeep() -> None:

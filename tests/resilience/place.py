@@ -14,7 +14,7 @@ import psycopg
 from django.core.management import call_command
 from django.db import connection
 
-from tests.resilience.measuring.processes import workers_of
+from tests.resilience.measuring.processes import pids_of_workers
 from tests.resilience.target import Target, Tenant
 from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, eventually, free_port
 
@@ -101,7 +101,7 @@ def served(directory: Path, workers: int, environment: dict[str, str]) -> Iterat
             )
         command.wait_for(f"127.0.0.1:{port}")
         eventually(lambda: _ready_workers(port) == workers, START_SECONDS)
-        yield Place(port, speech_port, workers_of(command.process.pid, workers), observer)
+        yield Place(port, speech_port, pids_of_workers(command.process.pid, workers), observer)
 
 
 def _ready_workers(port: int) -> int:

@@ -1,7 +1,7 @@
 """Bounds on concurrent CSV downloads: in all, and of one organization.
 
 Each holds a thread and a database connection for as long as its reader takes. The bounds are those
-of a whole host: its workers divide them, so that they need not communicate.
+of a whole host, since one process runs the views of all its workers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Place:
 
 
 class DownloadPlaces:
-    """The places of one worker, for any number of threads."""
+    """The places of one process, for any number of threads."""
 
     def __init__(self) -> None:
         # Weak: nothing closes an answer that was discarded before it began.
@@ -49,17 +49,17 @@ class DownloadPlaces:
         Raises ``RateLimitExceeded`` when the organization holds as many as it may, and
         ``ServerOverloaded`` when all are taken.
         """
-        own_most = _part(settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION)
+        own_most = settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION
         with self._lock:
             own = sum(place.organization_id == organization_id for place in self._taken)
             if own >= own_most:
                 raise RateLimitExceeded(
-                    f"This organization already runs its maximum of CSV downloads ({own_most} on "
-                    "this server process). Try again when one of them has ended, or read the pages "
+                    f"This organization already runs its maximum of CSV downloads ({own_most} at "
+                    "once). Try again when one of them has ended, or read the pages "
                     "of format=json.",
                     headers=_RETRY,
                 )
-            if len(self._taken) >= _part(settings.SVC_EXPORT_DOWNLOADS):
+            if len(self._taken) >= settings.SVC_EXPORT_DOWNLOADS:
                 raise ServerOverloaded(
                     "Too many CSV downloads are running. Try again shortly, or read the pages of "
                     "format=json.",
@@ -72,12 +72,6 @@ class DownloadPlaces:
     def _discard(self, place: Place) -> None:
         with self._lock:
             self._taken.discard(place)
-
-
-def _part(of_all_workers: int) -> int:
-    """This worker's part of a bound: at least one."""
-    workers: int = settings.SVC_WORKERS
-    return max(1, of_all_workers // workers)
 
 
 places = DownloadPlaces()

@@ -19,6 +19,9 @@ from django.conf import settings
 EVERY_SECONDS: Final = 1.0
 LASTING_SECONDS: Final = 10.0
 
+FAILED_ENGINES: Final = "failed-engines"
+"""The name under which each worker shares its engines that did not start."""
+
 Shape = TypeVar("Shape")
 
 

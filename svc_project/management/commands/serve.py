@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from svc_project.serving import server
+from svc_project.serving import page_process, server
 from svc_project.serving.lifeline import WorkerEnd
 from svc_project.serving.supervisor import Supervisor
 
@@ -33,9 +33,26 @@ class Command(BaseCommand):
         parser.add_argument(
             "--lifeline", type=int, help="descriptor of the parent's socket (used by the parent)"
         )
+        parser.add_argument(
+            "--keep", type=int, help="descriptor to keep open until the end (used by the parent)"
+        )
+        parser.add_argument(
+            "--pages", type=int, help="descriptor to serve pages on (used by the parent)"
+        )
+        parser.add_argument(
+            "--until", type=int, help="descriptor that closes with all workers (used by the parent)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["pages"]:
+            page_process.run(
+                socket.socket(fileno=options["pages"]),
+                WorkerEnd(options["lifeline"]),
+                options["until"],
+            )
         if options["sockets"]:
+            if options["keep"]:
+                os.set_inheritable(options["keep"], False)
             descriptors = [int(number) for number in options["sockets"].split(",")]
             line = WorkerEnd(options["lifeline"])
             server.run([socket.socket(fileno=descriptor) for descriptor in descriptors], line)

@@ -23,6 +23,7 @@ import psycopg
 
 from tests.faults.soak.disk import Disk
 from tests.support.live import NO_TLS, ROOT, Command
+from tests.support.processes import children, workers_of
 from tests.support.servers.own_servers import Postgresql, Redis, free_port
 from tests.support.servers.tcp_proxy import FaultProxy
 
@@ -156,7 +157,7 @@ class Place:
     def workers(self) -> list[int]:
         """The pids of the workers, oldest first."""
         assert self.gateway is not None
-        return sorted(_children(self.gateway.process.pid))
+        return sorted(workers_of(self.gateway.process.pid))
 
     def kill_worker(self, pid: int | None = None) -> None:
         """Kill a worker, by default the youngest; its parent replaces it."""
@@ -164,12 +165,12 @@ class Place:
             os.kill(pid or workers[-1], signal.SIGKILL)
 
     def kill_all(self) -> None:
-        """Kill parent and workers at once, as when a container ends."""
+        """Kill parent and children at once, as when a container ends."""
         assert self.gateway is not None
         with suppress(ProcessLookupError):
             # A suspended parent starts no worker that would be missed here.
             os.kill(self.gateway.process.pid, signal.SIGSTOP)
-        for pid in self.workers:
+        for pid in children(self.gateway.process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.gateway.kill()
@@ -277,11 +278,3 @@ def _fill(found: Place) -> None:
 def _stop_quietly(postgresql: Postgresql) -> None:
     with suppress(subprocess.CalledProcessError):
         postgresql.stop()
-
-
-def _children(parent: int) -> Iterator[int]:
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # The name before may contain anything: state and parent follow the last parenthesis.
-            if int(status.read_text().rpartition(")")[2].split()[1]) == parent:
-                yield int(status.parent.name)

@@ -12,19 +12,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.support.processes import workers_of
+
 MEGABYTE: Final = 1024 * 1024
 _LOOK_SECONDS = 0.1
 _RESET_PEAK = "5"
 """Written to ``clear_refs``: the peak of the resident memory begins anew."""
 
 
-def workers_of(pid: int, count: int) -> list[int]:
-    """The worker processes of ``serve``: itself, or its children where there are several."""
+def pids_of_workers(pid: int, count: int) -> list[int]:
+    """The worker processes of ``serve``: itself, or some of its children where there are several."""
     if count == 1:
         return [pid]
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    assert len(children) == count, "the gateway has lost one of its workers"
-    return [int(child) for child in children]
+    workers = sorted(workers_of(pid))
+    assert len(workers) == count, "the gateway has lost one of its workers"
+    return workers
 
 
 @dataclass(frozen=True, slots=True)

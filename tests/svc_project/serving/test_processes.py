@@ -15,28 +15,13 @@ import pytest
 from svc_project.serving.lifeline import Heartbeats
 from tests.support.gateways import Served
 from tests.support.live import NO_TLS, Command, Gateway, events, eventually, free_port
+from tests.support.processes import children, runs, workers_of
 from tests.support.served import another_gateway, ask, slow_stream
 
 pytestmark = pytest.mark.timeout(300)
 
 SLOW = 60.0
 """Seconds that a loaded machine may need for a step of one or two seconds."""
-
-
-def children(pid: int) -> set[int]:
-    found: set[int] = set()
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        found |= {int(number) for number in tasks.read_text().split()}
-    return found
-
-
-def runs(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +51,7 @@ def refuses(url: str) -> bool:
 
 def two_workers(command: Command) -> set[int]:
     return eventually(
-        lambda: found if len(found := children(command.process.pid)) == 2 else None, SLOW
+        lambda: found if len(found := workers_of(command.process.pid)) == 2 else None, SLOW
     )
 
 
@@ -77,10 +62,10 @@ def both_serve(url: str) -> bool:
 
 
 def all_processes(command: Command) -> set[int]:
-    """Both workers, and the engines' processes that each has started."""
+    """Both workers, the engines' processes that each has started, and the page process."""
     workers = two_workers(command)
     engines = [eventually(partial(children, pid), SLOW) for pid in workers]
-    return workers.union(*engines)
+    return children(command.process.pid).union(*engines)
 
 
 @pytest.mark.redis
@@ -195,11 +180,11 @@ def test_a_worker_that_hangs_is_replaced(
         eventually(lambda: both_serve(url), SLOW * 2)  # silence counts from the first heartbeat
         stopped = min(workers)
         eventually(lambda: ends_when_stopped(stopped), SLOW * 2)
-        (new,) = eventually(lambda: children(command.process.pid) - workers, SLOW)
+        (new,) = eventually(lambda: workers_of(command.process.pid) - workers, SLOW)
         ended_at_last.add(new)
         for _ in range(5):
             assert ask(url, gateway, "say: served").status_code == 200
-        assert max(workers) in children(command.process.pid), "the healthy one is left alone"
+        assert max(workers) in workers_of(command.process.pid), "the healthy one is left alone"
         assert command.stop(SLOW) == 0
         log = command.log.read_text()
     assert f"worker {stopped} hangs: its event loop has not turned for " in log

@@ -14,6 +14,7 @@ import pytest
 from accounts.models import Scope
 from tests.support.gateways import Served
 from tests.support.live import ROOT, Gateway, events, eventually
+from tests.support.processes import workers_of
 from tests.support.served import another_gateway, ask, slow_stream
 
 
@@ -84,9 +85,7 @@ def test_several_workers_serve_and_a_dead_one_is_replaced(gateway: Gateway, serv
     with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
 
         def workers() -> set[int]:
-            path = f"/proc/{command.process.pid}/task/{command.process.pid}/children"
-            with open(path) as children:
-                return {int(number) for number in children.read().split()}
+            return workers_of(command.process.pid)
 
         first = eventually(lambda: found if len(found := workers()) == 2 else None)
         assert ask(url, gateway, "say: two workers").status_code == 200

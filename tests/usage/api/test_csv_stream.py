@@ -175,7 +175,6 @@ async def test_time_spent_in_the_database_does_not_count_against_the_reader(
 
 @pytest.fixture
 def places(settings: Settings) -> DownloadPlaces:
-    settings.SVC_WORKERS = 1
     settings.SVC_EXPORT_DOWNLOADS = 3
     settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = 2
     return DownloadPlaces()
@@ -218,19 +217,3 @@ async def test_a_place_is_held_until_the_database_connection_is_closed(
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.005)
     places.take("acme")
-
-
-@pytest.mark.parametrize(
-    ("workers", "in_all", "own"), [(1, 8, 4), (2, 4, 2), (4, 2, 1), (16, 1, 1)]
-)
-def test_workers_share_the_places(settings: Settings, workers: int, in_all: int, own: int) -> None:
-    settings.SVC_WORKERS = workers
-    places = DownloadPlaces()
-    held = [places.take("acme") for _ in range(own)]
-
-    with pytest.raises((RateLimitExceeded, ServerOverloaded)):
-        places.take("acme")
-    held += [places.take(f"organization {number}") for number in range(in_all - own)]
-    with pytest.raises(ServerOverloaded):
-        places.take("another")
-    assert places.taken == len(held)

@@ -1,0 +1,87 @@
+"""The page process: runs Django's views for all workers of a host.
+
+Views take the interpreter for milliseconds at a time. In a process of their own they take it from
+each other, not from the event loops that answer chats and speech (docs/decisions/0016).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+import uvloop
+from django.db import Error
+
+from accounts.login.password_links import reset_mails
+from speech.engines import embedded
+from speech.voices.voices import voices
+from svc_project.gate.django_handler import OneCallHandler
+from svc_project.gate.page_server import PageServer
+from svc_project.lib.database import pool
+from svc_project.lib.monitoring.worker_stats import FAILED_ENGINES, worker_stats
+from svc_project.lib.sharing.priority import Niceness, lower_priority
+from svc_project.serving import caches
+from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
+
+_LEARN_SECONDS = 2.0
+
+
+def run(listener: socket.socket, line: WorkerEnd, workers: int) -> NoReturn:
+    """Serve pages on ``listener`` until parent and workers have ended.
+
+    They hold the other end of the pipe ``workers``. Signals to the whole group of processes change
+    nothing here: while the workers drain, they still need their pages.
+    """
+    address = Path(listener.getsockname())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    lower_priority(Niceness.SHORT_WORK)  # before there are threads, which inherit it
+    uvloop.run(_serve(listener, line, workers))
+    shutil.rmtree(address.parent, ignore_errors=True)
+    # Threads that wait for a database or a mail server would keep the process from ending.
+    os._exit(0)
+
+
+async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None:
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    os.set_blocking(workers, False)
+    loop.add_reader(workers, ended.set)  # nothing is written to it, so it is readable at its end
+    await caches.start()
+    pages = PageServer(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings
+    server = await asyncio.start_unix_server(pages.connected, sock=listener)
+    tasks = [asyncio.create_task(_beat(line)), asyncio.create_task(_learn_failed_engines())]
+    await ended.wait()
+    loop.remove_reader(workers)
+    for task in tasks:
+        task.cancel()
+    server.close()
+    await pages.close()
+    await caches.close()
+    await asyncio.to_thread(reset_mails.close)
+    await asyncio.to_thread(pool.threads.close)
+
+
+async def _beat(line: WorkerEnd) -> None:
+    while True:
+        line.beat()
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+async def _learn_failed_engines() -> None:
+    """Drop the voices of engines that did not start in a worker; engines run only there."""
+    known: set[str] = set()
+    while True:
+        for _, failed in worker_stats.read(FAILED_ENGINES, dict[str, str]):
+            for engine in failed.keys() - known:
+                embedded.mark_failed(engine, failed[engine])
+                known.add(engine)
+                with contextlib.suppress(Error):
+                    await pool.run_once(voices.load)
+        await asyncio.sleep(_LEARN_SECONDS)

@@ -1,0 +1,141 @@
+"""The page process of ``serve`` with several workers: chats do not need it, and it is replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from accounts.keys.keys import mint
+from accounts.models import Scope
+from tests.support.gateways import Served
+from tests.support.live import NO_TLS, Command, Gateway, eventually
+from tests.support.processes import page_process_of, runs, workers_of
+from tests.support.served import another_gateway, ask
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.redis]
+
+SLOW = 60.0
+
+
+@contextmanager
+def two_workers(
+    gateway: Gateway, served: Served, directory: Path, **environment: str
+) -> Iterator[tuple[Command, str]]:
+    """A gateway with two workers, and so with a page process."""
+    with another_gateway(
+        gateway,
+        served,
+        *("--workers", "2"),
+        REDIS_URL=os.environ["SVC_TEST_REDIS_URL"],
+        SVC_DATA_DIR=str(directory),
+        TMPDIR=str(directory),
+        **environment,
+    ) as (command, url):
+        eventually(lambda: len(workers_of(command.process.pid)) == 2, SLOW)
+        yield command, url
+
+
+def pages(command: Command) -> int:
+    """The page process."""
+    return eventually(lambda: page_process_of(command.process.pid), SLOW)
+
+
+def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
+    return httpx2.get(f"{url}/models", headers=gateway.headers, timeout=timeout, verify=NO_TLS)
+
+
+def test_chats_are_answered_while_the_page_process_stands_still(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with two_workers(gateway, served, tmp_path) as (command, url):
+        assert models(url, gateway).status_code == 200
+        stopped = pages(command)
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            answers = [ask(url, gateway, "say: still here").status_code for _ in range(10)]
+            with pytest.raises(httpx2.TimeoutException):
+                models(url, gateway, timeout=1)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        assert answers == [200] * 10
+        assert models(url, gateway).status_code == 200
+
+
+def test_a_killed_page_process_is_replaced(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with two_workers(gateway, served, tmp_path) as (command, url):
+        assert models(url, gateway).status_code == 200
+        killed = pages(command)
+        os.kill(killed, signal.SIGKILL)
+        eventually(lambda: page_process_of(command.process.pid) not in (killed, None), SLOW)
+        assert models(url, gateway, timeout=SLOW).status_code == 200
+        assert ask(url, gateway, "say: hello").status_code == 200
+        assert command.stop(SLOW) == 0
+        log = command.log.read_text()
+    assert f"page process {killed} ended with -9 and is replaced" in log
+    assert list(tmp_path.glob("svc-pages-*")) == []
+
+
+def test_a_page_process_that_hangs_is_replaced(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with two_workers(gateway, served, tmp_path, SVC_WORKER_SILENCE_SECONDS="8") as (command, url):
+        assert models(url, gateway).status_code == 200  # silence counts from the first heartbeat
+        stopped = pages(command)
+        os.kill(stopped, signal.SIGSTOP)
+        eventually(lambda: not runs(stopped), SLOW)
+        eventually(lambda: page_process_of(command.process.pid) not in (stopped, None), SLOW)
+        assert models(url, gateway, timeout=SLOW).status_code == 200
+        assert f"page process {stopped} hangs: its event loop" in command.log.read_text()
+
+
+def test_it_ends_after_the_workers_and_a_stop_leaves_nothing(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with two_workers(gateway, served, tmp_path) as (command, url):
+        assert models(url, gateway).status_code == 200
+        found = pages(command)
+        os.kill(found, signal.SIGTERM)  # as a service manager signals every process of a group
+        assert models(url, gateway).status_code == 200
+        assert command.stop(SLOW) == 0
+        assert not runs(found)
+    assert list(tmp_path.glob("svc-pages-*")) == []
+
+
+def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with two_workers(gateway, served, tmp_path) as (command, url):
+        assert models(url, gateway).status_code == 200
+        found = pages(command)
+        os.kill(command.process.pid, signal.SIGSTOP)  # so that it replaces no worker
+        for worker in workers_of(command.process.pid):
+            os.kill(worker, signal.SIGKILL)
+        command.kill()
+        eventually(lambda: not runs(found), SLOW)
+    assert list(tmp_path.glob("svc-pages-*")) == []
+
+
+def test_a_download_comes_whole_through_the_page_process(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    secret = mint(gateway.organization, Scope.READ, "test").secret
+    with two_workers(gateway, served, tmp_path) as (_, url):
+        for number in range(5):
+            assert ask(url, gateway, f"say: {number}").status_code == 200
+        answer = httpx2.get(
+            f"{url}/usage/export?format=csv",
+            headers={"authorization": f"Bearer {secret}"},
+            timeout=30,
+            verify=NO_TLS,
+        )
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert len(answer.text.strip().splitlines()) >= 1
