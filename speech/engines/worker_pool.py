@@ -1,4 +1,4 @@
-"""The server's side of the worker processes of an embedded engine: start, run orders, replace.
+"""The server's side of worker processes: start, run orders, replace. Embedded engines have them.
 
 A worker takes one order at a time. A worker that dies is replaced and its order retried once; a
 worker that times out is killed. The frames on the pipe: ``worker_frames``.

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from accounts.keys.principal import Principal
 from speech.audio.encoders import Encoders
@@ -20,6 +19,7 @@ from speech.quota.refusals import refused_too_often
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.speaking import Call, Resources, Sink, Synthesis
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
+from speech.synthesis.text_process import TextProcess
 from speech.text.tags import TagError
 from speech.voices.engines import Engines
 from speech.voices.voices import Voices
@@ -29,10 +29,10 @@ from svc_project.lib.errors import (
     ClientDisconnected,
     InternalError,
     InvalidField,
+    ServerOverloaded,
 )
 from svc_project.lib.limits.refused_requests import RefusedRequests
 from svc_project.lib.monitoring.logs import log_unexpected
-from svc_project.lib.sharing.fair_thread import FairThread
 from usage.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -47,8 +47,7 @@ class SpeechService:
     engines: Engines
     ledger: Ledger
     refused: RefusedRequests
-    thread: FairThread
-    """The thread that parses and prepares long texts."""
+    texts: TextProcess
     encoders: Encoders
 
     async def prepare(
@@ -95,7 +94,7 @@ class SpeechService:
             if isinstance(error, ApiError):
                 self.count_refused(call.principal, error)
             raise
-        resources = Resources(self.engines, self.thread, self.encoders)
+        resources = Resources(self.engines, self.texts, self.encoders)
         synthesis = Synthesis(call, script, meter, resources, self.report_progress)
         failure = await self._run(call, synthesis, sink)
         try:
@@ -120,7 +119,7 @@ class SpeechService:
         with input_named():
             if len(text) <= LONG_READING:
                 return read_script(text)
-            return await self.thread.run(call.principal.organization_id, partial(read_script, text))
+            return await self.texts.read_script(text, call.principal.organization_id)
 
     async def _run(self, call: Call, synthesis: Synthesis, sink: Sink) -> ApiError | None:
         """Speak. Never raises, because a row must be written."""
@@ -155,13 +154,13 @@ def _charge_or_refund(
     """Charge the request, or refund its characters.
 
     It is charged when any sound was sent, or when the client disconnected after the engine had made
-    sound. ``SpeechFull`` refunds the request unit too.
+    sound. A lack of capacity refunds the request unit too.
     """
     has_audio = meter.clock.first_audio is not None
     disconnected = isinstance(failure, ClientDisconnected)
     if failure is None or meter.pcm_bytes or (disconnected and has_audio):
         meter.charge(script.characters, len(script.sentences))
-    elif isinstance(failure, SpeechFull):
+    elif isinstance(failure, SpeechFull | ServerOverloaded):
         reserved.refund()
     else:
         reserved.refund_characters()

@@ -12,7 +12,6 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from accounts.keys.principal import Principal
@@ -193,8 +192,10 @@ class Session:
                 )
             if len(message.text) > LONG_READING:
                 organization_id = self._principal.organization_id
-                read = partial(self._reader.feed, message.text)
-                self._queue(await self._service.thread.run(organization_id, read))
+                self._reader, sentences = await self._service.texts.feed(
+                    self._reader, message.text, organization_id
+                )
+                self._queue(sentences)
             else:
                 self._queue(self._reader.feed(message.text))
             return
@@ -251,7 +252,7 @@ class Session:
             speaker = Speaker(
                 voice,
                 engine,
-                self._service.thread,
+                self._service.texts,
                 principal.organization_id,
                 self._start.speed,
                 self._start.instructions,

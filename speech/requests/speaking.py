@@ -20,13 +20,13 @@ from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Script
 from speech.synthesis.sentence import Speaker, speak_sentence
+from speech.synthesis.text_process import TextProcess
 from speech.voices.engines import Engines
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest
 from svc_project.lib.asgi.drain import absorbed_cancellation
 from svc_project.lib.errors import ApiError, InternalError, InvalidField, ServerShuttingDown
 from svc_project.lib.monitoring.logs import log_unexpected
-from svc_project.lib.sharing.fair_thread import FairThread
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +94,7 @@ class Resources:
     """What all requests of a process speak with."""
 
     engines: Engines
-    thread: FairThread
-    """The thread that parses and prepares long texts."""
+    texts: TextProcess
     encoders: Encoders
 
 
@@ -189,7 +188,7 @@ class Synthesis:
         speaker = Speaker(
             call.voice,
             engine,
-            self._resources.thread,
+            self._resources.texts,
             call.principal.organization_id,
             call.request.speed,
             call.request.instructions,

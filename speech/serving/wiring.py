@@ -17,6 +17,7 @@ from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro.engine import Kokoro
 from speech.quota.quota import SpeechQuota
 from speech.requests.http_request import SpeechService
+from speech.synthesis.text_process import TextProcess
 from speech.voices.clones.clips import clips
 from speech.voices.clones.creation import CloneCreation
 from speech.voices.clones.outbox import outbox
@@ -26,7 +27,6 @@ from svc_project.lib.database.pool import threads
 from svc_project.lib.limits.buckets import Limiter
 from svc_project.lib.limits.redis import open_limiter
 from svc_project.lib.limits.refused_requests import RefusedRequests
-from svc_project.lib.sharing.fair_thread import FairThread
 from usage.ledger.ledger import ledger
 from usage.queries.speech_days import characters_of
 
@@ -42,7 +42,7 @@ def service() -> SpeechService:
         engines=_engines(),
         ledger=ledger,
         refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
-        thread=FairThread("speech-texts"),
+        texts=TextProcess(),
         encoders=Encoders(max(2, os.cpu_count() or 1)),
     )
 
@@ -92,7 +92,8 @@ async def start() -> None:
 
 
 async def close() -> None:
-    """Close the engines and connections of the service; its requests have ended."""
+    """Close the engines, processes and connections of the service; its requests have ended."""
     await outbox.stop()
+    await service().texts.close()
     await service().engines.close()
     await limiter().close()

@@ -7,8 +7,10 @@ soon as it is surely complete; HTTP feeds it once. Rules: docs/explain/speech-te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from speech.text import markdown, pauses, tags
 from speech.text.clauses import clauses
@@ -19,13 +21,12 @@ LONGEST_SENTENCE: Final = 4096
 """Code points; a longer one becomes several, so that no sound outgrows the memory of a worker."""
 
 LONG_READING: Final = 500
-"""Code points; parsing a longer text takes a millisecond or more and is done in a thread."""
+"""Code points; a longer text takes milliseconds to parse, and is left to the text process."""
 
 Mark = Pause | Sound
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence as it was received; each mark stands before the code point at its offset.
 
     ``lead`` is the silence before the sentence in seconds. ``place`` is where in the Markdown text
@@ -43,24 +44,25 @@ class Sentence:
         return len(self.text)
 
 
-class ScriptReader:
+class ScriptReader(msgspec.Struct):
     """Parses sentences from a text that arrives in pieces. Marks between two go to the second.
 
     So does the silence between them: when a sentence is returned, it is not yet known whether
     another one follows. Markdown that marks up no words is part of the sentence after it.
+
+    All state is in its fields, so that it can be sent to another process and back.
     """
 
-    def __init__(self) -> None:
-        self._tags = TagReader()
-        self._splitter = SentenceSplitter()
-        self._marks: list[tuple[int, Mark]] = []
-        self._fed = 0
-        self._taken = 0
-        self._held = ""
-        self._held_place = markdown.START
-        self._place = markdown.START
-        self._before: str | None = None
-        self._paused = False
+    _tags: TagReader = msgspec.field(default_factory=TagReader)
+    _splitter: SentenceSplitter = msgspec.field(default_factory=SentenceSplitter)
+    _marks: list[tuple[int, Mark]] = []
+    _fed: int = 0
+    _taken: int = 0
+    _held: str = ""
+    _held_place: markdown.Place = markdown.START
+    _place: markdown.Place = markdown.START
+    _before: str | None = None
+    _paused: bool = False
 
     def feed(self, text: str) -> list[Sentence]:
         """Return the sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
@@ -138,8 +140,7 @@ def _pauses_around(
     return not has_words(first_words), not has_words(text[ends[-1] :])
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True, tag=True):
     """A whole text: its sentences, and the ``characters`` that are metered for it."""
 
     sentences: tuple[Sentence, ...]

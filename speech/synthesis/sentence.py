@@ -6,30 +6,23 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from speech.audio.pcm import EdgeTrimmer, Joiner, silence
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
 from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
-from speech.synthesis.script import Sentence
-from speech.text import markdown, pauses
+from speech.synthesis.script import LONG_READING, Sentence
+from speech.synthesis.text_process import TextProcess
+from speech.text import markdown, pauses, preparation
 from speech.text.clauses import clauses
-from speech.text.hindi import detect
 from speech.text.language import Language
-from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
-from speech.text.normalise.sentence import normalised
 from speech.text.tags import Pause, has_words
 from speech.voices.snapshot import VoiceRef
 from svc_project.lib.errors import ApiError
-from svc_project.lib.sharing.fair_thread import FairThread
 
 LONGEST_UTTERANCE: Final = 300
 """Code points of one utterance; a longer sentence is cut at clauses."""
-
-_LONG_READING: Final = 500
-"""Code points; a longer text takes some milliseconds to prepare and is prepared in a thread."""
 
 
 class EngineClock:
@@ -71,15 +64,15 @@ class EngineClock:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The voice, its engine, the manner, and the organization that threads and engines queue for.
+    """The voice, its engine, the manner, and the organization that queues for processes and engines.
 
-    ``thread`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` as in
+    ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` as in
     ``Utterance``.
     """
 
     voice: VoiceRef
     engine: Engine
-    thread: FairThread
+    texts: TextProcess
     organization_id: str
     rate: float = 1.0
     instructions: str = ""
@@ -194,16 +187,12 @@ async def prepared(text: str, speaker: Speaker) -> str:
     A speech server that normalizes text itself gets numbers and signs as written.
     """
     voice = speaker.voice
-    if voice.language == Language.ENGLISH and len(text) <= _LONG_READING:
-        return _prepared(text, voice)
-    # In a thread, because the first Hindi text loads the lexicon, which takes about a second.
-    return await speaker.thread.run(speaker.organization_id, partial(_prepared, text, voice))
-
-
-def _prepared(text: str, voice: VoiceRef) -> str:
-    spoken = Language(voice.language)
-    if voice.backend is not None and voice.backend.normalizes_text:
-        text = cleaned(text)
-    else:
-        text = normalised(text, spoken, region_of(voice.engine_voice, spoken))
-    return detect.transliterate(text) if spoken is Language.HINDI else text
+    language = Language(voice.language)
+    region = region_of(voice.engine_voice, language)
+    only_clean = voice.backend is not None and voice.backend.normalizes_text
+    if language is Language.ENGLISH and len(text) <= LONG_READING:
+        return preparation.prepared(text, language, region, only_clean=only_clean)
+    # Hindi of any length, because its lexicon takes 50 MB and a second to load.
+    return await speaker.texts.prepare(
+        text, language, region, only_clean=only_clean, organization_id=speaker.organization_id
+    )

@@ -9,8 +9,10 @@ alone. Rules: docs/explain/speech-text.md, Markdown. Every step takes time linea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from speech.text.markdown_inline import inline, table_row
 from speech.text.source_code import code_words
@@ -27,8 +29,7 @@ class Line(Enum):
     UNSPOKEN = "unspoken"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place in a Markdown text, with the context of the text before it.
 
     ``line`` and ``length`` (code points) describe the line of the place; at the start of a line,

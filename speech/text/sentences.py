@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
+import msgspec
 import sentencex
 
 from speech.text.tags import has_words
@@ -83,11 +84,15 @@ _NEWLINE = re.compile(r"[\n\r\u2028\u2029]")
 _MAY_END = re.compile(r"[^\w\s,]")
 
 
-class SentenceSplitter:
+class SentenceSplitter(msgspec.Struct):
     """Returns sentences as soon as they are surely complete. No character is lost or changed."""
 
-    def __init__(self) -> None:
-        self._start_over()
+    _line: str = ""
+    _seen: int = 0
+    _words: tuple[int, int] = (0, 0)
+    _has_words: bool = False
+    _at_line_start: bool = True
+    _fruitless: int = 0
 
     def _start_over(self) -> None:
         self._line = ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 LONGEST_PAUSE = 5.0
 """The longest pause, in seconds."""
@@ -59,22 +60,19 @@ class SoundName(StrEnum):
     CALM = "calm"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Words to speak, exactly as they were received."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True, tag=True):
     """Silence, in seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Sound:
+class Sound(msgspec.Struct, frozen=True, tag=True):
     """A sound or a manner of speaking, by its canonical name."""
 
     name: SoundName
@@ -134,15 +132,14 @@ def characters(parts: Sequence[Part]) -> int:
     return sum(len(part.text) for part in parts if isinstance(part, Text))
 
 
-class TagReader:
+class TagReader(msgspec.Struct):
     """Parses tags in a text that arrives in pieces; a tag may be split anywhere.
 
     The returned texts, joined, do not depend on where the pieces were cut.
     """
 
-    def __init__(self) -> None:
-        self._held = ""
-        self._pauses = 0
+    _held: str = ""
+    _pauses: int = 0
 
     def feed(self, text: str) -> list[Part]:
         """Return the complete parts. A possible beginning of a tag, at most 64 characters, is held.

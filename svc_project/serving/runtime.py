@@ -19,7 +19,6 @@ from speech.engines import EngineError, embedded
 from speech.models import Language
 from speech.serving import monitoring
 from speech.serving import wiring as speech
-from speech.text.hindi import detect
 from speech.text.normalise.numbers import numbers
 from speech.voices.clones.outbox import outbox
 from speech.voices.voices import voices
@@ -96,8 +95,8 @@ class Runtime:
         worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
         worker_stats.register(FAILED_ENGINES, embedded.failed)
         self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
-        if voices.snapshot.speaks(Language.HINDI):
-            self._beside.append(asyncio.create_task(asyncio.to_thread(detect.prepare)))
+        hindi = voices.snapshot.speaks(Language.HINDI)
+        self._beside.append(asyncio.create_task(speech.service().texts.start(hindi=hindi)))
         if settings.SVC_WORKERS > 1:
             self._beside.append(asyncio.create_task(_publish_stats()))
         if settings.SVC_BACKEND_CHECK_SECONDS:

@@ -16,12 +16,12 @@ from speech.requests.session import Session
 from speech.requests.session_bounds import SessionBounds
 from speech.requests.speaking import Call
 from speech.synthesis.script import metered_characters
+from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest, Start
 from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError
 from svc_project.lib.ids import NIL_UUID, request_id
 from svc_project.lib.limits.refused_requests import RefusedRequests
-from svc_project.lib.sharing.fair_thread import FairThread
 from tests.support.builders.quota_service import caller
 from usage.receipts import SpeechReceipt
 
@@ -90,7 +90,7 @@ def service(each: Collaborators) -> SpeechService:
         engines=part,
         ledger=part,
         refused=RefusedRequests(None),
-        thread=FairThread("texts"),
+        texts=TextProcess(),
         encoders=Encoders(2),
     )
 

@@ -14,10 +14,10 @@ from speech.requests.http_request import SpeechService
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import Session
 from speech.requests.session_bounds import SessionBounds
+from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import CloneRef, VoiceRef
 from speech.wire import Start
 from svc_project.lib.asgi.websocket import SocketConsumer
-from svc_project.lib.sharing.fair_thread import FairThread
 from tests.speech.synthesis.test_speaking import Echo, voice
 
 CLONE = voice(id="voice_1", clone=CloneRef("voice_1", "organization", None))
@@ -80,7 +80,7 @@ async def test_prefetched_sentences_of_a_deleted_clone_are_not_sent() -> None:
     text = "One sentence is here. Two sentences are here. Three of them are here."
     socket = SlowSocket([{"type": "text", "text": text}, {"type": "done"}])
     service = SimpleNamespace(
-        thread=FairThread("test"),
+        texts=TextProcess(),
         encoders=Encoders(2),
         voices=shelf,
         quota=quota,

@@ -24,9 +24,9 @@ from speech.requests.meter import outcome_of
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence, read_script
 from speech.synthesis.sentence import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
+from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import VoiceRef
 from svc_project.lib.errors import ApiError
-from svc_project.lib.sharing.fair_thread import FairThread
 from tests.support.speech.listening import silences, steepest_step
 from tests.support.speech.speech_server import described
 
@@ -60,14 +60,18 @@ def voice(**changes: Any) -> VoiceRef:
 
 async def spoken(text: str, engine: Engine, **changes: Any) -> bytes:
     script = read_script(text)
-    speaker = Speaker(voice(**changes), engine, FairThread("test"), "organization")
-    return b"".join(
-        [
-            piece
-            for sentence in script.sentences
-            async for piece in speak_sentence(sentence, speaker, EngineClock())
-        ]
-    )
+    texts = TextProcess()
+    speaker = Speaker(voice(**changes), engine, texts, "organization")
+    try:
+        return b"".join(
+            [
+                piece
+                for sentence in script.sentences
+                async for piece in speak_sentence(sentence, speaker, EngineClock())
+            ]
+        )
+    finally:
+        await texts.close()
 
 
 async def asked(text: str, **changes: Any) -> list[str]:
@@ -232,7 +236,7 @@ async def test_closing_a_prefetch_closes_its_source() -> None:
 
 async def test_a_mark_beyond_the_words_is_spoken_last() -> None:
     sentence = Sentence("Hi", ((9, (read_script("a[pause:1s]")).sentences[0].marks[0][1]),))
-    speaker = Speaker(voice(), Echo(), FairThread("test"), "organization")
+    speaker = Speaker(voice(), Echo(), TextProcess(), "organization")
 
     pieces = [piece async for piece in speak_sentence(sentence, speaker, EngineClock())]
 

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from speech.engines import Engine
 from speech.engines.sanitize import sanitized
-from speech.synthesis.sentence import Speaker, prepared
+from speech.synthesis.sentence import Speaker
+from speech.synthesis.sentence import prepared as prepared_for
+from speech.synthesis.text_process import TextProcess
+from speech.text.language import Language
+from speech.text.normalise.locale import region_of
+from speech.text.preparation import prepared
 from speech.voices.snapshot import VoiceRef
-from svc_project.lib.sharing.fair_thread import FairThread
 from tests.support.speech.espeak_phonemes import Phonemes
 from tests.support.speech.speech_server import described
 
@@ -29,12 +33,10 @@ def phonemes() -> Iterator[Phonemes]:
         yield child
 
 
-def speaker(voice: VoiceRef) -> Speaker:
-    return Speaker(voice, cast(Engine, None), FairThread("test"), "organization")
-
-
-async def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
-    words = await prepared(text, speaker(voice))
+def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
+    language = Language(voice.language)
+    region = region_of(voice.engine_voice, language)
+    words = prepared(text, language, region, only_clean=False)
     return phonemes.of(sanitized(words), voice.engine_voice.partition("+")[0])
 
 
@@ -65,22 +67,23 @@ async def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
         (HINDI, "mujhe 500 rupaye do", "mujhe पाँच सौ rupaye do"),
     ],
 )
-async def test_a_figure_sounds_like_its_words(
+def test_a_figure_sounds_like_its_words(
     voice: VoiceRef, figure: str, words: str, phonemes: Phonemes
 ) -> None:
-    said = await heard(figure, voice, phonemes)
+    said = heard(figure, voice, phonemes)
     assert said
-    assert said == await heard(words, voice, phonemes)
+    assert said == heard(words, voice, phonemes)
 
 
 @given(number=st.integers(0, 10**15).filter(lambda number: len(str(number)) not in (4, 10)))
-async def test_grouping_changes_no_sound(number: int, phonemes: Phonemes) -> None:
-    plain = await heard(str(number), AMERICAN, phonemes)
-    assert plain == await heard(f"{number:,}", AMERICAN, phonemes)
-    assert await heard(str(number), HINDI, phonemes) == await heard(f"{number:,}", HINDI, phonemes)
+def test_grouping_changes_no_sound(number: int, phonemes: Phonemes) -> None:
+    plain = heard(str(number), AMERICAN, phonemes)
+    assert plain == heard(f"{number:,}", AMERICAN, phonemes)
+    assert heard(str(number), HINDI, phonemes) == heard(f"{number:,}", HINDI, phonemes)
 
 
 async def test_a_server_that_reads_figures_itself_gets_them_as_written() -> None:
     voice = VoiceRef("x", "en", "noah", described("http://127.0.0.1", normalizes_text=True))
     text = "10m users paid $3.50 &amp; left 😀"
-    assert (await prepared(text, speaker(voice))).strip() == "10m users paid $3.50 & left"
+    speaker = Speaker(voice, cast(Engine, None), TextProcess(), "organization")
+    assert (await prepared_for(text, speaker)).strip() == "10m users paid $3.50 & left"

@@ -1,4 +1,4 @@
-"""The worker processes that the engines of this process have started, as the system lists them."""
+"""The worker processes that a server's process has started, as the system lists them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import os
 from tests.support.processes import children, command_of
 
 
-def worker_pids(module: str = "speech.engines.espeak.worker") -> list[int]:
-    """Process ids of this process's children that run ``module``; one that has ended is not listed."""
-    return sorted(pid for pid in children(os.getpid()) if module.encode() in command_of(pid))
+def worker_pids(
+    module: str = "speech.engines.espeak.worker", parent: int | None = None
+) -> list[int]:
+    """Process ids of the children of ``parent``, this process by default, that run ``module``.
+
+    One that has ended is not listed.
+    """
+    found = children(os.getpid() if parent is None else parent)
+    return sorted(pid for pid in found if module.encode() in command_of(pid))

@@ -1,0 +1,18 @@
+"""Prepares words for an engine: numbers and signs written out, Hindi in Devanagari."""
+
+from __future__ import annotations
+
+from speech.text.hindi import detect
+from speech.text.language import Language
+from speech.text.normalise.characters import cleaned
+from speech.text.normalise.locale import Region
+from speech.text.normalise.sentence import normalised
+
+
+def prepared(text: str, language: Language, region: Region, *, only_clean: bool) -> str:
+    """``text``, of at least a whole sentence without markup, as an engine gets it.
+
+    With ``only_clean`` numbers and signs stay as they are written.
+    """
+    words = cleaned(text) if only_clean else normalised(text, language, region)
+    return detect.transliterate(words) if language is Language.HINDI else words

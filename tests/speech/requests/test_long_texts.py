@@ -1,0 +1,184 @@
+"""Long texts are spoken through the text process, and each has its row, also when that fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import pytest
+
+from speech.audio.encoding import AudioFormat
+from speech.engines import Engine, Utterance
+from speech.requests.speaking import Call
+from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
+from speech.wire import SpeechRequest
+from svc_project.lib.errors import ApiError, InternalError, ServerOverloaded
+from svc_project.lib.ids import request_id
+from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
+from tests.support.builders.quota_service import caller
+from tests.support.live import Gateway, eventually
+from tests.support.servers.engine_processes import worker_pids
+from tests.support.speech.caller import SpeechAccount, seconds
+
+LONG = (
+    "# The walk\n\nThe morning train was **late** again, e.g. by 12 minutes. [pause:300ms] "
+    "We walked along the river, [sighs] and it cost $3.50.\n"
+) * 4
+LONG_SENTENCE = "one word after the other, " * 40
+FAILURES = [(ServerOverloaded, 503), (InternalError, 500)]
+
+
+def text_pid(gateway: Gateway) -> int:
+    pids = worker_pids("speech.synthesis.text_worker", gateway.command.process.pid)
+    assert len(pids) == 1
+    return pids[0]
+
+
+def test_a_long_text_over_http_is_spoken_with_its_row(speech: SpeechAccount) -> None:
+    script = read_script(LONG)
+    answer = speech.speak(LONG)
+
+    assert answer.status_code == 200
+    assert seconds(answer.content) > 10
+    row = speech.row(answer.headers["x-request-id"])
+    assert (row.outcome, row.http_status) == ("success", 200)
+    assert (row.characters, row.sentences) == (script.characters, len(script.sentences))
+
+
+def test_a_long_text_over_the_websocket_is_spoken_with_its_row(speech: SpeechAccount) -> None:
+    script = read_script("And now: " + LONG)
+    with speech.session() as session:
+        session.text("And now: ")
+        session.text(LONG)
+        session.done()
+        *frames, last = session.rest()
+
+    assert last == {"type": "session.done"}
+    assert len(frames) == len(script.sentences)
+    row = speech.row_when_written()
+    assert (row.outcome, row.http_status, row.close_code) == ("success", 101, None)
+    assert row.sentences == len(script.sentences)
+    assert row.characters == sum(sentence.characters for sentence in script.sentences)
+
+
+@pytest.mark.parametrize("text", [LONG + "[pause:9s]", "<!-- hidden -->\n" * 40])
+def test_a_long_text_with_wrong_tags_is_refused_by_name(text: str, speech: SpeechAccount) -> None:
+    answer = speech.speak(text)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("'input': The ")
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert speech.rows() == []
+
+
+def test_a_long_message_with_wrong_tags_ends_the_session(speech: SpeechAccount) -> None:
+    with speech.session() as session:
+        session.text("One [pause] two. " * 21 + "x" * LONG_READING)
+        messages = session.rest()
+        assert session.close_code == 4400
+
+    assert messages == [
+        {
+            "type": "error",
+            "error": {
+                "message": "'text': The text has more than 20 pauses. Leave some out, or send "
+                "several requests.",
+                "type": "invalid_request_error",
+            },
+        }
+    ]
+
+
+def test_a_killed_text_process_is_replaced(gateway: Gateway, speech: SpeechAccount) -> None:
+    assert speech.speak(LONG).status_code == 200
+    before = text_pid(gateway)
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.process.pid))
+
+    assert speech.speak(LONG).status_code == 200
+    assert text_pid(gateway) != before
+
+
+class Silent(Engine):
+    """An engine that makes no sound."""
+
+    def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        raise AssertionError("nothing is spoken")
+
+    async def close(self) -> None:
+        pass
+
+
+class Texts:
+    """A text process that fails to read, or to prepare what it has read."""
+
+    def __init__(self, failure: ApiError, *, reads: bool) -> None:
+        self._failure = failure
+        self._reads = reads
+
+    async def read_script(self, text: str, organization_id: str) -> Script:
+        if not self._reads:
+            raise self._failure
+        return read_script(text)
+
+    async def prepare(self, *_: Any, **__: Any) -> str:
+        raise self._failure
+
+
+class Reservation(Collaborators):
+    """Notes what is refunded; its engine is never asked."""
+
+    refunded: str = ""
+
+    def refund(self) -> None:
+        self.refunded = "all"
+
+    def refund_characters(self) -> None:
+        self.refunded = "characters"
+
+    def of(self, _: Any) -> Any:
+        return Silent()
+
+    def prepare(self, *_: Any) -> None:
+        """Prepare the headers of an answer that does not come."""
+
+
+async def failed(failure: ApiError, *, reads: bool) -> Reservation:
+    """What is left of a request whose text process fails with ``failure``."""
+    each = Reservation(Fault())
+    speech = service(each)
+    object.__setattr__(speech, "texts", cast(Any, Texts(failure, reads=reads)))
+    request = SpeechRequest(voice="ava", input=LONG_SENTENCE, response_format=AudioFormat.PCM)
+    characters = metered_characters(LONG_SENTENCE)
+    call = Call(request_id(), 0.0, caller(), request, VOICE, characters)
+    with pytest.raises(type(failure)):
+        await speech.complete(call, cast(Any, each))
+    return each
+
+
+@pytest.mark.parametrize(("kind", "status"), FAILURES)
+async def test_a_text_that_cannot_be_read_is_not_admitted(
+    kind: type[ApiError], status: int
+) -> None:
+    each = await failed(kind(), reads=False)
+
+    assert each.rows == []
+    assert each.refunded == "all"
+
+
+@pytest.mark.parametrize(("kind", "status"), FAILURES)
+async def test_a_text_that_cannot_be_prepared_has_its_row_and_costs_nothing(
+    kind: type[ApiError], status: int
+) -> None:
+    each = await failed(kind(), reads=True)
+
+    [row] = each.rows
+    assert (row.outcome, row.http_status, row.error_type) == (
+        "internal_error",
+        status,
+        "proxy_error",
+    )
+    assert (row.characters, row.audio_ms) == (0, 0)
+    assert each.refunded == ("all" if kind is ServerOverloaded else "characters")

@@ -1,0 +1,290 @@
+"""Texts are read and prepared in a process as they are in this one, and its failures are errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from speech.synthesis.script import Script, ScriptReader, Sentence, read_script
+from speech.synthesis.text_process import TextProcess
+from speech.text.language import Language
+from speech.text.normalise.locale import Region
+from speech.text.preparation import prepared
+from speech.text.tags import TagError
+from speech.wire import LONGEST_INPUT
+from svc_project.lib.errors import ApiError, InternalError, ServerOverloaded
+from tests.support.live import ROOT, eventually
+from tests.support.servers.engine_processes import worker_pids
+from tests.support.until import until
+
+MODULE = "speech.synthesis.text_worker"
+
+UNITS = [
+    "a. b ",
+    "1 !",
+    "1 <",
+    "e.g. ",
+    "a\n",
+    "# A\n",
+    "a[sigh] ",
+    "**One. Two.** `code` ",
+    "```\nx = 1.5\n```\nIt cost $3.50 on 12/05/2024. ",
+    "\u0000\u001fx\U0001f600 \ue0f0.\u2028",
+    "नमस्ते। मुझे ₹1,00,000 दो। ",
+    "Mujhe 500 rupaye do. Kal 10:30 baje aana! ",
+    "The train was late. [clears throat] We walked on, e.g. to Dr. Rao's. ",
+]
+TEXTS = [
+    *((unit * LONGEST_INPUT)[:LONGEST_INPUT] for unit in UNITS),
+    "[pause] One [pause:1.25s] two.\n\nThree <break time='20ms'/> four. [laughs] [long pause]",
+    "Hi.",
+    "no end",
+]
+WRONG = {
+    "PauseTooLong": "Wait [pause:9s] here.",
+    "TooManyPauses": "One [pause] " * 21,
+    "NothingToSpeak": "<!-- hidden -->",
+}
+
+
+def text_pids() -> list[int]:
+    return worker_pids(MODULE)
+
+
+@pytest.fixture
+async def texts() -> AsyncIterator[TextProcess]:
+    texts = TextProcess(most_waiting=3, wait_seconds=10.0, order_seconds=10.0)
+    await texts.start(hindi=True)
+    yield texts
+    await texts.close()
+
+
+async def test_a_script_is_the_one_that_is_read_here(texts: TextProcess) -> None:
+    for text in TEXTS:
+        assert await texts.read_script(text, "organization") == read_script(text)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pieces=st.lists(
+        st.one_of(
+            st.text(max_size=12),
+            st.sampled_from(
+                ["[pa", "use] ", "[sigh]", "a. ", "Dr. ", "\n", "# ", "```\n", " **b**"]
+            ),
+        ),
+        max_size=8,
+    )
+)
+async def test_a_reader_is_fed_in_pieces_as_it_is_here(
+    pieces: list[str], texts: TextProcess
+) -> None:
+    here, there = ScriptReader(), ScriptReader()
+    for piece in pieces:
+        expected = here.feed(piece)
+        there, sentences = await texts.feed(there, piece, "organization")
+        assert sentences == expected
+        assert there == here
+    assert there.flush() == here.flush()
+
+
+async def test_a_session_may_be_fed_here_and_there_in_turns(texts: TextProcess) -> None:
+    for text in TEXTS:
+        here, there = ScriptReader(), ScriptReader()
+        expected: list[Sentence] = []
+        found: list[Sentence] = []
+        for start in range(0, len(text), 700):
+            expected += here.feed(text[start : start + 700])
+            there, sentences = await texts.feed(there, text[start : start + 650], "organization")
+            found += sentences
+            found += there.feed(text[start + 650 : start + 700])
+        assert [*found, *there.flush()] == [*expected, *here.flush()]
+
+
+@pytest.mark.parametrize("only_clean", [False, True])
+@pytest.mark.parametrize(
+    ("language", "region"),
+    [(Language.ENGLISH, Region.US), (Language.ENGLISH, Region.GB), (Language.HINDI, Region.IN)],
+)
+async def test_words_are_prepared_as_they_are_here(
+    language: Language, region: Region, only_clean: bool, texts: TextProcess
+) -> None:
+    for text in (text[:1000] for text in TEXTS):
+        words = await texts.prepare(
+            text, language, region, only_clean=only_clean, organization_id="organization"
+        )
+        assert words == prepared(text, language, region, only_clean=only_clean)
+
+
+@pytest.mark.parametrize("kind", WRONG)
+async def test_wrong_tags_raise_the_same_error(kind: str, texts: TextProcess) -> None:
+    with pytest.raises(TagError) as here:
+        read_script(WRONG[kind])
+    with pytest.raises(TagError) as there:
+        await texts.read_script(WRONG[kind], "organization")
+
+    assert type(there.value) is type(here.value)
+    assert type(there.value).__name__ == kind
+    assert (str(there.value), there.value.args) == (str(here.value), here.value.args)
+
+
+async def test_a_reader_that_is_fed_wrong_tags_raises_the_same_error(texts: TextProcess) -> None:
+    reader = ScriptReader()
+    for _ in range(10):
+        reader, _ = await texts.feed(reader, "One [pause] two [pause].", "organization")
+    with pytest.raises(TagError, match="more than 20 pauses"):
+        await texts.feed(reader, "Three [pause]", "organization")
+
+
+async def test_an_order_outlives_the_death_of_its_process(texts: TextProcess) -> None:
+    (pid,) = text_pids()
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(texts.read_script(TEXTS[0], "organization"))
+    for _ in range(10):
+        await asyncio.sleep(0)  # the stopped process has the order
+    os.kill(pid, signal.SIGKILL)
+
+    assert await waiting == read_script(TEXTS[0])
+    assert text_pids() not in ([], [pid])
+
+
+async def test_an_order_whose_processes_both_die_is_an_internal_error(texts: TextProcess) -> None:
+    (pid,) = text_pids()
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(texts.read_script(TEXTS[0], "organization"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    killed: set[int] = set()
+
+    def kill_each() -> bool:
+        for pid in set(text_pids()) - killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        return waiting.done()
+
+    await until(kill_each)
+    with pytest.raises(InternalError) as caught:
+        waiting.result()
+    assert caught.value.__cause__ is None, "the row would name a failure of the engine"
+    assert len(killed) >= 2
+    assert await texts.read_script("Hi.", "organization") == read_script("Hi.")
+
+
+async def test_a_process_that_hangs_is_an_internal_error_and_is_replaced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    texts = TextProcess(order_seconds=2.0)
+    try:
+        await texts.start(hindi=False)
+        (pid,) = text_pids()
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(InternalError):
+            await texts.read_script("My secret. " * 60, "organization")
+        assert pid not in text_pids()
+        assert await texts.read_script("Hi.", "organization") == read_script("Hi.")
+    finally:
+        await texts.close()
+
+    assert "took too long" in caplog.text
+    assert "secret" not in caplog.text
+
+
+async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after_a_timeout() -> (
+    None
+):
+    texts = TextProcess(most_waiting=3, wait_seconds=1.0)
+    try:
+        await texts.start(hindi=False)
+        (pid,) = text_pids()
+        os.kill(pid, signal.SIGSTOP)
+        orders = [asyncio.create_task(texts.read_script("Hi.", "organization")) for _ in range(6)]
+        await until(lambda: sum(order.done() for order in orders) == 2)
+        await until(lambda: sum(order.done() for order in orders) == 5)
+        os.kill(pid, signal.SIGCONT)
+        results = await asyncio.gather(*orders, return_exceptions=True)
+    finally:
+        await texts.close()
+
+    assert [type(result) for result in results] == [Script, *[ServerOverloaded] * 5]
+
+
+async def test_organizations_that_wait_take_turns() -> None:
+    texts = TextProcess(wait_seconds=20.0, order_seconds=20.0)
+    read: list[str] = []
+
+    async def ask(organization_id: str) -> None:
+        await texts.read_script("Hi.", organization_id)
+        read.append(organization_id)
+
+    try:
+        await texts.start(hindi=False)
+        (pid,) = text_pids()
+        os.kill(pid, signal.SIGSTOP)
+        crowd = [asyncio.create_task(ask("many")) for _ in range(5)]
+        await asyncio.sleep(0)  # they are in the queue before the other one comes
+        other = asyncio.create_task(ask("one"))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGCONT)
+        await asyncio.gather(*crowd, other)
+    finally:
+        await texts.close()
+
+    assert read.index("one") <= 2
+
+
+async def test_a_failure_within_the_process_is_an_internal_error(texts: TextProcess) -> None:
+    (pid,) = text_pids()
+    unknown: Language = "fr"  # type: ignore[assignment]  # an order that the process cannot read
+    with pytest.raises(InternalError) as caught:
+        await texts.prepare(
+            "Bonjour.", unknown, Region.US, only_clean=False, organization_id="organization"
+        )
+
+    assert isinstance(caught.value, ApiError)
+    assert text_pids() == [pid], "the process goes on"
+
+
+async def test_closing_leaves_no_process() -> None:
+    texts = TextProcess()
+    await texts.start(hindi=True)
+    assert len(text_pids()) == 1
+    await texts.close()
+
+    assert text_pids() == []
+    with pytest.raises(InternalError):
+        await texts.read_script("Hi.", "organization")
+
+
+_PARENT = f"""
+import asyncio, sys
+sys.path.insert(0, {str(ROOT)!r})
+from speech.synthesis.text_process import TextProcess
+
+async def main():
+    texts = TextProcess()
+    await texts.start(hindi=True)
+    print(texts._pool._workers[0].pid, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_the_process_ends_when_its_parent_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert Path(f"/proc/{pid}").exists()
+        parent.kill()
+    eventually(lambda: not Path(f"/proc/{pid}").exists())
