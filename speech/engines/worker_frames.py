@@ -31,12 +31,12 @@ def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
     answers.flush()
 
 
-def confine(memory_bytes: int) -> None:
+def confine(memory_bytes: int, niceness: int = _NICENESS) -> None:
     """Limit the resources of a process that its input may corrupt, and write no core dump.
 
     Its priority is lower than that of the server, whose event loop answers everybody.
     """
-    os.nice(_NICENESS)
+    os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     with contextlib.suppress(ValueError, OSError):

@@ -34,6 +34,8 @@ from speech.text.preparation import prepared
 from speech.text.tags import TagError
 
 _MEMORY_BYTES = 1 << 29
+_NICENESS = 10
+"""Behind the engines: whose text is long waits, and not those whose text is being spoken."""
 
 
 class _Texts:
@@ -69,7 +71,7 @@ class _Texts:
 
 def main() -> int:
     """Serve orders until standard input ends; return the exit status of the process."""
-    confine(_MEMORY_BYTES)
+    confine(_MEMORY_BYTES, _NICENESS)
     answers = own_answers()
     texts = _Texts()
 

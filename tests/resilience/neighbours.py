@@ -35,6 +35,7 @@ from tests.support.servers.own_servers import Postgresql, Redis
 if TYPE_CHECKING:
     from tests.resilience.measuring.measure import Attack
 
+_AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _ROWS = 60_000
 """Rows of an attacker's ledger: a download of 20 MB."""
 
@@ -105,13 +106,22 @@ def run(directory: Path, options: argparse.Namespace) -> bool:
         f" {os.cpu_count()} cores, load average before {load:.1f}, {options.database},"
         f" {options.seconds:.0f} s each;"
         f" settings {', '.join(f'`{name}={value}`' for name, value in SETTINGS.items())}, the rest"
-        " as they are by default."
+        f" as they are by default; {_autogroup()}."
     )
     written = table.tables(attacks, setting)
     print(f"\n{written}")
     if options.write:
         table.PAGE.write_text(table.with_tables(table.PAGE.read_text(), written))
     return not any(attack.during.errors for attack in attacks)
+
+
+def _autogroup() -> str:
+    """Whether the kernel shares processors between sessions first (sched(7)), in words."""
+    try:
+        setting = _AUTOGROUP.read_text().strip()
+    except OSError:
+        setting = "0"
+    return f"`kernel.sched_autogroup_enabled={setting}`"
 
 
 def _say(attack: Attack) -> None:
