@@ -212,6 +212,8 @@ SVC_KEY_CACHE_SECONDS = env.float("SVC_KEY_CACHE_SECONDS", default=5.0)
 SVC_KEY_OUTAGE_SECONDS = env.float("SVC_KEY_OUTAGE_SECONDS", default=900.0)
 # The most working keys of each organization.
 SVC_KEYS_PER_ORGANIZATION = env.int("SVC_KEYS_PER_ORGANIZATION", default=100)
+# The most keys that each organization may make in 24 hours, rotated ones included.
+SVC_NEW_KEYS_PER_DAY = env.int("SVC_NEW_KEYS_PER_DAY", default=300)
 # How often every worker checks whether an operator changed the catalog or a key.
 SVC_CHANGE_POLL_SECONDS = env.float("SVC_CHANGE_POLL_SECONDS", default=0.25)
 

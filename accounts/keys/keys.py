@@ -15,7 +15,7 @@ import string
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from django.conf import settings
@@ -38,6 +38,7 @@ CHECKSUM_CHARACTERS = 6
 SHOWN_CHARACTERS = 6
 """How many of the random characters the display prefix shows: 36 of the 178 bits."""
 
+_DAY = timedelta(days=1)
 _SCOPES = {prefix: scope for scope, prefix in PREFIXES.items()}
 _FORM = re.compile(
     rf"({'|'.join(_SCOPES)})[0-9A-Za-z]{{{RANDOM_CHARACTERS}}}([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
@@ -77,15 +78,7 @@ class NotRotatable(ValueError):
 
 
 class TooManyKeys(ValidationError):
-    """The organization has ``SVC_KEYS_PER_ORGANIZATION`` working keys, the most allowed."""
-
-    def __init__(self, organization: Organization) -> None:
-        super().__init__(
-            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
-            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
-            "key ends now.",
-            code="too_many_keys",
-        )
+    """The organization may have no further key; the message says why, and what to do instead."""
 
 
 def checksum(text: str) -> str:
@@ -158,6 +151,9 @@ def of_organization(organization: Organization, *, live: bool) -> QuerySet[ApiKe
 def require_room(organization: Organization, leaving: ApiKey | None = None) -> None:
     """Raise ``TooManyKeys`` when ``organization`` may have no further key.
 
+    It may have ``SVC_KEYS_PER_ORGANIZATION`` that work, and make ``SVC_NEW_KEYS_PER_DAY`` in 24 hours:
+    ended keys are kept with their usage, and each change of a key invalidates all that are cached.
+
     ``leaving`` is a key that ends when the new one is made. Call it in the transaction that stores
     the key: it locks the organization, so that no other key is made until the transaction ends.
     """
@@ -166,7 +162,19 @@ def require_room(organization: Organization, leaving: ApiKey | None = None) -> N
     if leaving is not None:
         others = others.exclude(pk=leaving.pk)
     if others.count() >= settings.SVC_KEYS_PER_ORGANIZATION:
-        raise TooManyKeys(organization)
+        raise TooManyKeys(
+            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
+            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
+            "key ends now.",
+            code="too_many_keys",
+        )
+    made = ApiKey.objects.filter(organization=organization, created_at__gt=clock.now() - _DAY)
+    if made.count() >= settings.SVC_NEW_KEYS_PER_DAY:
+        raise TooManyKeys(
+            f"{organization.name} has made {settings.SVC_NEW_KEYS_PER_DAY} keys in 24 hours, the "
+            "most that are allowed. Try again later; an operator can raise SVC_NEW_KEYS_PER_DAY.",
+            code="too_many_new_keys",
+        )
 
 
 def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:

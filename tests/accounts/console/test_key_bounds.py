@@ -95,6 +95,31 @@ def test_the_command_and_the_code_have_the_same_bound(
         mint(organization, Scope.INFERENCE)
 
 
+def test_keys_made_and_ended_again_and_again_are_bounded(
+    console: Client, organization: Organization, settings: Settings
+) -> None:
+    settings.SVC_NEW_KEYS_PER_DAY = 3
+    old = mint(organization, Scope.READ, "of yesterday").api_key
+    ApiKey.objects.update(created_at=clock.now() - timedelta(hours=25))
+    for _ in range(3):
+        console.post("/console/keys/new", {"scope": "read", "label": "new"})
+        keys.revoke(ApiKey.objects.filter(label="new").latest("created_at"))
+
+    refused = console.post("/console/keys/new", {"scope": "read", "label": "one more"})
+    rotated = console.post(f"/console/keys/{old.pk}/rotate", {"overlap": "0"}, follow=True)
+
+    said = "Northwind has made 3 keys in 24 hours, the most that are allowed. Try again later"
+    assert said in words(refused.content.decode())
+    assert said in words(rotated.content.decode())
+    assert ApiKey.objects.count() == 4
+    old.refresh_from_db()
+    assert old.expires_at is None
+
+    ApiKey.objects.update(created_at=clock.now() - timedelta(hours=25))
+    console.post("/console/keys/new", {"scope": "read", "label": "of today"})
+    assert ApiKey.objects.filter(label="of today").exists()
+
+
 def test_the_list_has_pages_for_keys_that_work_and_for_keys_that_ended(
     console: Client, organization: Organization, settings: Settings
 ) -> None:
