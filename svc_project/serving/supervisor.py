@@ -28,6 +28,10 @@ _PAGES_END_SECONDS = 20.0
 _BACKLOG = 2048
 
 
+class NoPageSocket(Exception):
+    """The socket of the page process cannot be made; the message says why, and what to set."""
+
+
 @dataclass
 class _Child:
     """``number`` of a worker; None for the page process."""
@@ -66,7 +70,10 @@ class Supervisor:
         self._stopping = False
 
     def run(self) -> None:
-        """Run until SIGTERM, SIGINT or SIGHUP; returns when every process has ended."""
+        """Run until SIGTERM, SIGINT or SIGHUP; returns when every process has ended.
+
+        Raises ``NoPageSocket``.
+        """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             # Under nohup SIGHUP is ignored: the server outlives its terminal.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -157,8 +164,15 @@ def _listening() -> Iterator[tuple[socket.socket, str]]:
     address = str(directory / "socket")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listener.bind(address)
-        listener.listen(_BACKLOG)
+        try:
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            # A path too long for an address (unix(7)) is the usual reason.
+            raise NoPageSocket(
+                f"Cannot listen on {address}: {error}. Set TMPDIR to a directory of at most 80 "
+                "characters that this user may write to."
+            ) from None
         yield listener, address
     finally:
         listener.close()

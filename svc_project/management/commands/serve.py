@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from svc_project.serving import page_process, server
 from svc_project.serving.lifeline import WorkerEnd
-from svc_project.serving.supervisor import Supervisor
+from svc_project.serving.supervisor import NoPageSocket, Supervisor
 
 
 class Command(BaseCommand):
@@ -79,7 +79,10 @@ class Command(BaseCommand):
         if workers == 1:
             server.run(sockets)
         else:
-            Supervisor(workers, sockets, settings.SVC_WORKER_SILENCE_SECONDS).run()
+            try:
+                Supervisor(workers, sockets, settings.SVC_WORKER_SILENCE_SECONDS).run()
+            except NoPageSocket as error:
+                raise CommandError(str(error)) from None
 
     def _listen(self, host: str, port: int) -> socket.socket:
         try:

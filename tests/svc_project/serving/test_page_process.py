@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, Command, Gateway, eventually
+from tests.support.live import NO_TLS, ROOT, Command, Gateway, eventually
 from tests.support.processes import page_process_of, runs, workers_of
 from tests.support.served import another_gateway, ask
 
@@ -139,3 +141,29 @@ def test_a_download_comes_whole_through_the_page_process(
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/csv")
     assert len(answer.text.strip().splitlines()) >= 1
+
+
+def test_a_directory_with_too_long_a_path_is_named_at_the_start(
+    served: Served, tmp_path: Path
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "serve", "--port", "0", "--speech-port", "0"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            **served.environment,
+            "SVC_WORKERS": "2",
+            "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
+            "TMPDIR": str(long),
+        },
+        capture_output=True,
+        text=True,
+        timeout=SLOW,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "Set TMPDIR to a directory of at most 80 characters" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert list(long.iterdir()) == []
