@@ -25,13 +25,15 @@ from usage.console.glossary import explained_at
 from usage.models import Outcome, SpeechOutcome, SpeechRow
 
 PAGE = "/docs/errors/"
+PROGRAMS = re.compile(r"\.migrations|\.management\.commands|\.worker$")
+"""Modules that raise no such error; a worker's may need a package that is not installed."""
 
 
 def every_error() -> set[type[ApiError]]:
     """The error classes of all modules, answered or not."""
     for package in (accounts, inference, speech, svc_project, usage):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if ".migrations" not in found.name and ".management.commands" not in found.name:
+            if not PROGRAMS.search(found.name):
                 importlib.import_module(found.name)
     own = (each for each in _below(ApiError) if not each.__module__.startswith("tests"))
     return {ApiError, *own}
