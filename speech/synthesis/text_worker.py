@@ -35,7 +35,7 @@ from speech.text.tags import TagError
 
 _MEMORY_BYTES = 1 << 29
 _NICENESS = 10
-"""Behind the engines: whose text is long waits, and not those whose text is being spoken."""
+"""Behind the engines, so that reading a long text does not delay speech."""
 
 
 class _Texts:

@@ -2,6 +2,7 @@
 
 Callers with a known key or session have most of the threads and strangers the rest, so that neither
 can use up the other's. A thread has at most one database connection, so this bounds those as well.
+With several workers the threads run in the page process, and the places here bound them.
 """
 
 from __future__ import annotations

@@ -36,20 +36,8 @@ class PageRequest(msgspec.Struct, array_like=True):
 
     @classmethod
     def of(cls, scope: Mapping[str, Any], body: bytes) -> PageRequest:
-        return cls(
-            surface=scope["surface"],
-            http_version=scope["http_version"],
-            scheme=scope["scheme"],
-            method=scope["method"],
-            root_path=scope["root_path"],
-            path=scope["path"],
-            raw_path=scope["raw_path"],
-            query_string=scope["query_string"],
-            headers=scope["headers"],
-            client=scope["client"],
-            server=scope["server"],
-            body=body,
-        )
+        fields = (name for name in cls.__struct_fields__ if name != "body")
+        return cls(body=body, **{name: scope[name] for name in fields})
 
     def scope(self) -> dict[str, Any]:
         """The ASGI scope for Django."""

@@ -97,7 +97,7 @@ class _Exchange:
         else:
             part = framed(AnswerPart(message.get("body", b""), message.get("more_body", False)))
         if self._writer.is_closing():
-            # Nothing is raised, as ASGI has it: Django is told by ``_receive``, which needs a turn.
+            # ASGI raises nothing after a disconnect. ``_receive`` reports it, once the loop runs it.
             await asyncio.sleep(0)
             return
         self._writer.write(part)

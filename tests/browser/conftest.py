@@ -37,7 +37,9 @@ FLAGS = [
 def running_chromium(*flags: str) -> Iterator[Browser]:
     """A browser with ``flags`` besides the usual ones."""
     if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: pages are not tried. Install package 'chromium'.")
+        pytest.skip(
+            "Chromium is not installed: pages are not tried. Install 'chromium-headless-shell'."
+        )
     # Playwright runs an event loop in this thread, which Django would take for async code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:

@@ -10,7 +10,7 @@ from typing import Final
 MOST_A_MINUTE: Final = 10
 """The most lines of one kind in a minute."""
 
-LOUD: Final = ("django.", "uvicorn.", "svc_project.lib.api.views")
+LOUD: Final = ("django.", "uvicorn.", "svc_project.gate.", "svc_project.lib.api.views")
 """Prefixes of the loggers that any client can cause to write."""
 
 _MINUTE = 60.0

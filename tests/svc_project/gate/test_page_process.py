@@ -87,6 +87,14 @@ async def page_process(django: Django, directory: Path) -> AsyncIterator[Gate]:
         await pages.close()
 
 
+async def disconnected(client: Client, ended: asyncio.Event, task: asyncio.Task[None]) -> None:
+    """Disconnect the client, and return when the view and the worker have ended."""
+    client.leaves.set()
+    async with asyncio.timeout(10):
+        await ended.wait()
+        await task
+
+
 async def test_a_request_arrives_whole_and_its_answer_is_passed_back(tmp_path: Path) -> None:
     seen: list[Message] = []
 
@@ -133,10 +141,7 @@ async def test_a_stream_is_passed_on_as_it_comes_and_ends_with_its_client(tmp_pa
     async with page_process(django, tmp_path) as gate:
         task = asyncio.create_task(gate(asked(), client.receive, client.send))
         await client.until(2)
-        client.leaves.set()
-        async with asyncio.timeout(10):
-            await ended.wait()
-            await task
+        await disconnected(client, ended, task)
 
     assert client.sent[1] == {"type": "http.response.body", "body": b"first", "more_body": True}
 
@@ -162,10 +167,7 @@ async def test_a_view_that_sends_learns_that_its_client_has_disconnected(tmp_pat
     async with page_process(django, tmp_path) as gate:
         task = asyncio.create_task(gate(asked(), client.receive, client.send))
         await client.until(4)
-        client.leaves.set()
-        async with asyncio.timeout(10):
-            await ended.wait()
-            await task
+        await disconnected(client, ended, task)
 
 
 async def test_a_client_that_reads_slowly_holds_the_view_back(tmp_path: Path) -> None:

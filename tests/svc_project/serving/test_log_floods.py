@@ -51,6 +51,9 @@ def test_dropped_lines_are_counted_and_reported(monkeypatch: pytest.MonkeyPatch)
     few = logs.LimitRepeatedLines()
     written = [few.filter(record("django.request", "%s: %s", "a", n)) for n in range(25)]
     other = few.filter(record("django.request", "another", 1))
+    pages = [
+        few.filter(record("svc_project.gate.page_server", "%s: %s", "a", n)) for n in range(25)
+    ]
     ours = [few.filter(record("usage.ledger.ledger", "%s", n)) for n in range(25)]
     now += 61
 
@@ -58,5 +61,6 @@ def test_dropped_lines_are_counted_and_reported(monkeypatch: pytest.MonkeyPatch)
     assert few.filter(first)
     assert written == [True] * 10 + [False] * 15
     assert other
+    assert pages == written
     assert all(ours)
     assert first.getMessage() == "a: b (and 15 more like it before)"

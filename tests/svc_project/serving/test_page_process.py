@@ -28,8 +28,8 @@ SLOW = 60.0
 @contextmanager
 def two_workers(
     gateway: Gateway, served: Served, directory: Path, **environment: str
-) -> Iterator[tuple[Command, str]]:
-    """A gateway with two workers, and so with a page process."""
+) -> Iterator[tuple[Command, str, int]]:
+    """A gateway with two workers, its base URL, and its page process, which has answered."""
     with another_gateway(
         gateway,
         served,
@@ -40,12 +40,9 @@ def two_workers(
         **environment,
     ) as (command, url):
         eventually(lambda: len(workers_of(command.process.pid)) == 2, SLOW)
-        yield command, url
-
-
-def pages(command: Command) -> int:
-    """The page process."""
-    return eventually(lambda: page_process_of(command.process.pid), SLOW)
+        assert models(url, gateway).status_code == 200
+        assert list(directory.glob("svc-pages-*"))
+        yield command, url, eventually(lambda: page_process_of(command.process.pid), SLOW)
 
 
 def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
@@ -55,9 +52,7 @@ def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
 def test_chats_are_answered_while_the_page_process_stands_still(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path) as (command, url):
-        assert models(url, gateway).status_code == 200
-        stopped = pages(command)
+    with two_workers(gateway, served, tmp_path) as (_, url, stopped):
         os.kill(stopped, signal.SIGSTOP)
         try:
             answers = [ask(url, gateway, "say: still here").status_code for _ in range(10)]
@@ -72,9 +67,7 @@ def test_chats_are_answered_while_the_page_process_stands_still(
 def test_a_killed_page_process_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path) as (command, url):
-        assert models(url, gateway).status_code == 200
-        killed = pages(command)
+    with two_workers(gateway, served, tmp_path) as (command, url, killed):
         os.kill(killed, signal.SIGKILL)
         eventually(lambda: page_process_of(command.process.pid) not in (killed, None), SLOW)
         assert models(url, gateway, timeout=SLOW).status_code == 200
@@ -88,9 +81,11 @@ def test_a_killed_page_process_is_replaced(
 def test_a_page_process_that_hangs_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path, SVC_WORKER_SILENCE_SECONDS="8") as (command, url):
-        assert models(url, gateway).status_code == 200  # silence counts from the first heartbeat
-        stopped = pages(command)
+    with two_workers(gateway, served, tmp_path, SVC_WORKER_SILENCE_SECONDS="8") as (
+        command,
+        url,
+        stopped,
+    ):
         os.kill(stopped, signal.SIGSTOP)
         eventually(lambda: not runs(stopped), SLOW)
         eventually(lambda: page_process_of(command.process.pid) not in (stopped, None), SLOW)
@@ -101,9 +96,7 @@ def test_a_page_process_that_hangs_is_replaced(
 def test_it_ends_after_the_workers_and_a_stop_leaves_nothing(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path) as (command, url):
-        assert models(url, gateway).status_code == 200
-        found = pages(command)
+    with two_workers(gateway, served, tmp_path) as (command, url, found):
         os.kill(found, signal.SIGTERM)  # as a service manager signals every process of a group
         assert models(url, gateway).status_code == 200
         assert command.stop(SLOW) == 0
@@ -114,9 +107,7 @@ def test_it_ends_after_the_workers_and_a_stop_leaves_nothing(
 def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path) as (command, url):
-        assert models(url, gateway).status_code == 200
-        found = pages(command)
+    with two_workers(gateway, served, tmp_path) as (command, _, found):
         os.kill(command.process.pid, signal.SIGSTOP)  # so that it replaces no worker
         for worker in workers_of(command.process.pid):
             os.kill(worker, signal.SIGKILL)
@@ -129,18 +120,21 @@ def test_a_download_comes_whole_through_the_page_process(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
     secret = mint(gateway.organization, Scope.READ, "test").secret
-    with two_workers(gateway, served, tmp_path) as (_, url):
+    with two_workers(gateway, served, tmp_path) as (_, url, _):
         for number in range(5):
             assert ask(url, gateway, f"say: {number}").status_code == 200
-        answer = httpx2.get(
-            f"{url}/usage/export?format=csv",
-            headers={"authorization": f"Bearer {secret}"},
-            timeout=30,
-            verify=NO_TLS,
-        )
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/csv")
-    assert len(answer.text.strip().splitlines()) >= 1
+
+        def lines() -> list[str]:
+            answer = httpx2.get(
+                f"{url}/usage/export?format=csv",
+                headers={"authorization": f"Bearer {secret}"},
+                timeout=30,
+                verify=NO_TLS,
+            )
+            assert answer.headers["content-type"].startswith("text/csv")
+            return answer.text.strip().splitlines()
+
+        eventually(lambda: len(lines()) == 1 + 5, SLOW)  # the newest rows appear after a margin
 
 
 def test_a_directory_with_too_long_a_path_is_named_at_the_start(
