@@ -94,7 +94,7 @@ class _Page(HttpConsumer):
             self.release_place()
             self._release_form()
             self._threads.answers.release(self._caller.name, self._answer_bytes)
-            self._count()
+            self._finish()
 
     async def answer(self) -> None:
         largest = _largest_form(self.scope)

@@ -65,6 +65,15 @@ class ApiError(Exception):
         super().__init__(self.message)
 
 
+def drop_traceback(error: ApiError) -> None:
+    """Release the frames through which ``error`` was raised; its handling must be over.
+
+    They hold the request's body, and ``error`` itself: only the garbage collector would free them.
+    """
+    error.__traceback__ = None
+    error.__context__ = error.__cause__ = None
+
+
 class BadRequest(ApiError):
     status = 400
     type = "invalid_request_error"

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import sys
 import termios
+import weakref
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -279,6 +280,8 @@ class BoundedProtocol(StallWatch, DisconnectWatch, HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._stop_watching()
         super().handle_websocket_upgrade()
+        # It holds this protocol, which nothing else needs from now on.
+        self.parser = None  # type: ignore[assignment]  # as the base does at the end
         upgraded = self.transport.get_protocol()
         if self.flow.write_paused and isinstance(upgraded, BoundedWebSocket):
             # An answer before the upgrade is still unread, and only the HTTP protocol knows it.
@@ -287,7 +290,9 @@ class BoundedProtocol(StallWatch, DisconnectWatch, HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         scope: Any = self.scope
-        scope["svc.connection"] = self
+        # The connection holds the scope: a reference back would keep both, and the request's bytes,
+        # until the garbage collector runs.
+        scope["svc.connection"] = weakref.proxy(self)
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()

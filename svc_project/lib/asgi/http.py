@@ -27,6 +27,7 @@ from svc_project.lib.errors import (
     RequestTooLarge,
     ServerOverloaded,
     ServerShuttingDown,
+    drop_traceback,
     error_body,
 )
 from svc_project.lib.ids import request_id
@@ -103,7 +104,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
             self.release_place()
             if self._held:
                 held_bodies.release(self._held, self.owner)
-            self._count()
+            self._finish()
 
     @abstractmethod
     async def answer(self) -> None:
@@ -227,8 +228,11 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         held_bodies.take(size, self.owner)
         self._held += size
 
-    def _count(self) -> None:
+    def _finish(self) -> None:
+        """Count the answer, and release the frames that its error holds."""
         failure = self.failure
+        if failure is not None:
+            drop_traceback(failure)
         if isinstance(failure, ClientDisconnected):
             status = failure.status
         elif self.status:

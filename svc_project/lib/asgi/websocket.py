@@ -27,6 +27,7 @@ from svc_project.lib.errors import (
     RequestTooLarge,
     ServerOverloaded,
     ServerShuttingDown,
+    drop_traceback,
     error_body,
 )
 from svc_project.lib.ids import request_id
@@ -91,14 +92,15 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
         loop = asyncio.get_running_loop()
         self.draining, self.stopping = loop.create_future(), loop.create_future()
         drain.enter(self)
+        failure: ApiError | None = None
         try:
             await receive()  # websocket.connect
             await self.converse()
             await self.close(NORMAL_CLOSE)
-        except ClientDisconnected:
-            return
         except ApiError as error:
-            await self._fail(error)
+            failure = error
+            if not isinstance(error, ClientDisconnected):
+                await self._fail(error)
         except Exception as error:
             log_unexpected(log, self.request_id, error)
             await self._fail(InternalError())
@@ -107,6 +109,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
             self.release_place()
             if self.status:
                 metrics.requests.add(self.surface, self.route, str(self.status), "")
+            if failure is not None:
+                drop_traceback(failure)
 
     @abstractmethod
     async def converse(self) -> None:

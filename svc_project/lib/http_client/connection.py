@@ -239,6 +239,7 @@ class Connection(asyncio.Protocol):
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         response, self._response = self._response, None
+        self._parser.close()
         self._lost(self)
         if response is None:
             return

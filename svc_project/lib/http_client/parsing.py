@@ -54,6 +54,11 @@ class AnswerParser:
         if self._bytes_without_body > LARGEST_HEAD:
             raise ProtocolViolation("too long a head")
 
+    def close(self) -> None:
+        """Release the parser, which holds this object; nothing can be fed afterwards."""
+        self.response = None
+        del self._parser
+
     # Callbacks of httptools.
 
     def on_message_begin(self) -> None:

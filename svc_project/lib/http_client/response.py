@@ -83,7 +83,7 @@ class Response:
             if self.complete:
                 return b""
             if self._error is not None:
-                raise self._error
+                raise self._take_error()
             await self.wait()
         parts, self._parts, self.buffered = self._parts, [], 0
         if self._connection is not None:
@@ -140,7 +140,7 @@ class Response:
         """Wait until something has happened. A cancelled task closes the connection at once."""
         connection = self._connection
         if connection is None:
-            raise self._error or Closed()
+            raise self._take_error()
         self._waiter = connection.loop.create_future()
         try:
             await self._waiter
@@ -149,6 +149,11 @@ class Response:
             raise
         finally:
             self._waiter = None
+
+    def _take_error(self) -> HttpError:
+        """Return the failure, only once: its traceback will hold the frames that hold this answer."""
+        error, self._error = self._error, Closed()
+        return error or Closed()
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -180,5 +185,5 @@ class Response:
         """Wait for the head. Raises ``HttpError``."""
         while not self.status:
             if self._error is not None:
-                raise self._error
+                raise self._take_error()
             await self.wait()

@@ -104,6 +104,8 @@ class FairQueue:
             raise
         finally:
             timer.cancel()
+            # The traceback of a refusal holds this frame: with the future it would be a cycle.
+            del waiter
 
     def release(self, organization_id: str) -> None:
         """Release a slot; raises ``RuntimeError`` when the organization has none."""
