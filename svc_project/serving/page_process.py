@@ -26,7 +26,7 @@ from svc_project.gate.page_server import PageServer
 from svc_project.lib.database import pool
 from svc_project.lib.monitoring.worker_stats import FAILED_ENGINES, worker_stats
 from svc_project.lib.sharing.priority import Niceness, lower_priority
-from svc_project.serving import caches
+from svc_project.serving import caches, garbage
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 
 _LEARN_SECONDS = 2.0
@@ -58,6 +58,7 @@ async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None
     pages = PageServer(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings
     server = await asyncio.start_unix_server(pages.connected, sock=listener)
     tasks = [asyncio.create_task(_beat(line)), asyncio.create_task(_learn_failed_engines())]
+    garbage.keep_loaded_objects()
     await ended.wait()
     loop.remove_reader(workers)
     for task in tasks:

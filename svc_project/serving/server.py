@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -17,6 +16,7 @@ import uvicorn
 from django.conf import settings
 
 from svc_project.lib.asgi.drain import drain
+from svc_project.serving import garbage
 from svc_project.serving.connection_bounds import BoundedWebSocket
 from svc_project.serving.http_protocol import ContractHttpProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
@@ -29,8 +29,6 @@ _CLOSE_SECONDS = 2.0
 _LAST_SECONDS = 30.0
 """The time for the end of a process after its drain: rows, engines, connections."""
 _LOOK_SECONDS = 0.05
-_COLLECT_EVERY = 20_000
-"""Container objects made and not freed before the collector searches them for cycles."""
 
 
 class DrainingServer(uvicorn.Server):
@@ -61,11 +59,7 @@ class DrainingServer(uvicorn.Server):
         await super().startup(sockets)
         if self._line is not None:
             self._beat(self._line)
-        # The objects loaded by now stay: the collector need not walk over them again and again. A
-        # request's objects are freed by reference counts, so it need not run often either.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
+        garbage.keep_loaded_objects()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if drain.stopping:
