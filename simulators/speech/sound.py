@@ -69,10 +69,10 @@ def in_format(pcm: bytes, audio_format: AudioFormat, rate: int, channels: int, s
     rate and channels of ``speech.audio.pcm``; a FLAC file of size ``zero`` or ``max`` has no length,
     like one that was written into a pipe.
     """
-    if audio_format is AudioFormat.FLAC and sizes in _UNKNOWN_SIZES:
-        return without_length(encode(pcm, audio_format))
     if audio_format not in (AudioFormat.WAV, AudioFormat.PCM):
-        return encode(pcm, audio_format)
+        (file,) = encode([pcm], audio_format)
+        is_unknown = audio_format is AudioFormat.FLAC and sizes in _UNKNOWN_SIZES
+        return without_length(file) if is_unknown else file
     signal = samples(pcm)
     if rate != SAMPLE_RATE:
         signal = soxr.resample(signal, SAMPLE_RATE, rate)

@@ -1,12 +1,14 @@
 """Threads that encode clips, shared between organizations.
 
-They have a low priority, because a file of half an hour takes ten seconds of a core that event
-loops need for other answers.
+They have a lower priority, because a file of half an hour takes ten seconds of a core that event
+loops need for other answers. It is not much lower, since between two blocks of a file they hold the
+interpreter for a moment, and event loops wait for a thread that holds it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
@@ -31,24 +33,26 @@ class Encoders:
     def __init__(self, threads: int) -> None:
         self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
         self._threads = ThreadPoolExecutor(
-            threads, "speech-encoding", lower_priority, (Niceness.LONG_WORK,)
+            threads, "speech-encoding", lower_priority, (Niceness.SHORT_WORK,)
         )
 
-    async def encode(self, pcm: bytes, audio_format: AudioFormat, organization_id: str) -> bytes:
+    async def encode(
+        self, pieces: Sequence[bytes], audio_format: AudioFormat, organization_id: str
+    ) -> list[bytes]:
         """``encode`` without blocking the event loop.
 
         Raises ``ValueError`` as ``encode`` does, and ``ServerOverloaded`` when the queue does not
         move for ten minutes. A cancelled caller's thread is free when its clip is encoded.
         """
-        if audio_format is AudioFormat.PCM:
-            return encode(pcm, audio_format)
+        if audio_format in (AudioFormat.PCM, AudioFormat.WAV):
+            return encode(pieces, audio_format)
         await self._slots.acquire(organization_id)
         loop = asyncio.get_running_loop()
 
-        def release(_ended: Future[bytes]) -> None:
+        def release(_ended: Future[list[bytes]]) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._slots.release, organization_id)
 
-        encoding = self._threads.submit(encode, pcm, audio_format)
+        encoding = self._threads.submit(encode, pieces, audio_format)
         encoding.add_done_callback(release)
         return await asyncio.wrap_future(encoding)

@@ -58,7 +58,7 @@ CheckKey = Callable[[], Awaitable[Principal]]
 @dataclass(eq=False, slots=True)
 class _Spoken:
     sentence: Sentence
-    pcm: bytes
+    pieces: list[bytes]
     cloned: bool
 
 
@@ -226,18 +226,18 @@ class Session:
         await self._socket.send_text(ready)
         async with aclosing(prefetch(self._spoken(), _FRAMES_AHEAD)) as spoken:
             async for each in spoken:
-                frame = await self._service.encoders.encode(
-                    each.pcm, audio_format, self._principal.organization_id
+                file = await self._service.encoders.encode(
+                    each.pieces, audio_format, self._principal.organization_id
                 )
                 if each.cloned:
                     # The clone may have been deleted since its sentence was spoken.
                     await self._service.voices.resolve(self._start.voice, self._principal)
-                await self._socket.send_bytes(frame)
+                await self._socket.send_bytes(b"".join(file))
                 self._active_at = self._loop.time()
                 self._charged.pop(0)
                 self._meter.characters += each.sentence.characters
                 self._meter.sentences += 1
-                self._meter.pcm_bytes += len(each.pcm)
+                self._meter.pcm_bytes += sum(map(len, each.pieces))
                 self._service.report_progress(self._meter)
 
     async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
@@ -257,8 +257,9 @@ class Session:
                 self._start.speed,
                 self._start.instructions,
             )
-            pcm = await whole_sound(speak_sentence(sentence, speaker, self._meter.clock), "text")
-            yield _Spoken(sentence, pcm, cloned=voice.clone is not None)
+            spoken = speak_sentence(sentence, speaker, self._meter.clock)
+            pieces = await whole_sound(spoken, "text")
+            yield _Spoken(sentence, pieces, cloned=voice.clone is not None)
 
     async def _watch_key(self, check_key: CheckKey) -> None:
         """Check the key until it is revoked, then raise ``InvalidCredential``."""

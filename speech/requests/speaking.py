@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -171,16 +171,16 @@ class Synthesis:
         self._meter.pcm_bytes += len(self.last)
 
     async def _whole(self, sink: Sink) -> None:
-        pcm = await whole_sound(self._sound(), "input")
+        pieces = await whole_sound(self._sound(), "input")
         call, encoders = self._call, self._resources.encoders
-        encoded = await encoders.encode(pcm, call.audio_format, call.principal.organization_id)
-        sink.prepare(self._meter, len(encoded))
-        end = (len(encoded) - 1) // CHUNK_BYTES * CHUNK_BYTES
-        for at in range(0, end, CHUNK_BYTES):
-            await sink.send(encoded[at : at + CHUNK_BYTES])
-        self.last = encoded[end:]
+        parts = await encoders.encode(pieces, call.audio_format, call.principal.organization_id)
+        sink.prepare(self._meter, sum(map(len, parts)))
+        for chunk in chunks(parts):
+            if self.last:
+                await sink.send(self.last)
+            self.last = chunk
         if not sink.disconnected:
-            self._meter.pcm_bytes = len(pcm)
+            self._meter.pcm_bytes = sum(map(len, pieces))
 
     async def _sound(self) -> AsyncGenerator[bytes, None]:
         call = self._call
@@ -200,8 +200,8 @@ class Synthesis:
                     yield piece
 
 
-async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> bytes:
-    """Join ``pieces`` in memory, to be encoded as one file.
+async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> list[bytes]:
+    """Collect ``pieces`` in memory, to be encoded as one file.
 
     Raises ``InvalidField`` for ``param`` when they last longer than ``LONGEST_FILE`` seconds.
     """
@@ -217,4 +217,17 @@ async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> bytes:
                     param=param,
                 )
             held.append(piece)
-    return b"".join(held)
+    return held
+
+
+def chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut and join the parts of a file to chunks of ``CHUNK_BYTES``; only the last one is shorter."""
+    rest = b""
+    for part in parts:
+        joined = rest + part
+        end = len(joined) - len(joined) % CHUNK_BYTES
+        for at in range(0, end, CHUNK_BYTES):
+            yield joined[at : at + CHUNK_BYTES]
+        rest = joined[end:]
+    if rest:
+        yield rest
