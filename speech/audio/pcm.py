@@ -7,6 +7,7 @@ the speech contract, answered in docs/explain/speech-engine.md).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -46,9 +47,9 @@ def samples(pcm: bytes) -> Samples:
 
 def pcm_bytes(signal: NDArray[Any]) -> bytes:
     """PCM of 16-bit integer samples, or of floats in -1..1, which are clipped, never wrapped."""
-    if np.issubdtype(signal.dtype, np.floating):
+    if signal.dtype.kind == "f":
         signal = np.rint(np.clip(signal, -1.0, 1.0) * 32767)
-    return signal.astype("<i2").tobytes()
+    return signal.astype("<i2", copy=False).tobytes()
 
 
 def duration(pcm: bytes) -> float:
@@ -66,15 +67,16 @@ def faded(part: Samples, *, start: int, end: int) -> Samples:
 
     Raised-cosine ramps; those of a part shorter than both overlap.
     """
-    shaped = part.astype(np.float32)
+    shaped = part.copy()
     start, end = min(start, len(part)), min(end, len(part))
     if start:
-        shaped[:start] *= _ramp(start)
+        shaped[:start] = np.rint(shaped[:start] * _ramp(start))
     if end:
-        shaped[-end:] *= _ramp(end)[::-1]
-    return np.rint(shaped).astype(np.int16)
+        shaped[-end:] = np.rint(shaped[-end:] * _ramp(end)[::-1])
+    return shaped
 
 
+@cache
 def _ramp(length: int) -> NDArray[np.float32]:
     return (0.5 - 0.5 * np.cos(np.pi * np.arange(length) / length)).astype(np.float32)
 
@@ -127,12 +129,14 @@ class EdgeTrimmer:
 
     def piece(self, pcm: bytes) -> bytes:
         """Add a piece; return the PCM that can be passed on, which may be empty."""
-        waiting = np.concatenate([self._still, samples(pcm)])
-        loud = np.flatnonzero((waiting > QUIET) | (waiting < -QUIET))
-        if not len(loud):
+        waiting = samples(pcm)
+        if len(self._still):
+            waiting = np.concatenate([self._still, waiting])
+        loud = (waiting > QUIET) | (waiting < -QUIET)
+        if not loud.any():
             return self._hold(waiting)
-        start = 0 if self._sounded else max(0, int(loud[0]) - self._edge)
-        end = int(loud[-1]) + 1
+        start = 0 if self._sounded else max(0, int(loud.argmax()) - self._edge)
+        end = len(loud) - int(loud[::-1].argmax())
         self._sounded = True
         self._still = waiting[end:]
         return pcm_bytes(waiting[start:end])

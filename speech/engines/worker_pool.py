@@ -42,9 +42,8 @@ class WorkerDied(Exception):
 class Program:
     """The program of a worker process, and what it must answer.
 
-    ``name`` is used in errors. ``module`` is run by its name with ``flags`` for the interpreter
-    beside ``-I``. ``ready`` is the payload of ``READY``, due within ``start_seconds``. An answer to
-    an order has at most ``most_bytes``.
+    ``name`` is used in errors. ``module`` is run by its name. ``ready`` is the payload of ``READY``,
+    due within ``start_seconds``. An answer to an order has at most ``most_bytes``.
     """
 
     name: str
@@ -53,7 +52,6 @@ class Program:
     ready: bytes
     start_seconds: float
     most_bytes: int
-    flags: tuple[str, ...] = ()
 
 
 class Worker:
@@ -80,12 +78,12 @@ class Worker:
         program = self._program
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-I", *program.flags, "-c", _RUN, str(_ROOT), program.module),
+            *("-I", "-c", _RUN, str(_ROOT), program.module),
             *program.arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+            env=_environment(),
             start_new_session=True,  # Ctrl-C at a terminal is for the server, which drains
         )
         try:
@@ -274,6 +272,12 @@ class WorkerPool(ABC, Generic[OrderT]):
         await asyncio.gather(*(worker.stop() for worker in self._workers))
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """No settings and no keys; numpy, where a worker needs it, without a thread for each core."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**kept, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

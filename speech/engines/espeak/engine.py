@@ -10,28 +10,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from itertools import pairwise
 
-import numpy as np
-
-from speech.audio.pcm import (
-    FADE_SECONDS,
-    SHORTEST_SECONDS,
-    Resampler,
-    faded,
-    pcm_bytes,
-    samples,
-    silence,
-)
-from speech.engines import CloneProfile, Engine, EngineError, Utterance
-from speech.engines.espeak.equaliser import Equaliser
-from speech.engines.espeak.pool import WORKER_RATE, EspeakPool, Order
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH, SHORTEST_SECONDS, silence
+from speech.engines import Engine, EngineError, Utterance
+from speech.engines.espeak.pool import EspeakPool, Order
 from speech.engines.espeak.voices import EspeakVoice, parse_voice, variant_file
 from speech.engines.sanitize import portions, sanitized
 
 WORDS_PER_MINUTE = 175
 """Speed of rate 1."""
 
-_FIRST_PIECE_SAMPLES = WORKER_RATE // 4
-_PIECE_SAMPLES = WORKER_RATE
+_PIECE_BYTES = SAMPLE_RATE * SAMPLE_WIDTH
+_FIRST_PIECE_BYTES = _PIECE_BYTES // 4
 _SLOWEST, _FASTEST = 80, 700
 """Words per minute: espeak-ng gets no slower below; above is more than four times the speed."""
 _LONGEST_STRETCH = 2.0
@@ -77,19 +66,15 @@ class Espeak(Engine):
                 f"The embedded voice {voice.name} speaks {voice.language}, "
                 f"not {utterance.language[:20]}."
             )
-        shape = _Shape(utterance.profile)
         sounded = False
         for portion in portions(sanitized(utterance.text)):
             order = _order(utterance, voice, portion)
-            raw = await self._pool.run(order, utterance.organization_id)
-            for piece in shape.pieces(raw):
+            for piece in _pieces(await self._pool.run(order, utterance.organization_id)):
                 if piece:
                     sounded = True
                     yield piece
                     await asyncio.sleep(0)  # a long portion must not block the event loop
-        if rest := shape.finish():
-            yield rest
-        elif not sounded:
+        if not sounded:
             yield silence(SHORTEST_SECONDS)
 
     async def phonemes(self, voice: str, texts: tuple[str, ...], organization_id: str) -> list[str]:
@@ -115,36 +100,16 @@ def _order(utterance: Utterance, voice: EspeakVoice, text: str) -> Order:
         stretch=min(_LONGEST_STRETCH, max(1.0, _SLOWEST / max(rate, 1))),
         pitch=max(0, min(_HIGHEST_PITCH, pitch)),
         variant=None if profile is None else variant_file(profile),
+        eq_hz=() if profile is None else tuple(profile.eq_hz),
+        eq_db=() if profile is None else tuple(profile.eq_db),
     )
 
 
-class _Shape:
-    """Post-processes a worker's samples: a clone's equaliser, then the common sample rate."""
+def _pieces(sound: bytes) -> Iterator[bytes]:
+    """Cut the sound of one portion: 250 ms first, then 1 s at a time.
 
-    def __init__(self, profile: CloneProfile | None) -> None:
-        self._resampler = Resampler(WORKER_RATE)
-        self._equaliser = (
-            Equaliser(profile.eq_hz, profile.eq_db, WORKER_RATE)
-            if profile is not None and len(profile.eq_hz)
-            else None
-        )
-
-    def pieces(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the sound of one portion, with silent edges: 250 ms first, then 1 s at a time.
-
-        The first piece is short to be heard early; the others are long because each costs about
-        30 µs to send, whatever its length.
-        """
-        fade = round(FADE_SECONDS * WORKER_RATE)
-        whole = faded(samples(raw), start=fade, end=fade)
-        cuts = range(_FIRST_PIECE_SAMPLES, len(whole), _PIECE_SAMPLES)
-        for start, end in pairwise((0, *cuts, len(whole))):
-            part = whole[start:end]
-            if self._equaliser is not None:
-                part = self._equaliser.piece(part)
-            yield self._resampler.piece(pcm_bytes(part))
-
-    def finish(self) -> bytes:
-        """Return the rest of the sound."""
-        rest = np.zeros(0, dtype=np.int16) if self._equaliser is None else self._equaliser.finish()
-        return self._resampler.piece(pcm_bytes(rest)) + self._resampler.finish()
+    The first piece is short to be heard early; the others are long because each costs about 30 µs to
+    send, whatever its length.
+    """
+    cuts = range(_FIRST_PIECE_BYTES, len(sound), _PIECE_BYTES)
+    return (sound[start:end] for start, end in pairwise((0, *cuts, len(sound))))

@@ -16,36 +16,23 @@ _KNEE = 0.8
 _CEILING = 0.98
 
 
-class Equaliser:
-    """Filters a stream of samples; the output is as long as the input.
+def equalised(
+    signal: NDArray[np.int16], hertz: Sequence[float], decibels: Sequence[float], rate: int
+) -> NDArray[np.int16]:
+    """Filter ``signal``; the result is as long and in place.
 
-    Only the shape of the gains counts: for speech, the output is as loud as the input. Peaks that
-    are still too high are bent, not clipped.
+    Gains are in ``decibels`` at ``hertz``, level outside; ``rate`` in samples per second. Only the
+    shape of the gains counts: for speech, the result is as loud as ``signal``. Peaks that are still
+    too high are bent, not clipped.
     """
-
-    def __init__(self, hertz: Sequence[float], decibels: Sequence[float], rate: int) -> None:
-        """Gains in ``decibels`` at ``hertz``, level outside; ``rate`` in samples per second."""
-        self._taps = _design(hertz, decibels, rate)
-        self._tail: NDArray[np.float64] = np.zeros(TAPS - 1)
-        self._to_drop = TAPS // 2  # the delay of a linear-phase filter
-
-    def piece(self, signal: NDArray[np.int16]) -> NDArray[np.int16]:
-        """Filter ``signal``; return the samples that are ready, half the filter's length late."""
-        if not len(signal):
-            return signal
-        scaled = signal.astype(np.float64) / 32768
-        size = 1 << (len(scaled) + TAPS - 2).bit_length()
-        spread = np.fft.irfft(np.fft.rfft(scaled, size) * np.fft.rfft(self._taps, size), size)
-        spread = spread[: len(scaled) + TAPS - 1]
-        spread[: TAPS - 1] += self._tail
-        ready, self._tail = spread[: len(scaled)], spread[len(scaled) :]
-        dropped = min(self._to_drop, len(ready))
-        self._to_drop -= dropped
-        return _bent(ready[dropped:])
-
-    def finish(self) -> NDArray[np.int16]:
-        """Return the remaining samples. Call it once, last."""
-        return _bent(self._tail[max(0, self._to_drop) : TAPS // 2])
+    if not len(signal):
+        return signal
+    scaled = signal.astype(np.float64) / 32768
+    size = 1 << (len(scaled) + TAPS - 2).bit_length()
+    taps = _design(hertz, decibels, rate)
+    spread = np.fft.irfft(np.fft.rfft(scaled, size) * np.fft.rfft(taps, size), size)
+    start = TAPS // 2  # the delay of a linear-phase filter
+    return _bent(spread[start : start + len(scaled)])
 
 
 def _design(hertz: Sequence[float], decibels: Sequence[float], rate: int) -> NDArray[np.float64]:

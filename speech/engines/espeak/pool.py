@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import espeakng_loader
 import msgspec
 
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
 from speech.engines.sanitize import plain_words
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 
-WORKER_RATE: Final = 22_050
-"""Samples per second that espeak-ng delivers."""
-
 _LONGEST_DATA_PATH = 140
-_MOST_SAMPLES = 300 * WORKER_RATE
+_MOST_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """A text to speak; names and ranges are espeak-ng's (speak_lib.h).
 
-    ``stretch`` is the factor by which the sound is lengthened afterwards, its pitch kept.
+    ``stretch`` is the factor by which the sound is lengthened afterwards, its pitch kept. Then it
+    is filtered with gains of ``eq_db`` decibels at ``eq_hz``, unless these are empty.
     """
 
     voice: str
@@ -35,6 +33,8 @@ class Order:
     volume: int = 100
     stretch: float = 1.0
     variant: str | None = None
+    eq_hz: tuple[float, ...] = ()
+    eq_db: tuple[float, ...] = ()
 
     def plainer(self) -> Order:
         """The order with only words in its text."""
@@ -72,10 +72,9 @@ class EspeakWorker(Worker):
                 name="espeak",
                 module="speech.engines.espeak.worker",
                 arguments=(espeakng_loader.get_library_path(), str(directory)),
-                ready=str(WORKER_RATE).encode(),
+                ready=str(SAMPLE_RATE).encode(),
                 start_seconds=10.0,
-                most_bytes=2 * _MOST_SAMPLES,
-                flags=("-S",),
+                most_bytes=_MOST_SECONDS * SAMPLE_RATE * SAMPLE_WIDTH,
             )
         )
 

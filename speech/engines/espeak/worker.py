@@ -1,11 +1,12 @@
-"""The subprocess that runs espeak-ng, as a script with the standard library only.
+"""The subprocess that runs espeak-ng. It needs numpy and soxr, and nothing of svc's settings.
 
 espeak-ng is not thread-safe, and some texts crash it; so each copy runs in its own process, takes
 one order at a time and may die without harm. It is free software under GPL-3.0 or later and stays a
 separate program: only the messages below cross the pipe.
 
 Arguments: the library, the directory that holds ``espeak-ng-data``. ``READY`` carries the sample
-rate; an order is answered by its samples, or by the phonemes of its texts as a JSON array.
+rate; an order is answered by its sound (``speech.audio.pcm``), or by the phonemes of its texts as a
+JSON array.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from speech.audio.pcm import SAMPLE_RATE
+from speech.engines.espeak.shaping import shaped
 from speech.engines.worker_frames import DATA, FAILED, READY, answer, confine, own_answers, serve
 
 CLONE_VARIANT = "clone"
@@ -33,7 +36,8 @@ _TIE = "^"
 """Joins the letters of one phoneme, such as a diphthong."""
 _IPA = 0x02 | 0x80 | ord(_TIE) << 8
 
-_MOST_BYTES_AT_ONCE = 1 << 18
+_MOST_STRETCHED = 1 << 17
+_DATA_BYTES = 1 << 19
 
 _MEMORY_BYTES = 1 << 30
 
@@ -43,8 +47,8 @@ class _Espeak:
 
     def __init__(self, library: str, directory: str, answers: BinaryIO) -> None:
         self._answers = answers
-        self._held: bytearray | None = None
-        """The sound of an order to be stretched, which is stretched as a whole."""
+        self._spoken = bytearray()
+        """The samples of the order that is spoken."""
         self._variant = Path(directory, "espeak-ng-data", "voices", "!v", CLONE_VARIANT)
         self._library = ctypes.CDLL(library)
         self._library.espeak_Synth.argtypes = [
@@ -69,14 +73,10 @@ class _Espeak:
         self._library.espeak_SetSynthCallback(callback)
 
     def _on_audio(self, wave: int | None, count: int, _events: int | None) -> int:
-        """Answer one buffer of espeak-ng, which calls this. Return 1 to stop it."""
+        """Keep one buffer of espeak-ng, which calls this. Return 1 to stop it."""
         try:
             if wave and count > 0:
-                sound = ctypes.string_at(wave, 2 * count)
-                if self._held is None:
-                    answer(self._answers, DATA, sound)
-                else:
-                    self._held += sound
+                self._spoken += ctypes.string_at(wave, 2 * count)
         except BaseException:
             # ctypes would print the exception, and espeak-ng would go on speaking.
             return 1
@@ -121,23 +121,27 @@ class _Espeak:
                 (_RANGE, "range"),
             ):
                 self._library.espeak_SetParameter(parameter, int(order[name]), 0)
-            stretch = float(order["stretch"])
-            self._held = bytearray() if stretch > 1 else None
+            self._spoken.clear()
             text = str(order["text"]).encode() + b"\0"
             spoken = self._library.espeak_Synth(
                 text, len(text), 0, _AT_CHARACTER, 0, _UTF8, None, None
             )
             if spoken != _OK:
                 return "espeak-ng did not speak"
-            if self._held is not None:
-                self._answer_stretched(bytes(self._held), stretch)
+            stretch = float(order["stretch"])
+            raw = self._stretched(stretch) if stretch > 1 else bytes(self._spoken)
+            sound = shaped(raw, self.rate, order["eq_hz"], order["eq_db"])
+            for at in range(0, len(sound), _DATA_BYTES):
+                answer(self._answers, DATA, sound[at : at + _DATA_BYTES])
             return None
         finally:
             if variant is not None:
                 self._variant.unlink(missing_ok=True)
 
-    def _answer_stretched(self, sound: bytes, stretch: float) -> None:
-        """Answer ``sound`` lengthened by sonic, which espeak-ng includes for its fast rates."""
+    def _stretched(self, stretch: float) -> bytes:
+        """What was spoken, lengthened by sonic, which espeak-ng includes for its fast rates."""
+        sound = bytes(self._spoken)
+        longer = bytearray()
         library = self._library
         stream = ctypes.c_void_p(library.sonicCreateStream(self.rate, 1))
         if not stream:
@@ -146,12 +150,12 @@ class _Espeak:
             library.sonicSetSpeed(stream, ctypes.c_float(1 / stretch))
             library.sonicWriteShortToStream(stream, sound, len(sound) // 2)
             library.sonicFlushStream(stream)
-            most = _MOST_BYTES_AT_ONCE // 2
-            piece = ctypes.create_string_buffer(2 * most)
-            while (count := library.sonicReadShortFromStream(stream, piece, most)) > 0:
-                answer(self._answers, DATA, piece.raw[: 2 * count])
+            piece = ctypes.create_string_buffer(2 * _MOST_STRETCHED)
+            while (count := library.sonicReadShortFromStream(stream, piece, _MOST_STRETCHED)) > 0:
+                longer += piece.raw[: 2 * count]
         finally:
             library.sonicDestroyStream(stream)
+        return bytes(longer)
 
 
 def main(library: str, directory: str) -> int:
@@ -166,7 +170,7 @@ def main(library: str, directory: str) -> int:
     if espeak.rate <= 0:
         answer(answers, FAILED, b"espeak-ng does not find its data files")
         return 1
-    answer(answers, READY, str(espeak.rate).encode())
+    answer(answers, READY, str(SAMPLE_RATE).encode())
     serve(answers, espeak.work)
     return 0
 
