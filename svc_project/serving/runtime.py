@@ -12,6 +12,7 @@ from django.db import Error
 from accounts.console import sessions
 from accounts.login.password_links import reset_mails
 from inference.backends.health_checks import check_ejected
+from inference.catalog.catalog import catalog
 from inference.chat import captures
 from inference.serving import wiring as chat
 from inference.serving.monitoring import STATS_NAME, backends, current_backends
@@ -97,6 +98,9 @@ class Runtime:
         self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
         hindi = voices.snapshot.speaks(Language.HINDI)
         self._beside.append(asyncio.create_task(speech.service().texts.start(hindi=hindi)))
+        if settings.SVC_SAMPLED_FRACTION:
+            models = catalog.snapshot.models.values()
+            chat.service().reconciler.prepare(model.tokenizer for model in models)
         if settings.SVC_WORKERS > 1:
             self._beside.append(asyncio.create_task(_publish_stats()))
         if settings.SVC_BACKEND_CHECK_SECONDS:

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from svc_project.lib.sharing.priority import Niceness, lower_priority
-
 LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
 larger ones in the thread."""
@@ -22,11 +20,13 @@ class FairThread:
     """Runs one job at a time; organizations with waiting jobs take turns.
 
     Python code in a thread yields to the event loop every five milliseconds. With one thread only
-    one competes for the interpreter, however many jobs there are. Belongs to one event loop.
+    one competes for the interpreter, however many jobs there are. Its priority is that of the event
+    loop: while it holds the interpreter the loop waits for it, also when it waits for a processor.
+    Belongs to one event loop.
     """
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, name, lower_priority, (Niceness.SHORT_WORK,))
+        self._executor = ThreadPoolExecutor(1, name)
         self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
         """Organizations in the order of their turns."""
         self._busy = False

@@ -16,7 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.chat.reconciliation import Counted, divergence, is_sampled, matches
+from inference.chat import tokenizers
+from inference.chat.reconciliation import Counted, Reconciler, divergence, is_sampled, matches
 from svc_project.lib.ids import request_id
 from svc_project.settings import env
 from tests.support.builders import catalog_rows
@@ -139,6 +140,19 @@ def test_without_a_report_the_row_diverges_without_a_number(gateway: Gateway) ->
     assert row.reconciliation == "diverged"
     assert row.reconciliation_divergence is None
     assert row.svc_counted_output_tokens == 1
+
+
+def test_a_start_loads_the_tokenizers_and_names_those_that_do_not_exist(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tokenizers.load.cache_clear()
+    reconciler = Reconciler()
+    reconciler.prepare(["o200k", "", "nothing", "o200k"])
+    reconciler.close()
+
+    assert tokenizers.load.cache_info().currsize == 1
+    (record,) = caplog.records
+    assert record.message.startswith("There is no tokenizer 'nothing'.")
 
 
 @given(fraction=st.floats(0, 1))
