@@ -1,6 +1,7 @@
 """The holder of a speech key sends texts that take longest to read: a full stop after each letter.
 
-He hopes that reading them, before any limit is asked, keeps the processor from everybody else.
+He hopes that reading them, before any limit is asked, and encoding what is spoken keeps the processor
+from everybody else.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import suppress
+from functools import partial
 
 from tests.resilience.attackers.tools import Tally, flood
 from tests.resilience.target import Target
@@ -15,13 +17,14 @@ from tests.resilience.wire import Cut, WebSocket, request, speech
 
 _PATTERNS = ("a. b ", "1 !", "1 <", "e.g. ", "[pause]")
 _LENGTH = 4096
+_FORMATS = ("wav", "mp3", "opus", "flac")
 
 
 async def attack(target: Target, tally: Tally) -> None:
     texts = [(pattern * _LENGTH)[:_LENGTH] for pattern in _PATTERNS]
     contents = itertools.cycle(
-        request("POST", "/v1/audio/speech", key=target.tenant.speech, body=speech(target, text))
-        for text in texts
+        request("POST", "/v1/audio/speech", key=target.tenant.speech, body=body)
+        for body in map(partial(speech, target), texts * len(_FORMATS), itertools.cycle(_FORMATS))
     )
 
     async def session() -> None:

@@ -15,7 +15,8 @@ from typing import Final, Self
 from tests.support.processes import workers_of
 
 MEGABYTE: Final = 1024 * 1024
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.5
+"""Each look reads hundreds of links: at ten a second they took a fifth of a core from the gateway."""
 _RESET_PEAK = "5"
 """Written to ``clear_refs``: the peak of the resident memory begins anew."""
 
