@@ -81,6 +81,9 @@ async def connect(
     """Connect; ``receive_buffer``: bytes that the kernel buffers while the client does not read."""
     connection = socket.socket()
     connection.setblocking(False)
+    # asyncio sets it only for sockets that name their protocol: without it a second small message
+    # waits 40 ms for the acknowledgement of the first.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if receive_buffer is not None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     try:
