@@ -81,7 +81,8 @@ class Utterance:
     ``instructions`` say in words how to speak; engines without that feature ignore them.
     ``engine_voice`` is the engine's name of the voice. A clone is named by ``clone_id``; the
     embedded engine imitates it by ``profile``. Waiting utterances of different
-    ``organization_id`` take turns.
+    ``organization_id`` take turns. ``is_long``: it belongs to a long text, which takes its time
+    anyway, so an engine may put short ones first.
     """
 
     text: str
@@ -93,6 +94,7 @@ class Utterance:
     clone_id: str | None = None
     organization_id: str = ""
     instructions: str = ""
+    is_long: bool = False
 
 
 class Engine(ABC):

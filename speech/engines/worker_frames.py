@@ -22,7 +22,7 @@ ORDER = struct.Struct(">I")
 READY, DATA, END, FAILED = b"R", b"A", b"E", b"F"
 
 _FILE_BYTES = 1 << 20
-_NICENESS = 5
+NICENESS = 5
 
 
 def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
@@ -31,7 +31,7 @@ def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
     answers.flush()
 
 
-def confine(memory_bytes: int, niceness: int = _NICENESS) -> None:
+def confine(memory_bytes: int, niceness: int = NICENESS) -> None:
     """Limit the resources of a process that its input may corrupt, and write no core dump.
 
     Its priority is lower than that of the server, whose event loop answers everybody.

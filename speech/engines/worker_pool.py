@@ -14,6 +14,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -57,8 +58,10 @@ class Program:
 class Worker:
     """A worker whose process is started when needed and replaced after its death."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, niceness: int = worker_frames.NICENESS) -> None:
+        """``niceness`` is that of its processes, which set it themselves."""
         self._program = program
+        self.niceness = niceness
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -182,8 +185,8 @@ class WorkerPool(ABC, Generic[OrderT]):
         self._root: Path | None = None
 
     @abstractmethod
-    def make_worker(self, directory: Path) -> Worker:
-        """Make a worker that may keep files in ``directory``, which does not exist yet."""
+    def make_worker(self, directory: Path, number: int) -> Worker:
+        """Make worker ``number``, which may keep files in ``directory``, which does not exist yet."""
 
     def retry_order(self, order: OrderT) -> OrderT:
         """The order to send instead of ``order``, which crashed a worker."""
@@ -204,21 +207,24 @@ class WorkerPool(ABC, Generic[OrderT]):
         if self._root is None:
             root = Path(tempfile.mkdtemp(prefix=f"svc-{self.name}-"))
             try:
-                self._workers = [self.make_worker(root / str(n)) for n in range(self._size)]
+                self._workers = [self.make_worker(root / str(n), n) for n in range(self._size)]
             except BaseException:
                 shutil.rmtree(root, ignore_errors=True)
                 raise
             self._root = root
             self._idle = self._workers.copy()
 
-    async def run(self, order: OrderT, organization_id: str = "") -> bytes:
+    async def run(
+        self, order: OrderT, organization_id: str = "", *, is_long: bool = False
+    ) -> bytes:
         """Run an order. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
 
+        Where workers differ in priority, one of a long text gets the lowest that is free.
         Waiting organizations take turns. When the caller is cancelled, a running order is finished
         and its answer dropped, which costs less than a new worker.
         """
         self._set_up()
-        worker = await self._lease(organization_id)
+        worker = await self._lease(organization_id, is_long=is_long)
         if self._closed:
             self._release(worker, organization_id)
             raise EngineError(f"The {self.name} engine is closed.")
@@ -232,12 +238,14 @@ class WorkerPool(ABC, Generic[OrderT]):
         if not task.cancelled():
             task.exception()  # marks it as retrieved when the caller was cancelled
 
-    async def _lease(self, organization_id: str) -> Worker:
+    async def _lease(self, organization_id: str, *, is_long: bool) -> Worker:
         try:
             await self._slots.acquire(organization_id)
         except ServerOverloaded:
             raise EngineFull(f"The {self.name} engine and its queue are full.") from None
-        return self._idle.pop()
+        worker = (max if is_long else min)(self._idle, key=attrgetter("niceness"))
+        self._idle.remove(worker)
+        return worker
 
     def _release(self, worker: Worker, organization_id: str) -> None:
         self._idle.append(worker)

@@ -18,7 +18,7 @@ from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
-from speech.synthesis.script import Script
+from speech.synthesis.script import LONG_READING, Script
 from speech.synthesis.sentence import Speaker, speak_sentence
 from speech.synthesis.text_process import TextProcess
 from speech.voices.engines import Engines
@@ -192,6 +192,7 @@ class Synthesis:
             call.principal.organization_id,
             call.request.speed,
             call.request.instructions,
+            self._script.characters > LONG_READING,
         )
         for sentence in self._script.sentences:
             spoken = speak_sentence(sentence, speaker, self._meter.clock)

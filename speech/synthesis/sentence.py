@@ -66,8 +66,8 @@ class EngineClock:
 class Speaker:
     """The voice, its engine, the manner, and the organization that queues for processes and engines.
 
-    ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` as in
-    ``Utterance``.
+    ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` and
+    ``is_long`` as in ``Utterance``.
     """
 
     voice: VoiceRef
@@ -76,6 +76,7 @@ class Speaker:
     organization_id: str
     rate: float = 1.0
     instructions: str = ""
+    is_long: bool = False
 
 
 async def speak_sentence(
@@ -136,6 +137,7 @@ def _utterance(text: str, speaker: Speaker) -> Utterance:
         profile=None if clone is None else clone.profile,
         clone_id=None if clone is None else clone.id,
         organization_id=speaker.organization_id,
+        is_long=speaker.is_long,
     )
 
 

@@ -53,7 +53,7 @@ _PREPARED: Final[msgspec.json.Decoder[Prepared | Refused]] = msgspec.json.Decode
 class _Pool(WorkerPool[Order]):
     name = "text"
 
-    def make_worker(self, directory: Path) -> Worker:
+    def make_worker(self, directory: Path, number: int) -> Worker:
         return Worker(_PROGRAM)
 
 

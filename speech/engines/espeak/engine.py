@@ -69,7 +69,10 @@ class Espeak(Engine):
         sounded = False
         for portion in portions(sanitized(utterance.text)):
             order = _order(utterance, voice, portion)
-            for piece in _pieces(await self._pool.run(order, utterance.organization_id)):
+            sound = await self._pool.run(
+                order, utterance.organization_id, is_long=utterance.is_long
+            )
+            for piece in _pieces(sound):
                 if piece:
                     sounded = True
                     yield piece

@@ -11,9 +11,11 @@ import msgspec
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
 from speech.engines.sanitize import plain_words
+from speech.engines.worker_frames import NICENESS
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 
 _LONGEST_DATA_PATH = 140
+_SHORT_NICENESS, _LONG_NICENESS = 0, 10
 _MOST_SECONDS = 300
 
 
@@ -59,7 +61,7 @@ _WARMING = (Order(voice="en-us", text="Ready."), Order(voice="hi", text="\u0939\
 class EspeakWorker(Worker):
     """A worker with the data directory of its processes."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, niceness: int = NICENESS) -> None:
         """Create ``directory`` with links to espeak-ng's files, so that a voice can be added."""
         if len(str(directory)) > _LONGEST_DATA_PATH:
             raise EngineError(
@@ -71,21 +73,27 @@ class EspeakWorker(Worker):
             Program(
                 name="espeak",
                 module="speech.engines.espeak.worker",
-                arguments=(espeakng_loader.get_library_path(), str(directory)),
+                arguments=(espeakng_loader.get_library_path(), str(directory), str(niceness)),
                 ready=str(SAMPLE_RATE).encode(),
                 start_seconds=10.0,
                 most_bytes=_MOST_SECONDS * SAMPLE_RATE * SAMPLE_WIDTH,
-            )
+            ),
+            niceness,
         )
 
 
 class EspeakPool(WorkerPool[Order | PhonemeOrder]):
-    """Workers that speak, or return phonemes. A text that crashed one is retried as plain words."""
+    """Workers that speak, or return phonemes. A text that crashed one is retried as plain words.
+
+    Of several, the first has the event loop's priority and is for short texts while it can be.
+    """
 
     name = "espeak"
 
-    def make_worker(self, directory: Path) -> Worker:
-        return EspeakWorker(directory)
+    def make_worker(self, directory: Path, number: int) -> Worker:
+        if self.size == 1:
+            return EspeakWorker(directory)
+        return EspeakWorker(directory, _LONG_NICENESS if number else _SHORT_NICENESS)
 
     def retry_order(self, order: Order | PhonemeOrder) -> Order | PhonemeOrder:
         return order.plainer()

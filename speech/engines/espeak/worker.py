@@ -4,9 +4,9 @@ espeak-ng is not thread-safe, and some texts crash it; so each copy runs in its 
 one order at a time and may die without harm. It is free software under GPL-3.0 or later and stays a
 separate program: only the messages below cross the pipe.
 
-Arguments: the library, the directory that holds ``espeak-ng-data``. ``READY`` carries the sample
-rate; an order is answered by its sound (``speech.audio.pcm``), or by the phonemes of its texts as a
-JSON array.
+Arguments: the library, the directory that holds ``espeak-ng-data``, the niceness. ``READY`` carries
+the sample rate; an order is answered by its sound (``speech.audio.pcm``), or by the phonemes of its
+texts as a JSON array.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ class _Espeak:
         return bytes(longer)
 
 
-def main(library: str, directory: str) -> int:
+def main(library: str, directory: str, niceness: str) -> int:
     """Serve orders until standard input ends; return the exit status of the process."""
-    confine(_MEMORY_BYTES)
+    confine(_MEMORY_BYTES, int(niceness))
     answers = own_answers()
     try:
         espeak = _Espeak(library, directory, answers)
@@ -176,4 +176,4 @@ def main(library: str, directory: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:4]))

@@ -90,7 +90,7 @@ class KokoroPool(WorkerPool[Order]):
             most_bytes=_MOST_BYTES,
         )
 
-    def make_worker(self, directory: Path) -> Worker:
+    def make_worker(self, directory: Path, number: int) -> Worker:
         return Worker(self._program)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,26 @@ async def test_a_worker_that_stalls_is_a_timeout_and_is_replaced() -> None:
         await engine.close()
 
     assert duration(afterwards) > 1.0
+
+
+async def test_a_short_text_has_a_worker_with_the_priority_of_the_server() -> None:
+    engine = Espeak(workers=2)
+    await engine.start()
+    try:
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        behind = {pid: os.getpriority(os.PRIO_PROCESS, pid) - own for pid in worker_pids()}
+        short, long = sorted(behind, key=lambda pid: behind[pid])
+        os.kill(long, signal.SIGSTOP)
+        first = asyncio.create_task(spoken(engine, replace(SENTENCE, is_long=True)))
+        second = await spoken(engine)
+
+        assert (behind[short], behind[long]) == (0, 10)
+        assert duration(second) > 1.0
+        assert not first.done()
+        os.kill(long, signal.SIGCONT)
+        assert duration(await first) > 1.0
+    finally:
+        await engine.close()
 
 
 async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after_a_timeout(
