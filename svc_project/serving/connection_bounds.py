@@ -1,11 +1,9 @@
-"""Bounds on connections: their number, stalled readers, and the work for WebSocket frames."""
+"""Bounds on connections: their number, and the work for WebSocket frames."""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import sys
-import termios
 import weakref
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -18,7 +16,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from svc_project.lib.asgi.websocket import READER_STALLED
 from svc_project.lib.errors import ServerOverloaded
 from svc_project.lib.ids import request_id
-from svc_project.serving.disconnect_watch import DisconnectWatch
+from svc_project.serving.connection_watches import DisconnectWatch, StallWatch
 from svc_project.serving.websocket_frames import BoundedFrames
 from svc_project.surfaces import Surface, error_body_of, surface_of
 
@@ -33,8 +31,6 @@ _PROBE_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 1.0
 _PARSED_AT_ONCE: Final = 2048
 """Bytes of WebSocket frames parsed in one turn of the event loop: at most 341 frames."""
-_LOOKS: Final = 3
-"""Checks of a stalled client within ``SVC_CLIENT_STALL_SECONDS``."""
 
 
 def refusal(surface: Surface) -> bytes:
@@ -48,70 +44,6 @@ def refusal(surface: Surface) -> bytes:
         "connection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-def _unsent(transport: asyncio.Transport) -> int:
-    """Bytes that the kernel holds for a client that has not acknowledged them (tcp(7), SIOCOUTQ).
-
-    The kernel accepts new bytes only when a third of its buffer is free, which may be megabytes: a
-    client that reads at the pace of the sound would seem to stall meanwhile.
-    """
-    connection = transport.get_extra_info("socket")
-    try:
-        answer = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
-    except OSError:
-        return 0
-    return int.from_bytes(answer, sys.byteorder)
-
-
-class StallWatch:
-    """Detects a client that read not a single byte for ``SVC_CLIENT_STALL_SECONDS``.
-
-    It then calls ``reader_stalled``, and again after each further such time.
-
-    A mixin before an asyncio protocol that has ``loop`` and ``transport``.
-    """
-
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
-    _stall: asyncio.TimerHandle | None = None
-    _unread = 0
-    _idle_looks = 0
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
-        super().connection_lost(exc)  # type: ignore[misc]  # the protocol behind this
-
-    def pause_writing(self) -> None:
-        super().pause_writing()  # type: ignore[misc]
-        self._unread = sys.maxsize
-        self._watch()
-
-    def resume_writing(self) -> None:
-        self._stop_watching()
-        super().resume_writing()  # type: ignore[misc]
-
-    def reader_stalled(self) -> None:
-        """Drop the connection."""
-        self.transport.abort()
-
-    def _watch(self) -> None:
-        self._stall = self.loop.call_later(settings.SVC_CLIENT_STALL_SECONDS / _LOOKS, self._look)
-
-    def _look(self) -> None:
-        unread = self.transport.get_write_buffer_size() + _unsent(self.transport)
-        self._idle_looks = self._idle_looks + 1 if 0 < unread >= self._unread else 0
-        self._unread = unread
-        self._watch()
-        if self._idle_looks == _LOOKS:
-            self._idle_looks = 0
-            self.reader_stalled()
-
-    def _stop_watching(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-            self._idle_looks = 0
 
 
 class BoundedWebSocket(StallWatch, WebSocketsSansIOProtocol):

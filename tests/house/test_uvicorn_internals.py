@@ -70,7 +70,7 @@ def overridden(name: str, kind: type) -> set[str]:
     ("name", "kinds"),
     [
         ("http_protocol.py", {HttpToolsProtocol}),
-        ("disconnect_watch.py", {HttpToolsProtocol}),
+        ("connection_watches.py", {HttpToolsProtocol}),
         ("connection_bounds.py", {HttpToolsProtocol, WebSocketsSansIOProtocol}),
         ("server.py", {Server}),
     ],
