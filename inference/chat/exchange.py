@@ -31,6 +31,7 @@ from svc_project.lib.errors import (
     ClientDisconnected,
     InternalError,
     ServerShuttingDown,
+    drop_traceback,
 )
 from svc_project.lib.http_client.response import Response
 from svc_project.lib.monitoring.logs import log_unexpected
@@ -127,6 +128,8 @@ class Exchange:
         try:
             client.follow(self)
             failure = await self._run(client, created)
+            if self._stopped is not None:
+                drop_traceback(self._stopped)  # it may have been raised in frames that hold this
             self._report(failure)
         except Exception as error:
             log_unexpected(log, self._meter.identity.request_id, error)
