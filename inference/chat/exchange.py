@@ -129,7 +129,9 @@ class Exchange:
             client.follow(self)
             failure = await self._run(client, created)
             if self._stopped is not None:
-                drop_traceback(self._stopped)  # it may have been raised in frames that hold this
+                drop_traceback(
+                    self._stopped
+                )  # the frames that may have raised it hold this exchange
             self._report(failure)
         except Exception as error:
             log_unexpected(log, self._meter.identity.request_id, error)

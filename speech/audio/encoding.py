@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import IO
 
@@ -27,6 +27,7 @@ from speech.audio.pcm import (
 )
 
 _BLOCK_BYTES = 10 * SAMPLE_RATE * SAMPLE_WIDTH
+"""After each block the thread needs the interpreter, so blocks are not small."""
 
 _WAV_HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _PCM_TAG = 1
@@ -106,26 +107,26 @@ def _encoded(pieces: Sequence[bytes], audio_format: AudioFormat) -> bytes:
             closefd=False,
             compression_level=level,
         ) as clip:
-            for block in _blocks(pieces):
+            for block in chunks(pieces, _BLOCK_BYTES):
                 clip.write(samples(block))
         written.seek(0)
         return written.read()
 
 
-def _blocks(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """Join pieces to blocks of ``_BLOCK_BYTES`` or a little more.
-
-    After each block a thread needs the interpreter, so they are not too small.
-    """
-    block: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        block.append(piece)
-        size += len(piece)
-        if size >= _BLOCK_BYTES:
-            yield b"".join(block)
-            block, size = [], 0
-    yield b"".join(block)
+def chunks(parts: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Join and cut ``parts`` to chunks of ``size`` bytes; only the last one may be shorter."""
+    held: list[bytes] = []
+    length = 0
+    for part in parts:
+        held.append(part)
+        length += len(part)
+        if length >= size:
+            joined = b"".join(held)
+            end = length - length % size
+            yield from (joined[at : at + size] for at in range(0, end, size))
+            held, length = [joined[end:]], length - end
+    if length:
+        yield b"".join(held)
 
 
 def _memory_file() -> IO[bytes]:

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -58,10 +57,8 @@ class Program:
 class Worker:
     """A worker whose process is started when needed and replaced after its death."""
 
-    def __init__(self, program: Program, niceness: int = worker_frames.NICENESS) -> None:
-        """``niceness`` is that of its processes, which set it themselves."""
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self.niceness = niceness
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -186,7 +183,10 @@ class WorkerPool(ABC, Generic[OrderT]):
 
     @abstractmethod
     def make_worker(self, directory: Path, number: int) -> Worker:
-        """Make worker ``number``, which may keep files in ``directory``, which does not exist yet."""
+        """Make worker ``number``, which may keep files in ``directory``, which does not exist yet.
+
+        Where workers differ in priority, the first has the highest.
+        """
 
     def retry_order(self, order: OrderT) -> OrderT:
         """The order to send instead of ``order``, which crashed a worker."""
@@ -219,7 +219,7 @@ class WorkerPool(ABC, Generic[OrderT]):
     ) -> bytes:
         """Run an order. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
 
-        Where workers differ in priority, one of a long text gets the lowest that is free.
+        One of a long text gets the last worker that is free, any other the first.
         Waiting organizations take turns. When the caller is cancelled, a running order is finished
         and its answer dropped, which costs less than a new worker.
         """
@@ -243,7 +243,7 @@ class WorkerPool(ABC, Generic[OrderT]):
             await self._slots.acquire(organization_id)
         except ServerOverloaded:
             raise EngineFull(f"The {self.name} engine and its queue are full.") from None
-        worker = (max if is_long else min)(self._idle, key=attrgetter("niceness"))
+        worker = (max if is_long else min)(self._idle, key=self._workers.index)
         self._idle.remove(worker)
         return worker
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accounts.keys.principal import Principal
 from speech.audio.encoders import Encoders
-from speech.audio.encoding import AudioFormat
+from speech.audio.encoding import AudioFormat, chunks
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
@@ -175,7 +175,7 @@ class Synthesis:
         call, encoders = self._call, self._resources.encoders
         parts = await encoders.encode(pieces, call.audio_format, call.principal.organization_id)
         sink.prepare(self._meter, sum(map(len, parts)))
-        for chunk in chunks(parts):
+        for chunk in chunks(parts, CHUNK_BYTES):
             if self.last:
                 await sink.send(self.last)
             self.last = chunk
@@ -219,16 +219,3 @@ async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> list[b
                 )
             held.append(piece)
     return held
-
-
-def chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut and join the parts of a file to chunks of ``CHUNK_BYTES``; only the last one is shorter."""
-    rest = b""
-    for part in parts:
-        joined = rest + part
-        end = len(joined) - len(joined) % CHUNK_BYTES
-        for at in range(0, end, CHUNK_BYTES):
-            yield joined[at : at + CHUNK_BYTES]
-        rest = joined[end:]
-    if rest:
-        yield rest

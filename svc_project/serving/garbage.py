@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-COLLECT_EVERY: Final = 20_000
+_COLLECT_EVERY: Final = 20_000
 """Container objects made and not freed before it searches."""
 
 
@@ -20,4 +20,4 @@ def keep_loaded_objects() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
+    gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])

@@ -13,9 +13,9 @@ from speech.engines import EngineError
 from speech.engines.sanitize import plain_words
 from speech.engines.worker_frames import NICENESS
 from speech.engines.worker_pool import Program, Worker, WorkerPool
+from svc_project.lib.sharing.priority import Niceness
 
 _LONGEST_DATA_PATH = 140
-_SHORT_NICENESS, _LONG_NICENESS = 0, 10
 _MOST_SECONDS = 300
 
 
@@ -73,12 +73,11 @@ class EspeakWorker(Worker):
             Program(
                 name="espeak",
                 module="speech.engines.espeak.worker",
-                arguments=(espeakng_loader.get_library_path(), str(directory), str(niceness)),
+                arguments=(espeakng_loader.get_library_path(), str(directory), str(int(niceness))),
                 ready=str(SAMPLE_RATE).encode(),
                 start_seconds=10.0,
                 most_bytes=_MOST_SECONDS * SAMPLE_RATE * SAMPLE_WIDTH,
-            ),
-            niceness,
+            )
         )
 
 
@@ -93,7 +92,7 @@ class EspeakPool(WorkerPool[Order | PhonemeOrder]):
     def make_worker(self, directory: Path, number: int) -> Worker:
         if self.size == 1:
             return EspeakWorker(directory)
-        return EspeakWorker(directory, _LONG_NICENESS if number else _SHORT_NICENESS)
+        return EspeakWorker(directory, Niceness.LONG_WORK if number else 0)
 
     def retry_order(self, order: Order | PhonemeOrder) -> Order | PhonemeOrder:
         return order.plainer()
