@@ -41,8 +41,12 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 def pytest_configure() -> None:
-    """Spend no time on hashing passwords; gateways of their own process hash as in production."""
+    """Spend no time on hashing passwords, and keep no connection to a database that a test drops.
+
+    Gateways of their own process do both as in production.
+    """
     settings.PASSWORD_HASHERS = ["tests.support.quick_hasher.QuickHasher"]
+    settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
 
 
 @pytest.fixture(scope="session")

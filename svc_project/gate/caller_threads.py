@@ -8,15 +8,16 @@ With several workers the threads run in the page process, and the places here bo
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from svc_project.gate.callers import Caller
+from svc_project.gate.view_threads import ViewThread, ViewThreads
 from svc_project.lib.sharing.priority import Niceness, lower_priority
 from svc_project.lib.sharing.shared import SharedBytes, SharedPlaces
 
@@ -37,11 +38,7 @@ class CallerThreads:
         )
         self.forms = SharedBytes(form_bytes, form_bytes // 4)
         self.answers = SharedBytes(answer_bytes, answer_bytes // 4)
-        # One thread each: all that Django runs for a request must stay in one thread.
-        self._free: list[Executor] = [
-            ThreadPoolExecutor(1, "django", lower_priority, (Niceness.SHORT_WORK,))
-            for _ in range(threads)
-        ]
+        self._threads = ViewThreads(partial(lower_priority, Niceness.SHORT_WORK))
 
     @asynccontextmanager
     async def thread(self, caller: str) -> AsyncIterator[Place]:
@@ -50,7 +47,7 @@ class CallerThreads:
         Raises ``ServerOverloaded``.
         """
         await self.places.acquire(caller)
-        place = Place(self, caller, self._free.pop())
+        place = Place(self, caller, self._threads.take())
         try:
             async with ThreadSensitiveContext(executor=place.executor):
                 yield place
@@ -58,8 +55,12 @@ class CallerThreads:
             place.release()
 
     def release(self, place: Place) -> None:
-        self._free.append(place.executor)
+        self._threads.give_back(place.executor)
         self.places.release(place.caller)
+
+    async def close(self) -> None:
+        """End the threads that run no view, and their database connections."""
+        await self._threads.close()
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Place:
 
     threads: CallerThreads
     caller: str
-    executor: Executor
+    executor: ViewThread
     is_released: bool = False
 
     def release(self) -> None:
@@ -94,3 +95,9 @@ strangers: Final = CallerThreads(
 def threads_for(caller: Caller) -> CallerThreads:
     """The threads that ``caller`` shares."""
     return known if caller.is_known else strangers
+
+
+async def close() -> None:
+    """End the threads that run no view, and their database connections."""
+    await known.close()
+    await strangers.close()

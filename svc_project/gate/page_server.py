@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +12,7 @@ from asgiref.sync import ThreadSensitiveContext
 
 from svc_project.gate.callers import RECOGNIZED
 from svc_project.gate.page_messages import AnswerHead, AnswerPart, framed, read_request
+from svc_project.gate.view_threads import ViewThreads
 from svc_project.lib.ids import request_id
 from svc_project.lib.monitoring.logs import log_unexpected
 from svc_project.surfaces import Application
@@ -27,12 +27,12 @@ class PageServer:
     """Answers each connection's request with ``django``, in a thread of its own.
 
     How many threads there are is up to the workers, which bound the requests that they pass on
-    (``CallerThreads``). A thread is used again.
+    (``CallerThreads``).
     """
 
     def __init__(self, django: Application) -> None:
         self._django = django
-        self._free: list[Executor] = []
+        self._threads = ViewThreads()
         self._running: set[asyncio.Task[None]] = set()
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -43,14 +43,15 @@ class PageServer:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _Exchange(self._django, reader, writer).run(self._free)
+            await _Exchange(self._django, reader, writer).run(self._threads)
         finally:
             writer.close()
 
     async def close(self) -> None:
-        """Wait a moment for the views that still run."""
+        """Wait a moment for the views that still run, then end the threads of the others."""
         if self._running:
             await asyncio.wait(self._running, timeout=_LAST_SECONDS)
+        await self._threads.close()
 
 
 class _Exchange:
@@ -65,14 +66,14 @@ class _Exchange:
         self._body: bytes | None = None
         self._scope: dict[str, Any] = {}
 
-    async def run(self, free: list[Executor]) -> None:
-        """Answer in a thread of ``free``, or in a new one."""
+    async def run(self, threads: ViewThreads) -> None:
+        """Answer in one of ``threads``."""
         try:
             request = await read_request(self._reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # the worker's client has disconnected
         self._scope, self._body = request.scope(), request.body
-        thread = free.pop() if free else ThreadPoolExecutor(1, "django")
+        thread = threads.take()
         try:
             async with ThreadSensitiveContext(executor=thread):
                 await self._django(self._scope, self._receive, self._send)
@@ -80,7 +81,7 @@ class _Exchange:
             # The worker sees the end of the connection, and does the same to its client.
             log_unexpected(log, request_id(), error)
         finally:
-            free.append(thread)
+            threads.give_back(thread)
 
     async def _receive(self) -> dict[str, Any]:
         if self._body is not None:

@@ -23,6 +23,7 @@ from speech.serving import wiring as speech
 from speech.text.normalise.numbers import numbers
 from speech.voices.clones.outbox import outbox
 from speech.voices.voices import voices
+from svc_project.gate import caller_threads
 from svc_project.lib.clock import now
 from svc_project.lib.database import pool
 from svc_project.lib.monitoring.problems import PROBLEMS_STATS
@@ -67,6 +68,7 @@ class Runtime:
         await ledger.close()
         await chat.close()
         await speech.close()
+        await caller_threads.close()
         await asyncio.to_thread(pool.threads.close)
         await asyncio.to_thread(sessions.threads.close)
         await asyncio.to_thread(reset_mails.close)

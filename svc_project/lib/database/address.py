@@ -8,6 +8,9 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+_OLDEST_SECONDS = 600
+"""The age at which a connection of a thread that runs views is replaced."""
+
 
 def described(url: str, test_file: Path) -> dict[str, Any]:
     """Return Django's description of the database at ``url``, with the options that the ledger relies on.
@@ -15,6 +18,10 @@ def described(url: str, test_file: Path) -> dict[str, Any]:
     ``test_file``: where tests keep a SQLite database. Raises ``ImproperlyConfigured``.
     """
     config: dict[str, Any] = environ.Env.db_url_config(url)
+    # Threads that run views keep a connection (svc_project.gate.view_threads), and test it once a
+    # request, because a restarted database has closed it.
+    config["CONN_MAX_AGE"] = _OLDEST_SECONDS
+    config["CONN_HEALTH_CHECKS"] = True
     engine = config["ENGINE"]
     if engine.endswith("sqlite3"):
         # WAL lets readers pass the ledger's writer; FULL makes a commit survive a power cut;

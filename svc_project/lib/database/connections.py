@@ -1,8 +1,8 @@
 """Database connections of background threads.
 
-Django's request threads (svc_project.gate.caller_threads) open a connection for a request and
-close it with the request, so that many idle workers hold few connections. A background thread
-lives as long as the process and keeps its connection.
+Django's request threads (``svc_project.gate.view_threads``) keep a connection while requests come,
+so that many idle workers hold few. A background thread lives as long as the process and keeps its
+connection.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def keep_usable() -> None:
-    """Keep this thread's connections open between uses; close broken ones."""
+    """Keep this thread's connections open between uses; close those that an error broke.
+
+    They are not tested with a statement (``CONN_HEALTH_CHECKS``), which every use would wait for.
+    """
     for connection in connections.all(initialized_only=True):
         connection.close_at = None
         connection.close_if_unusable_or_obsolete()
+        connection.health_check_done = True  # type: ignore[attr-defined]  # the stubs lack it
 
 
 def abort_connection(connection: BaseDatabaseWrapper) -> None:

@@ -1,0 +1,69 @@
+"""Connections to PostgreSQL that the threads of views keep between requests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from django.db import connection
+
+from accounts.models import Scope
+from svc_project.gate.view_threads import KEPT_SECONDS
+from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.servers.tcp_proxy import FaultProxy
+
+StartGateway = Callable[..., Gateway]
+REQUESTS = 12
+
+pytestmark = pytest.mark.postgresql
+
+
+@pytest.fixture
+def to_database() -> Iterator[FaultProxy]:
+    address = urlsplit(os.environ["DATABASE_URL"])
+    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def read_usage(
+    gateway: Gateway, start_gateway: StartGateway, to_database: FaultProxy
+) -> Callable[[], int]:
+    """Reads the usage of a month from a gateway behind ``to_database``; returns the status."""
+    user = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    name = connection.settings_dict["NAME"]
+    started = start_gateway(DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}")
+    headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+
+    def read() -> int:
+        answer = httpx2.get(f"{started.url}/v1/usage", headers=headers, timeout=30, verify=NO_TLS)
+        return answer.status_code
+
+    assert read() == 200
+    return read
+
+
+def test_requests_share_a_connection_until_none_comes_for_a_while(
+    read_usage: Callable[[], int], to_database: FaultProxy
+) -> None:
+    before = to_database.accepted
+
+    assert [read_usage() for _ in range(REQUESTS)] == [200] * REQUESTS
+
+    # The background work of the gateway may open one or two in the same moments.
+    assert to_database.accepted - before < REQUESTS // 2
+    kept = to_database.open_connections
+    assert eventually(lambda: to_database.open_connections < kept, 3 * KEPT_SECONDS)
+    assert read_usage() == 200
+
+
+def test_a_kept_connection_that_the_database_closed_fails_no_request(
+    read_usage: Callable[[], int], to_database: FaultProxy
+) -> None:
+    for _ in range(3):
+        to_database.reset()
+
+        assert read_usage() == 200
