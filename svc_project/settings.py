@@ -284,6 +284,7 @@ SVC_ORGANIZATION_SHARE = env.float("SVC_ORGANIZATION_SHARE", default=0.25)
 SVC_MAX_WATCHERS = env.int("SVC_MAX_WATCHERS", default=100)
 SVC_MAX_CONNECTIONS = env.int("SVC_MAX_CONNECTIONS", default=10_000)
 SVC_MAX_BODY_BYTES_INFLIGHT = env.int("SVC_MAX_BODY_BYTES_INFLIGHT", default=268_435_456)
+SVC_MAX_SOUND_BYTES = env.int("SVC_MAX_SOUND_BYTES", default=1_073_741_824)
 SVC_HEAD_SECONDS = env.float("SVC_HEAD_SECONDS", default=30.0)
 SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 # Views in each worker: threads (each with at most one database connection), and the queue in front.

@@ -19,6 +19,7 @@ from speech.quota.quota import Reserved
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SWITCHING_PROTOCOLS, SpeechMeter
 from speech.requests.session_bounds import Pace, SessionBounds, SessionIdle, SessionTooLong
+from speech.requests.held_sound import HeldSound
 from speech.requests.speaking import whole_sound
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
@@ -90,6 +91,7 @@ class Session:
         self._pace = Pace(bounds.messages_per_second)
         self._charged: list[Reserved] = []
         """Reservations of the sentences that were not sent yet, in order."""
+        self._held = HeldSound(meter.identity.organization_id)
 
     async def run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
         """Send ``ready``, then every sentence; return the failure or None.
@@ -129,6 +131,7 @@ class Session:
             await asyncio.gather(*running, return_exceptions=True)
             for reserved in self._charged:
                 reserved.refund_characters()
+            self._held.release_all()
 
     def _failure(self, ended: asyncio.Task[None]) -> ApiError | None:
         error = ended.exception()
@@ -233,11 +236,13 @@ class Session:
                     # The clone may have been deleted since its sentence was spoken.
                     await self._service.voices.resolve(self._start.voice, self._principal)
                 await self._socket.send_bytes(b"".join(file))
+                spoken_bytes = sum(map(len, each.pieces))
+                self._held.release(spoken_bytes)
                 self._active_at = self._loop.time()
                 self._charged.pop(0)
                 self._meter.characters += each.sentence.characters
                 self._meter.sentences += 1
-                self._meter.pcm_bytes += sum(map(len, each.pieces))
+                self._meter.pcm_bytes += spoken_bytes
                 self._service.report_progress(self._meter)
 
     async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
@@ -258,7 +263,7 @@ class Session:
                 self._start.instructions,
             )
             spoken = speak_sentence(sentence, speaker, self._meter.clock)
-            pieces = await whole_sound(spoken, "text")
+            pieces = await whole_sound(spoken, "text", self._held)
             yield _Spoken(sentence, pieces, cloned=voice.clone is not None)
 
     async def _watch_key(self, check_key: CheckKey) -> None:

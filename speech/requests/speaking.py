@@ -16,6 +16,7 @@ from accounts.keys.principal import Principal
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat, chunks
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
+from speech.requests.held_sound import HeldSound
 from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, Script
@@ -171,16 +172,31 @@ class Synthesis:
         self._meter.pcm_bytes += len(self.last)
 
     async def _whole(self, sink: Sink) -> None:
-        pieces = await whole_sound(self._sound(), "input")
-        call, encoders = self._call, self._resources.encoders
-        parts = await encoders.encode(pieces, call.audio_format, call.principal.organization_id)
+        """Send the sound as one file; it is in memory until the client has read it."""
+        held = HeldSound(self._call.principal.organization_id)
+        try:
+            await self._send_file(sink, held)
+        finally:
+            held.release_all()
+
+    async def _send_file(self, sink: Sink, held: HeldSound) -> None:
+        parts, spoken_bytes = await self._file(held)
         sink.prepare(self._meter, sum(map(len, parts)))
         for chunk in chunks(parts, CHUNK_BYTES):
             if self.last:
                 await sink.send(self.last)
             self.last = chunk
         if not sink.disconnected:
-            self._meter.pcm_bytes = sum(map(len, pieces))
+            self._meter.pcm_bytes = spoken_bytes
+
+    async def _file(self, held: HeldSound) -> tuple[list[bytes], int]:
+        """Return the parts of the encoded file, which ``held`` counts, and the bytes spoken."""
+        call, encoders = self._call, self._resources.encoders
+        pieces = await whole_sound(self._sound(), "input", held)
+        parts = await encoders.encode(pieces, call.audio_format, call.principal.organization_id)
+        spoken_bytes = sum(map(len, pieces))
+        held.release(max(0, spoken_bytes - sum(map(len, parts))))
+        return parts, spoken_bytes
 
     async def _sound(self) -> AsyncGenerator[bytes, None]:
         call = self._call
@@ -201,10 +217,13 @@ class Synthesis:
                     yield piece
 
 
-async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> list[bytes]:
-    """Collect ``pieces`` in memory, to be encoded as one file.
+async def whole_sound(
+    pieces: AsyncGenerator[bytes, None], param: str, counted: HeldSound
+) -> list[bytes]:
+    """Collect ``pieces`` in memory, to be encoded as one file; ``counted`` counts them.
 
-    Raises ``InvalidField`` for ``param`` when they last longer than ``LONGEST_FILE`` seconds.
+    Raises ``InvalidField`` for ``param`` when they last longer than ``LONGEST_FILE`` seconds, and
+    ``ServerOverloaded`` when they are more than ``counted`` may hold.
     """
     held: list[bytes] = []
     left = LONGEST_FILE * SAMPLE_RATE * SAMPLE_WIDTH
@@ -217,5 +236,6 @@ async def whole_sound(pieces: AsyncGenerator[bytes, None], param: str) -> list[b
                     "minutes, the limit of one file. Send it in several pieces, or raise 'speed'.",
                     param=param,
                 )
+            counted.take(len(piece))
             held.append(piece)
     return held

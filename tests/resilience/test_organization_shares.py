@@ -26,6 +26,10 @@ from tests.support.speech.client import CLIP
 
 BOUND, SHARE, TRIED = 8, 2, 12
 """The places of each kind, the share of one organization, and an attacker's attempts."""
+SOUND_BYTES = 48_000_000
+LONG_TEXT = "The bees fly over the field. " * 24
+"""At a quarter of the speed some 9 MB of sound: less than an organization's share, more than sockets
+buffer."""
 SLOTS = 4
 """The slots of the model server that two organizations share."""
 
@@ -35,6 +39,7 @@ SETTINGS = {
     "SVC_MAX_LINGERING": str(BOUND),
     "SVC_MAX_UNSTARTED_SESSIONS": str(BOUND),
     "SVC_MAX_SPEECH_SESSIONS": str(BOUND),
+    "SVC_MAX_SOUND_BYTES": str(SOUND_BYTES),
     "SVC_ORGANIZATION_SHARE": str(SHARE / BOUND),
     # The tests decide how long places are held, on a slow machine too.
     "SVC_BODY_SECONDS": "120",
@@ -176,6 +181,30 @@ def streams(attacker: SpeechAccount) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
+    """Complete files that nobody reads, asked for one after the other; yields the statuses."""
+    body = {
+        "voice": "ava",
+        "input": LONG_TEXT,
+        "speed": 0.25,
+        "response_format": "wav",
+    }
+    content = json.dumps(body).encode()
+    opening = request("/v1/audio/speech", attacker.key, f"content-length: {len(content)}")
+    with ExitStack() as stack:
+        statuses = []
+        for _ in range(SHARE):
+            raw = socket.socket()
+            stack.enter_context(closing(raw))
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(60)
+            raw.connect(("127.0.0.1", attacker.gateway.speech_port))
+            raw.sendall(opening + content)
+            statuses.append(int(raw.recv(12).split()[1]))
+        yield statuses
+
+
 HOLDERS: list[Holder] = [
     refusals_that_linger,
     slow_bodies,
@@ -184,6 +213,7 @@ HOLDERS: list[Holder] = [
     idle_sessions,
     empty_texts,
     streams,
+    unread_files,
 ]
 
 
@@ -288,6 +318,23 @@ def test_streams_above_the_share_are_refused_and_shown(
     refusals = "svc_capacity_refusals_total"
     assert seen.sum(refusals, **kind) - before.sum(refusals, **kind) == TRIED - SHARE + 2
     eventually(lambda: nothing_held(victim))
+
+
+def test_sound_above_the_share_is_refused_until_other_sound_is_sent(
+    victim: Gateway, attacker: SpeechAccount
+) -> None:
+    eventually(lambda: nothing_held(victim))
+    with unread_files(attacker) as statuses:
+        seen = metrics(victim)
+        spoken = attacker.speak("A short one still fits.")
+        others = speech_account(victim).speak(LONG_TEXT, speed=0.25)
+
+    assert statuses == [200, 503]
+    assert 0 < seen.sum("svc_capacity_used", kind="sound_bytes") <= SOUND_BYTES * SHARE / BOUND
+    assert spoken.status_code == 200
+    assert others.status_code == 200
+    eventually(lambda: nothing_held(victim))
+    assert attacker.speak(LONG_TEXT, speed=0.25).status_code == 200
 
 
 def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(

@@ -111,4 +111,15 @@ clones = Places("clones", "creations of voices", settings.SVC_MAX_CLONE_CREATION
 """Clone creations whose body has arrived; each holds up to 16 MB and the audio decoded from it."""
 watching = Places("watching", "pages with live requests", settings.SVC_MAX_WATCHERS)
 """Pages of the console that show requests as they end."""
-ALL: Final = (arriving, in_flight, lingering, unstarted, sessions, clones, watching)
+sound_bytes = Places("sound_bytes", "bytes of sound", settings.SVC_MAX_SOUND_BYTES)
+"""Sound held in memory: complete files until they are sent, and frames of sessions."""
+ALL: Final = (
+    arriving,
+    in_flight,
+    lingering,
+    unstarted,
+    sessions,
+    clones,
+    watching,
+    sound_bytes,
+)

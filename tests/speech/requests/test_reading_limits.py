@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
+from speech.requests.held_sound import HeldSound
 from speech.requests.speaking import LONGEST_FILE, whole_sound
 from speech.synthesis.script import read_script
 from speech.wire import LONGEST_INPUT
@@ -99,8 +100,10 @@ async def _seconds(count: int) -> AsyncGenerator[bytes, None]:
 
 
 async def test_a_file_lasts_half_an_hour_at_most() -> None:
-    whole = await whole_sound(_seconds(LONGEST_FILE), "input")
+    held = HeldSound("")
+    whole = await whole_sound(_seconds(LONGEST_FILE), "input", held)
     assert sum(map(len, whole)) == LONGEST_FILE * SAMPLE_RATE * SAMPLE_WIDTH
     with pytest.raises(InvalidField, match="more than 30 minutes") as caught:
-        await whole_sound(_seconds(LONGEST_FILE + 1), "input")
+        await whole_sound(_seconds(LONGEST_FILE + 1), "input", HeldSound("b"))
+    held.release_all()
     assert caught.value.param == "input"
