@@ -1,8 +1,7 @@
 """Threads that encode clips, shared between organizations.
 
 They have a lower priority, because a file of half an hour takes ten seconds of a core that event
-loops need for other answers. It is not much lower, since between two blocks of a file they hold the
-interpreter for a moment, and event loops wait for a thread that holds it.
+loops need for other answers. Short clips, for which somebody waits, have threads of their own.
 """
 
 from __future__ import annotations
@@ -14,9 +13,12 @@ from contextlib import suppress
 from typing import Final
 
 from speech.audio.encoding import AudioFormat, encode
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from svc_project.lib.sharing.fair_queue import FairQueue
 from svc_project.lib.sharing.priority import Niceness, lower_priority
 
+_LONGEST_SHORT_CLIP: Final = 10 * SAMPLE_RATE * SAMPLE_WIDTH
+"""Bytes; such a clip takes at most 0.15 s of a core."""
 _MOST_WAITING: Final = 10_000
 _LONGEST_WAIT_SECONDS: Final = 600.0
 """Admission bounds how many requests there are (``SVC_MAX_INFLIGHT``); these only end a queue that
@@ -24,17 +26,14 @@ does not move."""
 
 
 class Encoders:
-    """Threads that encode clips; organizations take turns.
+    """Threads that encode clips: ``threads`` for short ones, as many for long ones.
 
-    One organization never has all threads while another used them in the last minutes
-    (``FairQueue``), so that a short clip does not wait for long ones. Belongs to one event loop.
+    Belongs to one event loop.
     """
 
     def __init__(self, threads: int) -> None:
-        self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
-        self._threads = ThreadPoolExecutor(
-            threads, "speech-encoding", lower_priority, (Niceness.SHORT_WORK,)
-        )
+        self._short = _Threads("short", threads, Niceness.SHORT_WORK)
+        self._long = _Threads("long", threads, Niceness.LONG_WORK)
 
     async def encode(
         self, pieces: Sequence[bytes], audio_format: AudioFormat, organization_id: str
@@ -46,6 +45,28 @@ class Encoders:
         """
         if audio_format in (AudioFormat.PCM, AudioFormat.WAV):
             return encode(pieces, audio_format)
+        is_short = sum(map(len, pieces)) <= _LONGEST_SHORT_CLIP
+        threads = self._short if is_short else self._long
+        return await threads.encode(pieces, audio_format, organization_id)
+
+
+class _Threads:
+    """Threads of one priority; organizations take turns.
+
+    One organization never has all threads while another used them in the last minutes
+    (``FairQueue``), so that a clip does not wait for many of another organization.
+    """
+
+    def __init__(self, name: str, threads: int, niceness: Niceness) -> None:
+        self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
+        self._threads = ThreadPoolExecutor(
+            threads, f"speech-encoding-{name}", lower_priority, (niceness,)
+        )
+
+    async def encode(
+        self, pieces: Sequence[bytes], audio_format: AudioFormat, organization_id: str
+    ) -> list[bytes]:
+        """Encode in one of the threads, or raise ``ServerOverloaded``."""
         await self._slots.acquire(organization_id)
         loop = asyncio.get_running_loop()
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from accounts.keys.principal import Principal
 from speech.quota.quota import Reserved
+from speech.requests.held_sound import HeldSound
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SWITCHING_PROTOCOLS, SpeechMeter
 from speech.requests.session_bounds import Pace, SessionBounds, SessionIdle, SessionTooLong
-from speech.requests.held_sound import HeldSound
 from speech.requests.speaking import whole_sound
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, ScriptReader, Sentence

@@ -43,7 +43,7 @@ def service() -> SpeechService:
         ledger=ledger,
         refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
         texts=TextProcess(),
-        encoders=Encoders(max(2, os.cpu_count() or 1)),
+        encoders=Encoders(max(2, (os.cpu_count() or 1) // settings.SVC_WORKERS)),
     )
 
 

@@ -32,10 +32,9 @@ from speech.text.language import Language
 from speech.text.normalise.numbers import numbers
 from speech.text.preparation import prepared
 from speech.text.tags import TagError
+from svc_project.lib.sharing.priority import Niceness
 
 _MEMORY_BYTES = 1 << 29
-_NICENESS = 10
-"""Behind the engines, so that reading a long text does not delay speech."""
 
 
 class _Texts:
@@ -71,7 +70,7 @@ class _Texts:
 
 def main() -> int:
     """Serve orders until standard input ends; return the exit status of the process."""
-    confine(_MEMORY_BYTES, _NICENESS)
+    confine(_MEMORY_BYTES, Niceness.LONG_WORK)
     answers = own_answers()
     texts = _Texts()
 

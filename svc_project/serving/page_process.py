@@ -41,8 +41,8 @@ def run(listener: socket.socket, line: WorkerEnd, workers: int) -> NoReturn:
     address = Path(listener.getsockname())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Behind the engines too, which speak for somebody who listens. Threads inherit it.
-    lower_priority(Niceness.LONG_WORK)
+    # Threads inherit it.
+    lower_priority(Niceness.PAGES)
     uvloop.run(_serve(listener, line, workers))
     shutil.rmtree(address.parent, ignore_errors=True)
     # Threads that wait for a database or a mail server would keep the process from ending.

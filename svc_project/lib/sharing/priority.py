@@ -13,8 +13,10 @@ class Niceness(IntEnum):
 
     SHORT_WORK = 5
     """A third of an event loop's share where both want the processor."""
-    LONG_WORK = 10
-    """A ninth."""
+    PAGES = 10
+    """A ninth. People wait for pages."""
+    LONG_WORK = 15
+    """A twenty-eighth: work of seconds, which still goes on while chats use every processor."""
 
 
 def lower_priority(niceness: Niceness) -> None:

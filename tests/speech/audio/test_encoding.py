@@ -154,13 +154,24 @@ async def test_a_cancelled_clip_keeps_its_thread_until_it_is_encoded() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
-async def test_encoding_gives_way_to_the_event_loop() -> None:
+@pytest.mark.parametrize(("seconds", "behind"), [(10.0, 5), (10.1, 15)])
+async def test_encoding_gives_way_to_the_event_loop(seconds: float, behind: int) -> None:
     before = set(threading.enumerate())
     encoders = Encoders(1)
-    await encoders.encode([sound(0.1)], AudioFormat.MP3, "a")
+    await encoders.encode([sound(seconds)], AudioFormat.FLAC, "a")
 
     started = set(threading.enumerate()) - before
     (thread,) = (t for t in started if t.name.startswith("speech-encoding"))
-    assert os.getpriority(os.PRIO_PROCESS, thread.native_id or 0) > os.getpriority(
-        os.PRIO_PROCESS, os.getpid()
-    )
+    own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+    assert os.getpriority(os.PRIO_PROCESS, thread.native_id or 0) - own == behind
+
+
+async def test_short_clips_do_not_wait_for_long_ones_of_the_same_organization() -> None:
+    encoders = Encoders(1)
+    long = asyncio.create_task(encoders.encode([sound(60.0)], AudioFormat.OPUS, "a"))
+    await asyncio.sleep(0)
+
+    await encoders.encode([sound(1.0)], AudioFormat.MP3, "a")
+
+    assert not long.done()
+    assert await long

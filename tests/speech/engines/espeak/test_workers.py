@@ -20,6 +20,7 @@ from speech.engines import EngineError, EngineFull, EngineTimeout, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.espeak.pool import EspeakPool, EspeakWorker, Order
 from speech.engines.worker_pool import WorkerDied
+from svc_project.lib.sharing.priority import Niceness
 from tests.support.live import ROOT
 from tests.support.servers.engine_processes import worker_pids
 from tests.support.until import until
@@ -143,7 +144,7 @@ async def test_a_short_text_has_a_worker_with_the_priority_of_the_server() -> No
         first = asyncio.create_task(spoken(engine, replace(SENTENCE, is_long=True)))
         second = await spoken(engine)
 
-        assert (behind[short], behind[long]) == (0, 10)
+        assert (behind[short], behind[long]) == (0, Niceness.LONG_WORK)
         assert duration(second) > 1.0
         assert not first.done()
         os.kill(long, signal.SIGCONT)
