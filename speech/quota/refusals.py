@@ -49,7 +49,7 @@ def refused_too_often(refused: TooManyRefused) -> QuotaExceeded:
     return QuotaExceeded(
         f"The limit is {refused.limit} refused requests a minute, and it is reached: "
         f"{refused.used} were refused. Try again in {_seconds(refused.wait_milliseconds)}, and "
-        "correct what the answers with status 400 name.",
+        "correct what the answers with status 400 name. Texts that sessions cancel count too.",
         headers=refused.headers | {"x-quota-reason": "refused_requests_per_minute"},
     )
 

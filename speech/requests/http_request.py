@@ -77,6 +77,11 @@ class SpeechService:
         limit = principal.speech_limits.requests_per_minute
         self.refused.count(principal.organization_id, limit, error, body_bytes)
 
+    def count_unspoken(self, principal: Principal, units: int) -> None:
+        """Count ``units`` refused requests for texts of a session that were read for nothing."""
+        limit = principal.speech_limits.requests_per_minute
+        self.refused.charge_units(principal.organization_id, limit, units)
+
     async def complete(self, call: Call, sink: Sink) -> None:
         """Admit, speak and record the request, then send the last bytes.
 

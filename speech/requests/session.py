@@ -19,10 +19,16 @@ from speech.quota.quota import Reserved
 from speech.requests.held_sound import HeldSound
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SWITCHING_PROTOCOLS, SpeechMeter
-from speech.requests.session_bounds import Pace, SessionBounds, SessionIdle, SessionTooLong
+from speech.requests.session_bounds import (
+    Pace,
+    SessionBounds,
+    SessionIdle,
+    SessionTooLong,
+    is_read_aside,
+)
 from speech.requests.speaking import whole_sound
 from speech.synthesis.prefetch import prefetch
-from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
+from speech.synthesis.script import ScriptReader, Sentence
 from speech.synthesis.sentence import Speaker, speak_sentence
 from speech.text.tags import NothingToSpeak, TagError
 from speech.wire import (
@@ -92,6 +98,11 @@ class Session:
         self._charged: list[Reserved] = []
         """Reservations of the sentences that were not sent yet, in order."""
         self._held = HeldSound(meter.identity.organization_id)
+
+    @property
+    def unspoken(self) -> int:
+        """The characters that were received and not sent as sound."""
+        return self._received - self._meter.characters
 
     async def run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
         """Send ``ready``, then every sentence; return the failure or None.
@@ -186,6 +197,7 @@ class Session:
         if isinstance(message, Text):
             if message.text:
                 self._active_at = self._loop.time()
+            unspoken = self.unspoken
             self._received += len(message.text)
             if self._received > LONGEST_SESSION:
                 raise InvalidField(
@@ -193,7 +205,7 @@ class Session:
                     "Open another one for the rest.",
                     param="text",
                 )
-            if len(message.text) > LONG_READING:
+            if is_read_aside(len(message.text), unspoken):
                 organization_id = self._principal.organization_id
                 self._reader, sentences = await self._service.texts.feed(
                     self._reader, message.text, organization_id

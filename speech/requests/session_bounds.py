@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from speech.synthesis.script import LONG_READING, SHORT_READING
 from svc_project.lib.errors import ApiError
 
 BURST_SECONDS: Final = 10.0
 """Seconds of the steady rate that a client may send at once, such as a text word by word."""
+
+
+UNSPOKEN_PER_UNIT: Final = 2000
+"""Characters that were received and never spoken, which count as one refused request."""
 
 
 class SessionIdle(ApiError):
@@ -37,6 +42,26 @@ class SessionBounds:
     idle_seconds: float
     longest_seconds: float
     messages_per_second: float
+
+
+def is_read_aside(characters: int, unspoken: int) -> bool:
+    """Whether a text of ``characters`` is read in the text process, in a session that received
+    ``unspoken`` characters before it that were not spoken yet.
+
+    Those may never be spoken, and then nothing charges the reading. So a session gets little of the
+    event loop in advance: long texts no part of it, others only until it has one long text waiting.
+    """
+    return characters > LONG_READING or (characters > SHORT_READING and unspoken >= LONG_READING)
+
+
+def refused_units(unspoken: int, failure: ApiError | None) -> int:
+    """The refused requests that a session counts for ``unspoken`` characters when it ended.
+
+    A remainder that an interrupted answer leaves counts nothing, nor a failure of the server.
+    """
+    if failure is not None and failure.status >= 500:
+        return 0
+    return unspoken // UNSPOKEN_PER_UNIT
 
 
 class Pace:

@@ -27,7 +27,12 @@ from speech.errors import (
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import CheckKey, Session, http_status
-from speech.requests.session_bounds import SessionBounds, SessionIdle, SessionTooLong
+from speech.requests.session_bounds import (
+    SessionBounds,
+    SessionIdle,
+    SessionTooLong,
+    refused_units,
+)
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
 from svc_project.lib.asgi.drain import drain
 from svc_project.lib.asgi.websocket import ReaderStalled, SocketConsumer
@@ -135,6 +140,7 @@ class SpeechStreamConsumer(SocketConsumer):
         session = Session(speech, self, start, meter, _BOUNDS)
         ready = msgspec.json.encode(self.ready()).decode()
         failure = await session.run(principal, check_key, ready)
+        speech.count_unspoken(principal, refused_units(session.unspoken, failure))
         try:
             await speech.ledger.record(
                 meter.receipt(failure, http_status(failure), self._ended_with(failure))

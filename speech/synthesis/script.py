@@ -23,6 +23,9 @@ LONGEST_SENTENCE: Final = 4096
 LONG_READING: Final = 500
 """Code points; a longer text takes milliseconds to parse, and is left to the text process."""
 
+SHORT_READING: Final = 16
+"""Code points; parsing a shorter text, such as one token, costs no more than the message with it."""
+
 Mark = Pause | Sound
 
 

@@ -99,7 +99,14 @@ class RefusedRequests:
         self, organization_id: str, requests_per_minute: int | None, body_bytes: int = 0
     ) -> None:
         """Count a request that was read for nothing."""
-        if self._per_minute is None:
+        units = min(MOST_UNITS, max(1, -(-body_bytes // BYTES_PER_UNIT)))
+        self.charge_units(organization_id, requests_per_minute, units)
+
+    def charge_units(
+        self, organization_id: str, requests_per_minute: int | None, units: int
+    ) -> None:
+        """Count what costs as much to read as ``units`` small requests. 0 counts nothing."""
+        if self._per_minute is None or not units:
             return
         now = self._clock()
         bucket = self._buckets.get(organization_id)
@@ -107,7 +114,7 @@ class RefusedRequests:
             self._evict_empty(now)
             bucket = self._buckets[organization_id] = _Bucket(now)
         bucket.drain(now, self._limit(self._per_minute, requests_per_minute))
-        bucket.used += min(MOST_UNITS, max(1, -(-body_bytes // BYTES_PER_UNIT)))
+        bucket.used += units
 
     @staticmethod
     def _limit(least: int, requests_per_minute: int | None) -> int:

@@ -1,0 +1,170 @@
+"""Texts of a session that are read and never spoken, so that no limit charges their reading."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from speech.audio.encoding import AudioFormat
+from speech.requests.meter import Identity, SpeechMeter
+from speech.requests.session import Session
+from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, SessionBounds, refused_units
+from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
+from speech.wire import LONGEST_SESSION, Start
+from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
+from svc_project.lib.ids import NIL_UUID, request_id
+from tests.resilience.attackers.heavy_texts import PATTERNS, PIECE
+from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
+from tests.support.builders.quota_service import caller
+from tests.support.live import Gateway
+from tests.support.speech.accounts import speech_account
+
+_TIMES = 4
+"""One piece of forty is read on the event loop; the rest of its time goes to the messages."""
+
+
+class Aside:
+    """A text process that notes what it was given, and whose reading costs the caller nothing."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.seconds = 0.0
+
+    async def feed(
+        self, reader: ScriptReader, text: str, organization_id: str
+    ) -> tuple[ScriptReader, list[Sentence]]:
+        begun = time.thread_time()
+        self.texts.append(text)
+        sentences = reader.feed(text)
+        self.seconds += time.thread_time() - begun
+        return reader, sentences
+
+
+class Client:
+    """A client that sends texts and then cancels."""
+
+    def __init__(self, texts: list[str]) -> None:
+        messages: list[dict[str, str]] = [{"type": "text", "text": text} for text in texts]
+        self._messages = [*map(json.dumps, [*messages, {"type": "cancel"}])]
+        loop = asyncio.get_running_loop()
+        self.draining: asyncio.Future[ApiError] = loop.create_future()
+        self.stopping: asyncio.Future[ApiError] = loop.create_future()
+
+    async def receive_text(self) -> str:
+        return self._messages.pop(0)
+
+    async def send_text(self, _: str) -> None:
+        pass
+
+
+class Unvoiced(Collaborators):
+    """A gateway whose voices never answer, so that nothing is spoken."""
+
+    async def resolve(self, *_: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+
+async def cancelled(texts: list[str]) -> tuple[Session, Aside, float]:
+    """A session in which ``texts`` were sent and cancelled, and the seconds of the event loop."""
+    each = Unvoiced(Fault())
+    speech, aside = service(each), Aside()
+    object.__setattr__(speech, "texts", cast(Any, aside))
+    nobody = str(NIL_UUID)
+    identity = Identity(
+        request_id=request_id(),
+        organization_id=nobody,
+        api_key_id=nobody,
+        day=each.day,
+        voice=VOICE,
+        audio_format=AudioFormat.WAV,
+        transport="websocket",
+        arrived=0.0,
+    )
+    session = Session(
+        speech,
+        cast(Any, Client(texts)),
+        Start("ava", AudioFormat.WAV),
+        SpeechMeter(identity),
+        SessionBounds(idle_seconds=10, longest_seconds=0, messages_per_second=0),
+    )
+
+    async def check_key() -> Any:
+        return caller()
+
+    begun = time.thread_time()
+    assert await session.run(caller(), check_key, "{}") is None
+    return session, aside, time.thread_time() - begun - aside.seconds
+
+
+def cut(pattern: str, length: int = LONGEST_SESSION) -> list[str]:
+    text = (pattern * length)[:length]
+    return [text[at : at + PIECE] for at in range(0, length, PIECE)]
+
+
+@pytest.mark.parametrize("pattern", [each for each in PATTERNS if "[" not in each])
+async def test_the_worst_texts_in_pieces_take_little_of_the_event_loop(pattern: str) -> None:
+    tries = [await cancelled(cut(pattern)) for _ in range(3)]
+    assert any(taken < aside.seconds / _TIMES for _, aside, taken in tries)
+
+
+async def test_only_the_first_texts_of_a_session_are_read_before_it_spoke() -> None:
+    texts = cut("a. b ")
+    session, aside, _ = await cancelled(texts)
+
+    assert aside.texts == texts[1:]
+    assert session.unspoken == LONGEST_SESSION
+
+
+async def test_words_as_they_come_are_never_sent_to_the_text_process() -> None:
+    words = ["The ", "morning ", "train ", "was ", "late ", "again. "] * 60
+    session, aside, _ = await cancelled(words)
+
+    assert max(map(len, words)) <= SHORT_READING
+    assert aside.texts == []
+    assert session.unspoken == sum(map(len, words)) > UNSPOKEN_PER_UNIT // 2
+
+
+@pytest.mark.parametrize(
+    ("unspoken", "failure", "units"),
+    [
+        (UNSPOKEN_PER_UNIT - 1, None, 0),
+        (LONGEST_SESSION, None, 10),
+        (LONGEST_SESSION, ClientDisconnected(), 10),
+        (LONGEST_SESSION, ServerShuttingDown(), 0),
+        (LONGEST_SESSION, InternalError(), 0),
+    ],
+)
+def test_what_was_cancelled_counts_unless_the_server_failed(
+    unspoken: int, failure: ApiError | None, units: int
+) -> None:
+    assert refused_units(unspoken, failure) == units
+
+
+def test_sessions_that_are_fed_and_cancelled_end_in_429(
+    start_gateway: Callable[..., Gateway],
+) -> None:
+    gateway = start_gateway(SVC_REFUSED_REQUESTS_PER_MINUTE="20")
+    speech = speech_account(gateway, speech_requests_per_minute=20)
+
+    def cancel(texts: list[str]) -> None:
+        with speech.session() as session:
+            for text in texts:
+                session.text(text)
+            session.send(type="cancel")
+            session.rest()
+            assert session.close_code == 1000
+
+    for _ in range(3):
+        cancel(["The ", "morning "] * 20)
+    for _ in range(2):
+        cancel(cut("a. b "))
+
+    with pytest.raises(InvalidStatus, match="429"), speech.connect():
+        pass
+    assert speech.speak("Hi.").headers["x-quota-reason"] == "refused_requests_per_minute"
