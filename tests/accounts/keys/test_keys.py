@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import string
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import connection
 from hypothesis import given
@@ -179,3 +181,18 @@ def test_every_change_moves_the_stamp_and_use_alone_does_not(organization: Organ
     seen = stamp()
     ApiKey.objects.all().delete()
     assert stamp() > seen
+
+
+def test_a_secret_scanner_finds_a_key_in_other_text_by_the_documented_form(
+    organization: Organization,
+) -> None:
+    page = (settings.BASE_DIR / "docs/explain/keys.md").read_text()
+    _, _, rest = page.partition("can recognise a key:\n\n    ")
+    form = rest.partition("\n")[0]
+
+    for scope in Scope:
+        secret = keys.mint(organization, scope).secret
+        found = re.search(form, f'curl -H "Authorization: Bearer {secret}" # 0123456789abcdef')
+        assert found is not None
+        assert found[0] == secret
+        assert keys.well_formed(found[0]) is scope

@@ -17,6 +17,8 @@ from tests.support.processes import workers_of
 MEGABYTE: Final = 1024 * 1024
 _LOOK_SECONDS = 0.5
 """Each look reads hundreds of links: at ten a second they took a fifth of a core from the gateway."""
+_IN_MEMORY = ("/memfd:", "/dev/shm/")
+"""How the links of files begin that no disk holds (memfd_create(2), shm_overview(7))."""
 _RESET_PEAK = "5"
 """Written to ``clear_refs``: the peak of the resident memory begins anew."""
 
@@ -38,7 +40,7 @@ class Taken:
     """Resident bytes."""
     threads: int
     spooled: int
-    """Bytes of files that are deleted but open: bodies that are being read."""
+    """Bytes of files on a disk that are deleted but open, as a spooled body would be."""
     connections: int
     """Database connections of all workers together; 0 for SQLite."""
 
@@ -78,7 +80,7 @@ class Watch:
             for pid in self._pids:
                 with suppress(OSError):
                     self._threads = max(self._threads, len(os.listdir(f"/proc/{pid}/task")))
-                    self._spooled = max(self._spooled, _deleted_bytes(pid))
+                    self._spooled = max(self._spooled, bytes_on_disk(pid))
 
 
 def _peak(pid: int) -> int:
@@ -87,10 +89,15 @@ def _peak(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def _deleted_bytes(pid: int) -> int:
+def bytes_on_disk(pid: int) -> int:
+    """The bytes of the files without a name that the process has open on a disk.
+
+    Sound that is encoded is in files without a name too, which are in memory.
+    """
     found = 0
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
-            if os.readlink(file).endswith(" (deleted)"):
+            link = os.readlink(file)
+            if link.endswith(" (deleted)") and not link.startswith(_IN_MEMORY):
                 found += file.stat().st_size
     return found
