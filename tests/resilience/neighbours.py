@@ -16,8 +16,6 @@ import argparse
 import logging
 import os
 import shutil
-import signal
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +28,7 @@ import django
 
 from tests.resilience.attackers import FURTHER, NAMED
 from tests.resilience.measuring.bounds import SETTINGS
+from tests.support.servers.ends import end_on_sigterm
 from tests.support.servers.own_servers import Postgresql, Redis
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--keep-log", metavar="FILE", help="copy the gateway's log there")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    end_on_sigterm()
     with environment(options.database, options.workers) as directory:
         django.setup()
         logging.getLogger("httpx2").setLevel(logging.WARNING)

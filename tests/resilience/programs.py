@@ -23,7 +23,10 @@ _END_SECONDS = 90.0
 
 
 class _Program:
-    """A Python module that runs until its standard input is closed."""
+    """A Python module that runs until its standard input is closed.
+
+    As a context manager it is killed when an exception leaves the block.
+    """
 
     def __init__(self, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -33,6 +36,21 @@ class _Program:
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._end()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
     def _end(self) -> None:
         assert self._process.stdin is not None
@@ -75,7 +93,7 @@ class VictimProgram(_Program):
 
     def __enter__(self) -> Self:
         self._reading.start()
-        return self
+        return super().__enter__()
 
     def __exit__(
         self,
@@ -83,10 +101,11 @@ class VictimProgram(_Program):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None:
+            self._process.kill()
         self._end()
         self._reading.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        super().__exit__(kind, error, trace)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

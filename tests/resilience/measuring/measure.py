@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -80,9 +81,9 @@ def attack(
     Waits for the requests that the victim began meanwhile.
     """
     names = tuple(names)
-    with Watch(place.workers, place.database_connections) as watch:
+    with Watch(place.workers, place.database_connections) as watch, ExitStack() as stack:
         began = time.monotonic()
-        programs = [AttackerProgram(name, target) for name in names]
+        programs = [stack.enter_context(AttackerProgram(name, target)) for name in names]
         for program in programs:
             program.wait_until_begun()
         time.sleep(seconds)

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +49,13 @@ class Postgresql:
             directory.chmod(0o755)
         self.port = free_port()
         self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "-E", "UTF8")
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            # An exit meanwhile, such as by SIGTERM: nobody else could stop the server.
+            with suppress(subprocess.CalledProcessError):
+                self.stop()
+            raise
         self.url = self.url_through(self.port)
 
     def url_through(self, port: int) -> str:
@@ -87,6 +94,13 @@ class Redis:
             stdout=subprocess.DEVNULL,
         )
         self.url = f"redis://127.0.0.1:{port}"
+        try:
+            self._wait(port)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait(self, port: int) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while True:
             with socket.socket() as probe:
