@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-LOCKED: Final = ("requirements.txt", "requirements-neural.txt")
-"""The requirements of production; the second only where the neural engine is installed."""
+LOCKED: Final = ("requirements.txt", "requirements-neural.txt", "requirements-archive.txt")
+"""The requirements of production; all but the first only where their extra is installed."""
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 _HASH: Final = re.compile(r"--hash=(sha256|sha512):([0-9a-f]+)")

@@ -57,7 +57,7 @@ def test_the_listed_licences_are_those_that_the_packages_declare() -> None:
         try:
             found = declared(name)
         except importlib.metadata.PackageNotFoundError:
-            # The neural engine's packages are an extra.
+            # The packages of an extra may be missing.
             assert f"\n{name}==" not in "\n" + (ROOT / LOCKED[0]).read_text(), name
             continue
         looked_at += 1
