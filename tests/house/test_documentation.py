@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,11 @@ from tests.support.live import ROOT
 
 ENVIRONMENT_NAME = re.compile(r'(?:env\.\w+|_secret)\(\s*"([A-Z_]+)"')
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
+NAMES_TESTS = re.compile(
+    r"`(tests/[\w/.]+(?:::test_\w+)?|(?:\w+/)*test_\w+(?:\.py(?:::test_\w+)?)?)`"
+)
+"""A folder or module of tests, a test in a module, or a test alone."""
+EXISTS = "test_links_between_pages_lead_somewhere"
 TABLE_NAME = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
 
 
@@ -51,15 +58,106 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def _defined(module: Path) -> set[str]:
+    return set(re.findall(r"^ *(?:async )?def (test_\w+)\(", module.read_text(), re.MULTILINE))
+
+
+@cache
+def _tests() -> dict[Path, set[str]]:
+    """Every module of ``tests/`` with the tests that it defines."""
+    modules = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
+    return {path.relative_to(ROOT): _defined(path) for path in modules}
+
+
+def missing_tests(text: str) -> list[str]:
+    """The tests, modules and folders of tests that ``text`` names and that do not exist.
+
+    Within a line or a cell, a module without a folder is in that of the module before it, and a
+    test without a module is in the module before it. Where none is before, it may be anywhere.
+    """
+    return [
+        reference
+        for part in re.split(r"\n| \| ", text)
+        for reference, exists in _looked_up(part)
+        if not exists
+    ]
+
+
+def _looked_up(part: str) -> Iterator[tuple[str, bool]]:
+    """Each test that a line or cell names, and whether it exists."""
+    module: Path | None = None
+    for reference in re.findall(NAMES_TESTS, part):
+        path, _, test = reference.partition("::")
+        if path.startswith("test_") and not path.endswith(".py"):
+            path, test = "", path
+        if path and not path.endswith(".py"):
+            place = ROOT / path
+            yield reference, place.is_file() or any(place.rglob("*.py"))
+            continue
+        if path.startswith("tests/"):
+            module = Path(path)
+        elif path:
+            module = _module_of(path, module)
+        named = _tests() if module is None else {module: _tests().get(module, set())}
+        exists = module is None or module in _tests()
+        yield reference, exists and (not test or any(test in tests for tests in named.values()))
+
+
+def _module_of(path: str, before: Path | None) -> Path:
+    """The module that ``path`` names without its whole folder."""
+    if before is not None and "/" not in path:
+        return before.parent / path
+    found = [each for each in _tests() if f"/{each}".endswith(f"/{path}")]
+    return found[0] if found else Path(path)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "style.md"])
 def test_the_tests_that_a_page_names_exist(page: Path) -> None:
-    text = page.read_text()
-    for path in re.findall(r"`(tests/[\w/.]+)`", text):
-        assert (ROOT / path).exists(), path
-    modules = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
-    names = {path.name for path in modules}
-    functions = set(
-        re.findall(r"def (test_\w+)\(", "\n".join(path.read_text() for path in modules))
-    )
-    for name in re.findall(r"`(?:\w+/)?(test_\w+(?:\.py)?)`", text):
-        assert name in (names if name.endswith(".py") else functions), name
+    assert missing_tests(page.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`tests/house/test_layout.py`", []),
+        ("`tests/house/test_gone.py`", ["tests/house/test_gone.py"]),
+        ("`tests/gone/`", ["tests/gone/"]),
+        (f"`tests/house/test_documentation.py::{EXISTS}`", []),
+        (
+            "`tests/house/test_documentation.py::test_x`",
+            ["tests/house/test_documentation.py::test_x"],
+        ),
+        (f"`tests/house/test_documentation.py`: `{EXISTS}`", []),
+        (f"`tests/house/test_layout.py`: `{EXISTS}`", [EXISTS]),
+        (f"| `tests/house/test_layout.py` | `{EXISTS}` |", []),
+        (f"`tests/house/test_layout.py`, `test_documentation.py::{EXISTS}`", []),
+        ("`tests/house/test_layout.py`, `test_bounds.py`", ["test_bounds.py"]),
+        (f"`house/test_documentation.py::{EXISTS}`", []),
+        ("`serving/test_documentation.py`", ["serving/test_documentation.py"]),
+    ],
+)
+def test_a_test_that_does_not_exist_is_noticed_where_a_page_names_it(
+    text: str, missing: list[str]
+) -> None:
+    assert missing_tests(text) == missing
+
+
+def _rows(page: Path) -> Iterator[list[str]]:
+    """The cells of every row of the tables of ``page`` whose last column is 'Shown by'."""
+    is_shown = False
+    for line in page.read_text().splitlines():
+        cells = [cell.strip() for cell in line.split(" | ")]
+        if not line.startswith("|"):
+            is_shown = False
+        elif cells[-1].rstrip(" |") == "Shown by":
+            is_shown = True
+        elif is_shown and not line.startswith("|---"):
+            yield cells
+
+
+def test_every_defence_of_the_threat_model_names_the_tests_that_show_it() -> None:
+    rows = list(_rows(ROOT / "docs/explain/threat-model.md"))
+
+    assert len(rows) > 60
+    for threat, *_, shown in rows:
+        assert re.findall(NAMES_TESTS, shown), threat
