@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -49,7 +50,7 @@ class DiagnosticCaptureAdmin(ReadOnly, SecretColumnsAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        capture = self.get_object(request, object_id)
+        capture = self.get_object(request, unquote(object_id))
         operator = request.user
         if (
             capture is not None
