@@ -64,7 +64,7 @@ class UserAdmin(EmailUserAdmin):
     """Users are deactivated, never deleted: the admin's history names them.
 
     Only a superuser sets ``PRIVILEGES``. An operator cannot change a user who holds permissions that
-    he lacks.
+    he lacks, nor what opens the console to a member of organizations that he cannot read.
     """
 
     add_form = UserCreationForm
@@ -94,7 +94,12 @@ class UserAdmin(EmailUserAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         readonly = super().get_readonly_fields(request, obj)
-        return readonly if _operator(request).is_superuser else (*readonly, *PRIVILEGES)
+        operator = _operator(request)
+        if operator.is_superuser:
+            return readonly
+        if obj is not None and rights.reads_more(obj, than=operator):
+            readonly = (*readonly, *_that_open_the_console(obj))
+        return (*readonly, *PRIVILEGES)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         if not super().has_change_permission(request, obj):
@@ -163,6 +168,15 @@ class GroupAdmin(DjangoGroupAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return _operator(request).is_superuser
+
+
+def _that_open_the_console(user: User) -> tuple[str, ...]:
+    """The fields of a member that are as good as his password.
+
+    Whoever reads the mail at his address asks for a new password; a member who is switched on again
+    reads his organizations. Switching him off protects them, and stays allowed.
+    """
+    return ("email",) if user.is_active else ("email", "is_active")
 
 
 def _operator(request: HttpRequest) -> User:

@@ -144,6 +144,47 @@ def test_setting_a_members_password_needs_the_right_to_add_memberships(
     assert logged_in(colleague).post(f"{USERS}{user.pk}/password/", NEW).status_code == 302
 
 
+def test_a_members_email_needs_the_right_to_add_memberships(organization: Organization) -> None:
+    """Whoever reads the mail at that address sets a password, which opens the member's console."""
+    user = member(organization)
+    address = f"{USERS}{user.pk}/change/"
+    for me in (
+        operator(*MANAGES_USERS),
+        operator(*MANAGES_USERS, "accounts.add_membership", email="b@a.example"),
+    ):
+        client = logged_in(me)
+        form = {**filled_in(client, address), "email": f"mail-of-{me.email}", "name": "Ann"}
+        assert client.post(address, form).status_code == 302
+        user.refresh_from_db()
+        assert user.name == "Ann", "what he may change is changed"
+        may = me.has_perm("accounts.add_membership")
+        assert user.email == (f"mail-of-{me.email}" if may else "ann@acme.example")
+
+
+def test_a_member_is_switched_off_with_fewer_rights_than_on(organization: Organization) -> None:
+    """A member who is switched on again reads his organizations, as with a new membership."""
+    user = member(organization)
+    address = f"{USERS}{user.pk}/change/"
+    weak = logged_in(operator(*MANAGES_USERS))
+    off = filled_in(weak, address)
+    off.pop("is_active")
+    assert weak.post(address, off).status_code == 302
+    user.refresh_from_db()
+    assert not user.is_active
+
+    assert weak.post(address, {**off, "is_active": "on"}).status_code == 302
+    user.refresh_from_db()
+    assert not user.is_active
+
+    strong = operator(*MANAGES_USERS, "accounts.add_membership", email="b@a.example")
+    client = logged_in(strong)
+    assert (
+        client.post(address, {**filled_in(client, address), "is_active": "on"}).status_code == 302
+    )
+    user.refresh_from_db()
+    assert user.is_active
+
+
 def _memberships(**row: Any) -> dict[str, Any]:
     form = {
         "memberships-TOTAL_FORMS": "1",
