@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from accounts.keys import keys
-from accounts.keys.forms import NewKeyOfOrganizationForm, RotationForm
+from accounts.keys.forms import KeyOfOrganizationForm, NewKeyOfOrganizationForm, RotationForm
 from accounts.keys.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey
 from svc_project.lib import clock
@@ -119,8 +119,11 @@ class ApiKeyAdmin(SecretColumnsAdmin):
         change: bool = False,  # noqa: FBT002  # Django's
         **kwargs: Any,
     ) -> Any:
-        own = {} if change else {"form": NewKeyOfOrganizationForm}
-        return super().get_form(request, obj, change, **{**own, **kwargs})
+        own = KeyOfOrganizationForm if change else NewKeyOfOrganizationForm
+        made = super().get_form(request, obj, change, **{"form": own, **kwargs})
+        if issubclass(made, KeyOfOrganizationForm):
+            made.may_postpone = self.has_add_permission(request)
+        return made
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return (
@@ -160,7 +163,8 @@ class ApiKeyAdmin(SecretColumnsAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
-            super().save_model(request, obj, form, change)
+            # Only these columns: the row may have been revoked or rotated since it was read.
+            obj.save(update_fields=form.changed_data)
         else:
             request.new_key = keys.store_with_secret(obj)  # type: ignore[attr-defined]  # for response_add
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
 from django import forms
 
-from accounts.keys.keys import require_room
+from accounts.keys.keys import require_right_to_end, require_room
 from accounts.models import ApiKey, Scope
 
 
@@ -29,6 +30,19 @@ class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # ge
         if (organization := cleaned.get("organization")) is not None:
             require_room(organization)
         return cleaned
+
+
+class KeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """What an operator may change of a key."""
+
+    may_postpone: ClassVar[bool] = False
+    """Whether the operator may let the key end later than it would."""
+
+    def clean_expires_at(self) -> datetime | None:
+        until: datetime | None = self.cleaned_data["expires_at"]
+        if "expires_at" in self.changed_data:
+            require_right_to_end(self.instance, until, may_postpone=self.may_postpone)
+        return until
 
 
 class RotationForm(forms.Form):

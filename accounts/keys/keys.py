@@ -157,17 +157,7 @@ def require_room(organization: Organization, leaving: ApiKey | None = None) -> N
     ``leaving`` is a key that ends when the new one is made. Call it in the transaction that stores
     the key: it locks the organization, so that no other key is made until the transaction ends.
     """
-    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
-    others = of_organization(organization, live=True)
-    if leaving is not None:
-        others = others.exclude(pk=leaving.pk)
-    if others.count() >= settings.SVC_KEYS_PER_ORGANIZATION:
-        raise TooManyKeys(
-            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
-            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
-            "key ends now.",
-            code="too_many_keys",
-        )
+    _require_room_to_work(organization, leaving)
     made = ApiKey.objects.filter(organization=organization, created_at__gt=clock.now() - _DAY)
     if made.count() >= settings.SVC_NEW_KEYS_PER_DAY:
         raise TooManyKeys(
@@ -175,6 +165,41 @@ def require_room(organization: Organization, leaving: ApiKey | None = None) -> N
             "most that are allowed. Try again later; an operator can raise SVC_NEW_KEYS_PER_DAY.",
             code="too_many_new_keys",
         )
+
+
+def _require_room_to_work(organization: Organization, besides: ApiKey | None) -> None:
+    """Lock ``organization``; raise ``TooManyKeys`` when no key may work beside its others."""
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+    others = of_organization(organization, live=True)
+    if besides is not None:
+        others = others.exclude(pk=besides.pk)
+    if others.count() >= settings.SVC_KEYS_PER_ORGANIZATION:
+        raise TooManyKeys(
+            f"{organization.name} has {settings.SVC_KEYS_PER_ORGANIZATION} keys that work, the "
+            "most that are allowed. Revoke one that is not in use, or rotate one so that the old "
+            "key ends now.",
+            code="too_many_keys",
+        )
+
+
+def require_right_to_end(api_key: ApiKey, until: datetime | None, *, may_postpone: bool) -> None:
+    """Raise ``ValidationError`` when ``api_key`` may not end at ``until`` instead of its own end.
+
+    A later end lets a key work that was rotated out, or leaked: that is as good as a new key. So it
+    needs ``may_postpone``, and room among the keys that work. Call it in the transaction that
+    stores the end: it locks the key, and the organization where the key would work again.
+    """
+    stored = ApiKey.objects.select_for_update().get(pk=api_key.pk)
+    if stored.expires_at is None or (until is not None and until <= stored.expires_at):
+        return
+    if stored.revoked_at is not None:
+        raise ValidationError("This key is revoked. Create a new key.")
+    if not may_postpone:
+        raise ValidationError(
+            "This key may only end earlier: a later end needs the right to add keys."
+        )
+    if stored.expires_at <= clock.now():
+        _require_room_to_work(stored.organization, stored)
 
 
 def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:
