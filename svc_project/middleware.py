@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import set_urlconf
 from django.utils.cache import has_vary_header
 
-from svc_project.gate.callers import recognize
+from accounts.keys.callers import recognize
 from svc_project.lib.ids import request_id
 from svc_project.page_headers import content_security_policy, permissions_policy
 from svc_project.surfaces import Surface

@@ -1,8 +1,8 @@
 """Finds the person behind a request that a consumer answers, by the console's session.
 
 Django's own middleware decides, as it does for pages: the session, the CSRF token and the Origin.
-A WebSocket carries no token, so only its Origin is checked (RFC 6455, section 10.2). The lookups have
-threads of their own, so that false cookies keep nothing else waiting.
+A WebSocket carries no token, so only its Origin is checked (RFC 6455, section 10.2). The look-ups have
+threads of their own, of which invented sessions get a part (``accounts.console.session_lookups``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,18 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
+from accounts.console import session_lookups
 from accounts.keys.authentication import session_organization
+from accounts.keys.callers import cookies_of, remember_session
 from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Organization, Scope, User
-from svc_project.lib.database.pool import DatabaseThreads
 from svc_project.lib.errors import ApiError, InternalError, InvalidCredential, ServerOverloaded
 from svc_project.lib.ids import NIL_UUID
 
-_MOST_WAITING: Final = 64
 _SESSION_SECONDS: Final = 3.0
 """How long a WebSocket trusts the last lookup of its session."""
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
-
-threads = DatabaseThreads("console-sessions", 2)
-"""The threads of this process."""
 
 
 class SessionEnded(InvalidCredential):
@@ -67,10 +64,7 @@ class StaleForm(ApiError):
 
 
 class Sessions:
-    """Looks up sessions, at most ``_MOST_WAITING`` at once."""
-
-    def __init__(self) -> None:
-        self._waiting = 0
+    """Looks up sessions."""
 
     async def principal_of(self, scope: dict[str, Any], wanted: Scope) -> Principal:
         """Return the caller of an ASGI request, as one with a key of the scope ``wanted``.
@@ -78,13 +72,9 @@ class Sessions:
         Raises ``SessionEnded``, ``AnotherOrganization``, ``StaleForm``, ``ServerOverloaded``, and
         ``InternalError`` when the database does not answer.
         """
-        if self._waiting >= _MOST_WAITING:
-            raise ServerOverloaded
-        self._waiting += 1
-        try:
-            return await threads.run(lambda: _principal_of(scope, wanted))
-        finally:
-            self._waiting -= 1
+        if not cookies_of(scope).get(settings.SESSION_COOKIE_NAME):
+            raise SessionEnded
+        return await session_lookups.run(scope, lambda: _principal_of(scope, wanted))
 
 
 sessions = Sessions()
@@ -134,8 +124,6 @@ class OpenSession:
 
 def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     request = _request_of(scope)
-    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        raise SessionEnded
     if not (_has_own_origin(request) if scope["type"] == "websocket" else _has_token(request)):
         raise StaleForm
     SessionMiddleware(_nothing).process_request(request)
@@ -143,6 +131,7 @@ def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     organization = session_organization(request, user) if isinstance(user, User) else None
     if organization is None:
         raise SessionEnded
+    remember_session(request.session.session_key or "", user.pk)
     if request.GET.get("organization", str(organization.pk)) != str(organization.pk):
         raise AnotherOrganization
     return _principal(organization, wanted)

@@ -14,6 +14,7 @@ import hmac
 import logging
 import math
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -174,18 +175,30 @@ def _prune(now: datetime) -> None:
         old.filter(subject=subject).delete()
 
 
+def account_of_device(cookies: Mapping[str, str]) -> str | None:
+    """A digest of the account with which the browser logged in before; needs no database."""
+    held = _held(cookies)
+    return None if held is None else held[0]
+
+
 def _device(request: HttpRequest, account: str) -> str | None:
     """The device in the request's cookie, when it was set for ``account``."""
+    held = _held(request.COOKIES)
+    if held is None:
+        return None
+    given, device = held
+    return device if hmac.compare_digest(given, _subject("account", account)) else None
+
+
+def _held(cookies: Mapping[str, str]) -> tuple[str, str] | None:
+    """The account and the device in the device cookie, if this server set it."""
     try:
         held = signing.loads(
-            request.COOKIES.get(_cookie_name(), ""),
-            salt=_SALT,
-            max_age=timedelta(days=DEVICE_DAYS),
+            cookies.get(_cookie_name(), ""), salt=_SALT, max_age=timedelta(days=DEVICE_DAYS)
         )
-        given, device = str(held["account"]), str(held["device"])
+        return str(held["account"]), str(held["device"])
     except (signing.BadSignature, KeyError, TypeError):
         return None
-    return device if hmac.compare_digest(given, _subject("account", account)) else None
 
 
 def _cookie_name() -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
-from svc_project.gate.callers import Caller
+from accounts.keys.callers import Caller
 from svc_project.gate.view_threads import ViewThread, ViewThreads
 from svc_project.lib.sharing.priority import Niceness, lower_priority
 from svc_project.lib.sharing.shared import SharedBytes, SharedPlaces

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Final
 from django.conf import settings
 from django.template.loader import render_to_string
 
+from accounts.keys.callers import caller_of
 from svc_project.gate.caller_threads import Place, threads_for
-from svc_project.gate.callers import caller_of
 from svc_project.lib.asgi.http import JSON_TYPE, Header, HttpConsumer
 from svc_project.lib.errors import ApiError, ServerOverloaded
 from svc_project.lib.sharing.body_budget import held_bodies

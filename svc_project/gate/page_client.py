@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
-from svc_project.gate.callers import known_callers
+from accounts.keys.callers import known_callers
 from svc_project.gate.page_messages import AnswerHead, PageRequest, framed, read_answer
 from svc_project.lib.errors import InternalError, ServerOverloaded
 from svc_project.surfaces import Receive, Send

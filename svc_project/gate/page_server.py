@@ -10,7 +10,7 @@ from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext
 
-from svc_project.gate.callers import RECOGNIZED
+from accounts.keys.callers import RECOGNIZED
 from svc_project.gate.page_messages import AnswerHead, AnswerPart, framed, read_request
 from svc_project.gate.view_threads import ViewThreads
 from svc_project.lib.ids import request_id

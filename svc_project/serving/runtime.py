@@ -9,7 +9,7 @@ import logging
 from django.conf import settings
 from django.db import Error
 
-from accounts.console import sessions
+from accounts.console import session_lookups
 from accounts.login.password_links import reset_mails
 from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
@@ -70,7 +70,7 @@ class Runtime:
         await speech.close()
         await caller_threads.close()
         await asyncio.to_thread(pool.threads.close)
-        await asyncio.to_thread(sessions.threads.close)
+        await asyncio.to_thread(session_lookups.close)
         await asyncio.to_thread(reset_mails.close)
         await asyncio.to_thread(throttle_counts.counters.close)
         await caches.close()

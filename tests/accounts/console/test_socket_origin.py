@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from accounts.console import session_lookups
 from accounts.console.sessions import SessionEnded, StaleForm, sessions
-from accounts.console.sessions import threads as session_threads
 from accounts.models import Scope
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -46,7 +46,7 @@ async def is_own(sent: dict[str, Any]) -> bool:
     except SessionEnded:
         return True
     finally:
-        session_threads.close()
+        session_lookups.close()
     raise AssertionError("the session is unknown")
 
 

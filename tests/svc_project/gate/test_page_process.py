@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from svc_project.gate.callers import RECOGNIZED, Caller, caller_of, known_callers
+from accounts.keys.callers import RECOGNIZED, Caller, caller_of, known_callers
 from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
 from svc_project.gate.page_server import PageServer

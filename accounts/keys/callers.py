@@ -76,7 +76,7 @@ def recognize(request: HttpRequest) -> None:
             found = _digest(credential), _organization(organization_id)
     # A session that no view used has not been read from the database.
     elif session is not None and session.accessed and (user_id := session.get(SESSION_KEY)):
-        found = _digest((session.session_key or "").encode()), f"user:{user_id}"
+        found = _digest((session.session_key or "").encode()), _user(user_id)
     if found is not None:
         known_callers.remember(*found)
         getattr(request, "scope", {})[RECOGNIZED] = found
@@ -87,25 +87,43 @@ def caller_of(scope: Mapping[str, Any]) -> Caller:
 
     An ``Authorization`` header decides alone, as it does in the views.
     """
-    authorization: bytes | None = None
-    cookies: list[str] = []
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            authorization = value
-        elif name == b"cookie":
-            cookies.append(value.decode("latin-1"))
-    if authorization is not None:
-        organization_id = keyring.organization_of(authorization)
-        if organization_id is not None:
-            return Caller(_organization(organization_id), is_known=True)
-        credential = authorization
-    else:
-        session_key = parse_cookie(";".join(cookies)).get(settings.SESSION_COOKIE_NAME, "")
-        credential = session_key.encode()
+    authorization = next(
+        (value for name, value in reversed(scope["headers"]) if name == b"authorization"), None
+    )
+    if authorization is None:
+        return caller_by_session(scope)
+    organization_id = keyring.organization_of(authorization)
+    if organization_id is not None:
+        return Caller(_organization(organization_id), is_known=True)
+    return _known_or_stranger(authorization, scope)
+
+
+def caller_by_session(scope: Mapping[str, Any]) -> Caller:
+    """The caller of an ASGI request that is answered by session alone, whatever else it has."""
+    session_key = cookies_of(scope).get(settings.SESSION_COOKIE_NAME, "")
+    return _known_or_stranger(session_key.encode(), scope)
+
+
+def remember_session(session_key: str, user_id: object) -> None:
+    """Record that the session is that of the user."""
+    known_callers.remember(_digest(session_key.encode()), _user(user_id))
+
+
+def cookies_of(scope: Mapping[str, Any]) -> dict[str, str]:
+    """The cookies of an ASGI request."""
+    sent = (value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+    return parse_cookie(";".join(sent))
+
+
+def _known_or_stranger(credential: bytes, scope: Mapping[str, Any]) -> Caller:
     name = known_callers.name_of(_digest(credential)) if credential else None
     if name is not None:
         return Caller(name, is_known=True)
     return Caller(client_network(scope), is_known=False)
+
+
+def _user(user_id: object) -> str:
+    return f"user:{user_id}"
 
 
 def _organization(organization_id: str) -> str:
