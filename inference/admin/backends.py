@@ -11,6 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from accounts.audit import trail
 from inference.backends.pool import BackendView
 from inference.models import Backend, Deployment
 from inference.probe.chat import first_answer
@@ -71,6 +72,10 @@ class BackendAdmin(TestedBackendAdmin):
         serving = Count("deployments", filter=Q(deployments__enabled=True))
         rows: QuerySet[Backend] = super().get_queryset(request).annotate(serving=serving)
         return rows
+
+    def record_test(self, backend: Any) -> None:
+        sent = {"base_url": backend.base_url, "api_key_env": backend.api_key_env}
+        trail.record("tested", backend, {name: (None, value) for name, value in sent.items()})
 
     def steps(self, backend: Backend) -> AsyncIterator[Step]:
         try:

@@ -1,3 +1,3 @@
 """The operators' pages of voices, speech backends, clones and their copies."""
 
-from speech.admin import voices  # noqa: F401  # registers the pages
+from speech.admin import clones, voices  # noqa: F401  # registers the pages

@@ -1,7 +1,7 @@
 """Registers the models of the speech surface that are audited.
 
 Clones belong to their owners; the page on which an operator deletes one records that
-(``speech.admin.voices``).
+(``speech.admin.clones``).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ with different names (speech contract, States and transitions).
 
 from __future__ import annotations
 
+import uuid
 from typing import ClassVar
 
 from django.db import models
@@ -101,3 +102,8 @@ class CloneUpload(models.Model):
 
     def __str__(self) -> str:
         return self.upstream_name
+
+    @property
+    def organization_id(self) -> uuid.UUID:
+        """The owner of the clone, whom the audit log names."""
+        return self.clone.organization_id

@@ -61,6 +61,10 @@ class TestedBackendAdmin(KeptKeyAdmin):
     def steps(self, backend: Any) -> AsyncIterator[Step]:
         """Read what a test of ``backend`` needs, and return its steps, which use no database."""
 
+    @abstractmethod
+    def record_test(self, backend: Any) -> None:
+        """Write the test of ``backend`` into the audit log: it sends the backend's key."""
+
     def get_urls(self) -> list[URLPattern]:
         named = f"{self.opts.app_label}_{self.opts.model_name}_test"
         page = path("<path:object_id>/test/", self.admin_site.admin_view(self._page), name=named)
@@ -74,6 +78,7 @@ class TestedBackendAdmin(KeptKeyAdmin):
             raise PermissionDenied
         found: list[Step] | None = None
         if request.method == "POST":
+            self.record_test(backend)
             found = asyncio.run(_collect(self.steps(backend)))
         context = {
             **self.admin_site.each_context(request),

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
 from inference.models import Backend, Deployment
 from speech.models import SpeechBackend, Voice
 from tests.support.builders import catalog_rows
@@ -110,6 +110,30 @@ def test_a_key_that_cannot_be_read_is_said_and_nothing_is_sent(operator: Client)
 
     assert "SVC_BACKEND_KEY_NOWHERE" in page
     assert "Connect" not in page
+
+
+@pytest.mark.parametrize("kind", ["backend", "speech backend"])
+def test_a_test_has_an_audit_entry_that_says_where_the_key_went(
+    operator: Client, kind: str
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}/v1"
+    backend: Backend | SpeechBackend = serving(address)
+    if kind == "speech backend":
+        backend = SpeechBackend.objects.create(name="speaking", base_url=address)
+    backend.api_key_env = "SVC_BACKEND_KEY_NOWHERE"
+    backend.save()
+    operator.get(f"/admin/{backend._meta.app_label}/{backend._meta.model_name}/{backend.pk}/test/")
+    assert not AuditEntry.objects.filter(verb="tested").exists()
+
+    outcome(operator, backend)
+
+    entry = AuditEntry.objects.get(verb="tested")
+    assert (entry.kind, entry.subject_id) == (kind, str(backend.pk))
+    assert (entry.actor, entry.source) == ("operator@svc.example", "admin")
+    assert entry.changes == {
+        "base_url": [None, address],
+        "api_key_env": [None, "SVC_BACKEND_KEY_NOWHERE"],
+    }
 
 
 def test_only_who_may_change_a_backend_may_test_it(client: Client) -> None:

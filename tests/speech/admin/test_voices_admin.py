@@ -165,6 +165,35 @@ def test_a_backend_that_holds_copies_is_not_deleted(operator: Client) -> None:
     assert SpeechBackend.objects.exists()
 
 
+@pytest.mark.parametrize("by", ["page", "action"])
+def test_a_copy_is_deleted_only_once_its_backend_is_switched_off_and_with_an_entry(
+    operator: Client, by: str
+) -> None:
+    """The gateway forgets a copy so, and the speech server keeps the voice if it still runs."""
+    backend = speech_rows.cloning_backend()
+    clone = speech_rows.clone(speech_rows.organization())
+    copy = CloneUpload.objects.create(clone=clone, backend=backend, upstream_name="random")
+
+    def delete() -> int:
+        if by == "page":
+            return operator.post(f"{UPLOADS}{copy.pk}/delete/", {"post": "yes"}).status_code
+        chosen = {"action": "delete_selected", "_selected_action": [copy.pk], "post": "yes"}
+        return operator.post(UPLOADS, chosen).status_code
+
+    assert delete() == 403
+    assert CloneUpload.objects.exists()
+    assert not AuditEntry.objects.filter(kind="upstream copy of a clone").exists()
+
+    SpeechBackend.objects.update(enabled=False)
+
+    assert delete() == 302
+    assert not CloneUpload.objects.exists()
+    entry = AuditEntry.objects.get(kind="upstream copy of a clone")
+    assert (entry.verb, entry.subject, entry.source) == ("deleted", "random", "admin")
+    assert entry.changes == {"clone": [clone.pk, None], "backend": [backend.name, None]}
+    assert entry.organization_id == clone.organization_id
+
+
 def clone_with_clip() -> VoiceClone:
     clone = speech_rows.clone(speech_rows.organization(), "Anna")
     CloneAudio.objects.create(clone=clone, sealed=cipher().seal(b"the clip"))
