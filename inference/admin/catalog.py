@@ -42,6 +42,7 @@ else:
 
 _LIFECYCLE = ("status", "published_at", "superseded_by", "superseded_at", "shutdown_at", "id")
 _FACTS = ("to_publish", "served_by", "called_by")
+_SEE_BACKENDS = ("inference.view_backend", "inference.change_backend")
 _FIGURES = (
     "context_length",
     "max_request_bytes",
@@ -159,18 +160,20 @@ class ModelEntryAdmin(LifecycleAdmin):
         )
 
     def get_fieldsets(self, request: HttpRequest, obj: ModelEntry | None = None) -> Any:
-        """Show who calls the model to those who may see the ledger, and what a draft lacks."""
+        """Show who serves and calls the model to those who may see that, and what a draft lacks."""
         hidden = set()
+        if not any(map(request.user.has_perm, _SEE_BACKENDS)):
+            hidden.add("served_by")
         if not request.user.has_perm(sums_page.PERMISSION):
             hidden.add("called_by")
         if obj is None or obj.published_at is not None:
             hidden.add("to_publish")
-        return [
-            (
-                title,
-                {**options, "fields": [name for name in options["fields"] if name not in hidden]},
-            )
+        shown = (
+            (title, options, [name for name in options["fields"] if name not in hidden])
             for title, options in super().get_fieldsets(request, obj)
+        )
+        return [
+            (title, {**options, "fields": fields}) for title, options, fields in shown if fields
         ]
 
     def get_readonly_fields(

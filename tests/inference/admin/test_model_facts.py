@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from accounts.keys.keys import mint
@@ -14,6 +13,8 @@ from inference.models import Backend, ModelEntry
 from svc_project.lib.clock import now
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import receipt
+from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.admin_forms import operator as operator_with
 from usage.ledger import rows
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +57,21 @@ def test_the_backends_of_a_model_are_linked_with_their_state(operator: Client) -
     assert f"{link} as demo-on-backend: the backend is switched off" in page_of(operator, entry)
 
 
+@pytest.mark.parametrize("sees", [False, True])
+def test_backends_are_shown_only_to_who_may_view_them(sees: bool) -> None:
+    entry = catalog_rows.published("acme/served")
+    backend = Backend.objects.get(deployments__weights=entry.weights)
+    further = ("inference.view_backend",) if sees else ()
+    client = logged_in(operator_with("inference.view_modelentry", *further))
+
+    page = page_of(client, entry)
+
+    assert (backend.name in page) is sees
+    assert ("demo-on-backend" in page) is sees
+    assert ("no worker uses it" in page) is sees
+    assert ("Served and called" in page) is sees
+
+
 def test_the_callers_of_a_week_are_listed_dearest_first(operator: Client) -> None:
     entry = catalog_rows.published("acme/called")
     keys = {}
@@ -84,10 +100,8 @@ def test_a_model_that_nobody_calls_says_so(operator: Client) -> None:
     assert "Nobody in 7 days." in page_of(operator, catalog_rows.published("acme/quiet"))
 
 
-def test_callers_are_not_shown_without_the_right_to_see_the_ledger(client: Client) -> None:
-    user = User.objects.create_user("catalog@svc.example", "x", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_modelentry"))
-    client.force_login(user)
+def test_callers_are_not_shown_without_the_right_to_see_the_ledger() -> None:
+    client = logged_in(operator_with("inference.view_modelentry", "inference.view_backend"))
 
     page = page_of(client, catalog_rows.published("acme/quiet"))
 
