@@ -13,9 +13,11 @@ from contextlib import contextmanager
 
 import httpx2
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from websockets.sync.client import connect
 
+from accounts.login.throttle import remember_device
 from accounts.models import Membership, User
 from tests.support.live import NO_TLS, Gateway
 from usage.console.live.consumer import CHECK_SECONDS
@@ -117,6 +119,18 @@ def test_a_member_goes_on_beside_hundreds_of_invented_sessions(gateway: Gateway)
     assert set(answers) == {200}
     assert answers.total() > 5
     assert set(strangers) <= {401, 503}
+
+
+def test_a_browser_that_logged_in_before_goes_on_beside_the_flood(gateway: Gateway) -> None:
+    """A worker that never saw the session knows the browser, also in the network of the flood."""
+    response = HttpResponse()
+    remember_device(response, "ann@svc.example")
+    device = f"; device={response.cookies['device'].value}"
+    sessions = [session_of(gateway) for _ in range(20)]
+    with flood(gateway):
+        statuses = [chat(gateway, each + device).status_code for each in sessions]
+
+    assert statuses == [200] * 20
 
 
 def test_a_new_session_from_elsewhere_gets_its_turn(gateway: Gateway) -> None:
