@@ -4,13 +4,14 @@ A body is read only where a view takes one, in memory, with a bound and a timeou
 gets an empty one. A view runs in one of a fixed number of threads, each with at most one database
 connection. Callers with a known key or session have most of the threads and strangers the rest, so
 neither can use up the other's, and no caller more than its share. A thread is released before the
-answer is sent, so a client that reads slowly holds none.
+answer is sent, so a client that reads slowly holds none; the memory for the answer it holds until
+it has read it, and has a limited time for that.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -27,6 +28,9 @@ from svc_project.surfaces import Application, Receive, Send, Surface, error_body
 
 LARGEST_FORM: Final = {"/console/": 64 * 1024, "/admin/": 1024 * 1024}
 """The largest body in bytes, by the prefix of the path; other views take none."""
+
+_PART_BYTES: Final = 64 * 1024
+"""The most that is handed to the server at once, whose own buffer is not counted."""
 
 RETRY_SECONDS: Final = 2
 """``retry-after`` of a refusal."""
@@ -93,7 +97,7 @@ class _Page(HttpConsumer):
         finally:
             self.release_place()
             self._release_form()
-            self._threads.answers.release(self._caller.name, self._answer_bytes)
+            self._release_answer()
             self._finish()
 
     async def answer(self) -> None:
@@ -123,6 +127,12 @@ class _Page(HttpConsumer):
             headers = [*(each for each in headers if each != JSON_TYPE), *PAGE_HEADERS]
         await super().start(status, headers)
 
+    async def _fail(self, error: ApiError) -> None:
+        """Hold nothing while the error waits for a client that has not read earlier answers."""
+        self._release_form()
+        self._release_answer()
+        await super()._fail(error)
+
     def _hold(self, size: int) -> None:
         self._threads.forms.take(self._caller.name, size, self._held)
         try:
@@ -135,6 +145,11 @@ class _Page(HttpConsumer):
         self._threads.forms.release(self._caller.name, self._held)
         held_bodies.release(self._held, self.owner)
         self._held = 0
+
+    def _release_answer(self) -> None:
+        self._threads.answers.release(self._caller.name, self._answer_bytes)
+        self._answer_bytes = 0
+        self._parts = []
 
     def _has_disconnected(self) -> bool:
         """Whether the client disconnected while it waited. Always False on other servers."""
@@ -181,11 +196,36 @@ class _Page(HttpConsumer):
         self._release_form()
         self.started = True
         self.status = self._head["status"]
-        await self._send(self._head)
-        last = self._parts.pop()
+        cut = self._cut_when_unread()
+        try:
+            await self._send(self._head)
+            *pieces, last = self._pieces()
+            for piece in pieces:
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._send({"type": "http.response.body", "body": last})
+        finally:
+            if cut is not None:
+                cut.cancel()
+
+    def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:
-            await self._send({"type": "http.response.body", "body": part, "more_body": True})
-        await self._send({"type": "http.response.body", "body": last})
+            for begin in range(0, len(part) or 1, _PART_BYTES):
+                yield part[begin : begin + _PART_BYTES]
+
+    def _cut_when_unread(self) -> asyncio.TimerHandle | None:
+        """End the connection of a client that does not read its answer in time.
+
+        It has as long as for a body, and longer for a large answer, at the slowest pace that a
+        download may have. None on other servers.
+        """
+        connection = self.scope.get("svc.connection")
+        if connection is None:
+            return None
+        seconds = settings.SVC_BODY_SECONDS + (
+            self._answer_bytes / settings.SVC_EXPORT_BYTES_PER_SECOND
+        )
+        loop = asyncio.get_running_loop()
+        return loop.call_later(seconds, connection.transport.abort)
 
 
 class _SpeechPage(_Page):

@@ -25,13 +25,22 @@ class Disconnect(Enum):
 class RawClient:
     """One connection to a gateway; ``received`` is everything that was read.
 
-    ``port`` is the inference surface's unless another is given.
+    ``port`` is the inference surface's unless another is given. ``receive_buffer``: about so many
+    bytes are taken from the network before they are read.
     """
 
-    def __init__(self, gateway: Gateway, port: int | None = None) -> None:
+    def __init__(
+        self, gateway: Gateway, port: int | None = None, receive_buffer: int | None = None
+    ) -> None:
         self._gateway = gateway
-        address = ("127.0.0.1", port or gateway.port)
-        self._socket = socket.create_connection(address, timeout=SECONDS)
+        self._socket = socket.socket()
+        self._socket.settimeout(SECONDS)
+        if receive_buffer is not None:
+            # Before the connection is made, which announces both. With the large segments of the
+            # loopback network the sender's kernel would take more than a megabyte.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        self._socket.connect(("127.0.0.1", port or gateway.port))
         self.received = b""
 
     def __enter__(self) -> Self:

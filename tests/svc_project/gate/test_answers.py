@@ -131,6 +131,47 @@ def test_a_whole_answer_is_sent_when_the_view_is_over(
     asyncio.run(story())
 
 
+def test_a_large_part_is_handed_to_the_server_in_small_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server would take all of it at once, and nothing would bound what is unread there."""
+    roomy = caller_threads.CallerThreads(1, form_bytes=4000, answer_bytes=1_000_000)
+    monkeypatch.setattr(caller_threads, "strangers", roomy)
+
+    async def story() -> None:
+        exchange = Exchange(whole(b"x" * 500_000))
+        await asyncio.wait_for(exchange.task, 10)
+        bodies = [each.get("body", b"") for each in exchange.sent]
+        assert max(map(len, bodies)) <= 65_536
+        assert b"".join(bodies) == b"x" * 500_000
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [900, 1600], ids=["fits", "too-large"])
+def test_only_an_answer_that_is_sent_holds_memory(
+    one_thread: caller_threads.CallerThreads, size: int
+) -> None:
+    """A refusal may wait for a client that has not read what it asked for before."""
+
+    async def story() -> int:
+        reads = asyncio.Event()
+
+        class Unread(Exchange):
+            async def _send(self, message: Message) -> None:
+                await super()._send(message)
+                await reads.wait()
+
+        exchange = Unread(whole(b"x" * size))
+        await exchange.until(1)
+        held = one_thread.answers.held
+        reads.set()
+        await asyncio.wait_for(exchange.task, 10)
+        return held
+
+    assert asyncio.run(story()) == (900 if size == 900 else 0)
+
+
 def test_an_answer_too_large_to_hold_is_refused(one_thread: caller_threads.CallerThreads) -> None:
     async def story() -> None:
         exchange = Exchange(whole(b"x" * 3000))
