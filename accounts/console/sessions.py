@@ -131,7 +131,7 @@ def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     organization = session_organization(request, user) if isinstance(user, User) else None
     if organization is None:
         raise SessionEnded
-    remember_session(request.session.session_key or "", user.pk)
+    remember_session(request.session.session_key or "", str(organization.pk))
     if request.GET.get("organization", str(organization.pk)) != str(organization.pk):
         raise AnotherOrganization
     return _principal(organization, wanted)

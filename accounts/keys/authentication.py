@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from django.contrib.auth import get_user
 from django.db.models import Q
@@ -17,6 +18,9 @@ from svc_project.lib.errors import InvalidCredential
 
 SESSION_ORGANIZATION = "organization_id"
 """The session's key under which the console keeps the organization that the user picked."""
+
+SHOWN_ORGANIZATION: Final = "svc_shown_organization"
+"""The attribute of a request that has the id of the organization whose pages it read, or ``None``."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -83,9 +87,14 @@ def open_organizations(user: User) -> list[Organization]:
 def picked_organization(
     request: HttpRequest, organizations: Sequence[Organization]
 ) -> Organization | None:
-    """The one of ``organizations`` that this session picked, else the first."""
+    """The one of ``organizations`` that this session picked, else the first.
+
+    The request remembers it (``SHOWN_ORGANIZATION``).
+    """
     picked = request.session.get(SESSION_ORGANIZATION)
-    return next(
+    shown = next(
         (organization for organization in organizations if str(organization.pk) == picked),
         organizations[0] if organizations else None,
     )
+    setattr(request, SHOWN_ORGANIZATION, None if shown is None else str(shown.pk))
+    return shown

@@ -14,9 +14,12 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.db import Error
 from django.http import HttpRequest, parse_cookie
 
+from accounts.keys.authentication import SHOWN_ORGANIZATION, session_organization
 from accounts.keys.keyring import keyring
+from accounts.models import User
 from svc_project.lib.api.client_address import client_network
 
 _MOST_CALLERS = 10_000
@@ -28,7 +31,8 @@ class Caller:
     """The owner of the share that a request uses.
 
     ``is_known``: it came with a key or a session that was valid before. Such a caller is named
-    after its organization (a key) or user (a session), a stranger after its network.
+    after its organization, or, with a session that shows none, its user; a stranger after its
+    network.
     """
 
     name: str
@@ -76,10 +80,32 @@ def recognize(request: HttpRequest) -> None:
             found = _digest(credential), _organization(organization_id)
     # A session that no view used has not been read from the database.
     elif session is not None and session.accessed and (user_id := session.get(SESSION_KEY)):
-        found = _digest((session.session_key or "").encode()), _user(user_id)
+        digest = _digest((session.session_key or "").encode())
+        found = digest, _name_of_session(request, digest, user_id)
     if found is not None:
         known_callers.remember(*found)
         getattr(request, "scope", {})[RECOGNIZED] = found
+
+
+def _name_of_session(request: HttpRequest, digest: bytes, user_id: str) -> str:
+    """The organization whose pages this session reads, else its user.
+
+    A page that shows no organization, such as the login, changes nothing: otherwise each new session
+    would have a share of its own until its first page.
+    """
+    own = _user(user_id)
+    if not hasattr(request, SHOWN_ORGANIZATION):
+        user = getattr(request, "user", None)
+        if not isinstance(user, User) or user.is_staff:
+            return own
+        if (known := known_callers.name_of(digest)) is not None:
+            return known
+        try:
+            session_organization(request, user)
+        except Error:
+            return own
+    shown: str | None = getattr(request, SHOWN_ORGANIZATION)
+    return own if shown is None else _organization(shown)
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:
@@ -104,9 +130,9 @@ def caller_by_session(scope: Mapping[str, Any]) -> Caller:
     return _known_or_stranger(session_key.encode(), scope)
 
 
-def remember_session(session_key: str, user_id: object) -> None:
-    """Record that the session is that of the user."""
-    known_callers.remember(_digest(session_key.encode()), _user(user_id))
+def remember_session(session_key: str, organization_id: str) -> None:
+    """Record that the session reads the organization."""
+    known_callers.remember(_digest(session_key.encode()), _organization(organization_id))
 
 
 def cookies_of(scope: Mapping[str, Any]) -> dict[str, str]:

@@ -149,8 +149,8 @@ def test_forms_of_strangers_have_memory_of_their_own(start_gateway: StartGateway
 class Person:
     """A user who is logged in to the console of a running gateway."""
 
-    def __init__(self, gateway: Gateway, organization: Organization) -> None:
-        name = f"{organization.pk}@example.com"
+    def __init__(self, gateway: Gateway, organization: Organization, who: str = "somebody") -> None:
+        name = f"{who}-{organization.pk}@example.com"
         user = User.objects.create_user(name, PASSWORD)
         Membership.objects.create(user=user, organization=organization)
         self._url = f"{gateway.url}/console"
@@ -245,6 +245,23 @@ def test_one_session_takes_a_share_of_the_threads_and_the_others_are_served(
     assert views_threads(gateway) <= 8
     assert [each.result().status_code for each in answers].count(503) == 27
     eventually(lambda: metrics(gateway).sum("svc_pages_in_flight") == 0)
+
+
+def test_the_members_of_an_organization_have_one_share_together(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = start_gateway(SVC_DJANGO_THREADS="8", SVC_DJANGO_QUEUE_SECONDS="1")
+    organization = Organization.objects.create(name="attackers")
+    people = [Person(gateway, organization, who) for who in ("one", "two")]
+    reader = mint(gateway.organization, Scope.READ, "test").secret
+    assert get(gateway, "/v1/usage", reader).status_code == 200
+
+    with ThreadPoolExecutor(20) as pool, writes_blocked():
+        answers = [pool.submit(person.make_key) for person in people for _ in range(10)]
+        eventually(lambda: len(finished(answers)) >= 14, seconds=30)
+
+        assert metrics(gateway).sum("svc_pages_in_flight") == 3
+        assert get(gateway, "/v1/usage", reader).status_code == 200
 
 
 def test_a_client_may_read_a_hundred_models_at_once(gateway: Gateway) -> None:
