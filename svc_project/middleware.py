@@ -6,11 +6,18 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import render_to_string
 from django.urls import set_urlconf
 from django.utils.cache import has_vary_header
 
 from accounts.keys.callers import recognize
+from svc_project.lib.api.views import (
+    database_unavailable,
+    error_response,
+    log_unavailable,
+    was_cancelled,
+)
 from svc_project.lib.ids import request_id
 from svc_project.page_headers import content_security_policy, permissions_policy
 from svc_project.surfaces import Surface
@@ -76,6 +83,32 @@ class KnownCallerMiddleware:
         response = self.get_response(request)
         recognize(request)
         return response
+
+
+class SlowStatementMiddleware:
+    """Answers 503 when the database cancelled a statement of a page, without a traceback in the log.
+
+    Views of the API have their own handler of errors.
+    """
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(
+        self, request: HttpRequest, exception: Exception
+    ) -> HttpResponseBase | None:
+        """Return the answer to a cancelled statement; None for any other exception."""
+        error = database_unavailable(exception)
+        if error is None or not was_cancelled(exception):
+            return None
+        log_unavailable(exception)
+        if "text/html" not in request.headers.get("accept", ""):
+            return error_response(error)
+        page = render_to_string("refused.html", {"status": error.status, "message": error.message})
+        return HttpResponse(page, status=error.status, headers=error.headers)
 
 
 class SurfaceMiddleware:

@@ -91,6 +91,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "svc_project.middleware.KnownCallerMiddleware",
+    "svc_project.middleware.SlowStatementMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -291,6 +292,8 @@ SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_DJANGO_THREADS = env.int("SVC_DJANGO_THREADS", default=6)
 SVC_DJANGO_QUEUE_LENGTH = env.int("SVC_DJANGO_QUEUE_LENGTH", default=256)
 SVC_DJANGO_QUEUE_SECONDS = env.float("SVC_DJANGO_QUEUE_SECONDS", default=5.0)
+# The longest statement of a view, on PostgreSQL; 0: no bound.
+SVC_VIEW_STATEMENT_SECONDS = env.float("SVC_VIEW_STATEMENT_SECONDS", default=30.0)
 if SVC_DJANGO_THREADS < 2:
     raise ImproperlyConfigured("SVC_DJANGO_THREADS must be at least 2: one is for strangers.")
 SVC_CLIENT_STALL_SECONDS = env.float("SVC_CLIENT_STALL_SECONDS", default=30.0)

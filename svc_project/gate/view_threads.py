@@ -1,23 +1,52 @@
-"""Threads that run Django's views, and keep their database connections between requests."""
+"""Threads that run Django's views, and keep their database connections between requests.
+
+On PostgreSQL a statement of a view has a timeout, since a caller's threads are its share of the
+pages: a slow one would hold it for minutes. Threads of their own, such as a download's, have none.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
 KEPT_SECONDS: Final = 10.0
 """How long a thread without a request keeps its connections, in seconds."""
+
+
+_this_thread = threading.local()
+
+
+def _begin(start: Callable[[], None] | None) -> None:
+    _this_thread.runs_views = True
+    if start is not None:
+        start()
+
+
+def _bound_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Set the timeout of statements on a new connection of a thread that runs views."""
+    if connection.vendor == "postgresql" and getattr(_this_thread, "runs_views", False):
+        milliseconds = round(settings.SVC_VIEW_STATEMENT_SECONDS * 1000)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = {milliseconds}")
+
+
+connection_created.connect(_bound_statements)
 
 
 class ViewThread(ThreadPoolExecutor):
     """One thread, which starts with its first view."""
 
     def __init__(self, start: Callable[[], None] | None) -> None:
-        super().__init__(1, "django", start)
+        super().__init__(1, "django", partial(_begin, start))
         self._has_started = False
 
     def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
@@ -87,7 +88,7 @@ def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
     if isinstance(exception, SuspiciousOperation):
         return refused_by_django()
     if (away := database_unavailable(exception)) is not None:
-        log.error("the database does not answer: %s", type(exception).__name__)
+        log_unavailable(exception)
         return away
     log.error(
         "unexpected %s in %s",
@@ -105,10 +106,24 @@ def database_unavailable(exception: BaseException | None) -> ApiError | None:
     """
     if isinstance(exception, OperationalError | InterfaceError):
         return ServerOverloaded(
-            "The database does not answer. Try again shortly.",
+            "The database took too long for this request. Ask for less at once, such as a shorter "
+            "period, or try again later."
+            if was_cancelled(exception)
+            else "The database does not answer. Try again shortly.",
             headers={"retry-after": str(RETRY_SECONDS)},
         )
     return None
+
+
+def was_cancelled(exception: BaseException) -> bool:
+    """Whether PostgreSQL cancelled a statement, because its time was over."""
+    return isinstance(exception.__cause__, psycopg.errors.QueryCanceled)
+
+
+def log_unavailable(exception: Exception) -> None:
+    """Log what ``database_unavailable`` answers, without the statement."""
+    what = "took too long" if was_cancelled(exception) else "does not answer"
+    log.error("the database %s: %s", what, type(exception).__name__)
 
 
 def render_exception(exception: Exception, context: Mapping[str, Any]) -> Response | HttpResponse:
