@@ -62,7 +62,9 @@ def _engines() -> Engines:
 def creation() -> CloneCreation:
     """The creation of clones, which calibrates with the speech service's engine."""
     speech = service()
-    return CloneCreation(voices, speech.engines.embedded, speech.quota.clone_attempt)
+    return CloneCreation(
+        voices, speech.engines.embedded, speech.quota.clone_attempt, refusals=speech
+    )
 
 
 @cache

@@ -32,8 +32,10 @@ class CloneCreationConsumer(KeyConsumer):
         self._creation = creation
 
     async def answer_to(self, principal: Principal) -> None:
+        creation = self._creation()
+        creation.check_refused(principal)
         # Passed without a local name, so that the body can be freed while the voice is measured.
-        clone = await self._creation().create(await self._arrived_body(), principal)
+        clone = await creation.create(await self._arrived_body(), principal)
         await self.respond(201, msgspec.json.encode(clone))
 
     async def _arrived_body(self) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from django.conf import settings
@@ -24,12 +24,23 @@ from speech.voices.clones.rows import NewClone
 from speech.voices.clones.wire import CloneObject, CloneRequest, read_request
 from speech.voices.voices import CLONE_BASE_VOICE, Voices
 from svc_project.lib.database.pool import WRITE_SECONDS, threads
+from svc_project.lib.errors import ApiError
 from svc_project.lib.sharing.fair_queue import FairQueue
+from svc_project.lib.sharing.fair_thread import FairThread
 
 log = logging.getLogger(__name__)
 
 Attempt = Callable[[Principal], Awaitable[None]]
 """Counts one creation against the account's hourly limit. Raises ``QuotaExceeded``."""
+
+
+class Refusals(Protocol):
+    """The organization's limit of refused requests (``speech.requests``)."""
+
+    def check_refused(self, principal: Principal) -> None: ...
+
+    def count_refused(self, principal: Principal, error: ApiError, body_bytes: int = 0) -> None: ...
+
 
 _ANALYSES: Final = 2
 _ANALYSIS_WAIT_SECONDS: Final = 120.0
@@ -39,13 +50,21 @@ _SPEAK_SECONDS: Final = 20.0
 class CloneCreation:
     """Creates clones with ``engine``, the embedded one. One per process, on one event loop."""
 
-    def __init__(self, voices: Voices, engine: Engine, attempt: Attempt) -> None:
+    def __init__(
+        self, voices: Voices, engine: Engine, attempt: Attempt, refusals: Refusals
+    ) -> None:
         self._voices = voices
         self._engine = engine
         self._attempt = attempt
+        self._refusals = refusals
+        self._reading = FairThread("clone-bodies")
         self._analyses = FairQueue(
             _ANALYSES, settings.SVC_MAX_CLONE_CREATIONS, _ANALYSIS_WAIT_SECONDS
         )
+
+    def check_refused(self, principal: Principal) -> None:
+        """Raise ``QuotaExceeded`` when too many of the organization's requests were refused."""
+        self._refusals.check_refused(principal)
 
     async def create(self, body: bytes, principal: Principal) -> CloneObject:
         """Create a clone. Everything is stored when this returns.
@@ -54,8 +73,18 @@ class CloneCreation:
         of the engine ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull``; and
         ``ServerOverloaded`` when too many creations waited for too long.
         """
-        request = await asyncio.to_thread(read_request, body)
-        del body
+        self.check_refused(principal)
+        size = len(body)
+        try:
+            reading = partial(read_request, body)
+            request = await self._reading.run(principal.organization_id, reading)
+            del body, reading
+            return await self._create(request, principal)
+        except ApiError as error:
+            self._refusals.count_refused(principal, error, size)
+            raise
+
+    async def _create(self, request: CloneRequest, principal: Principal) -> CloneObject:
         reserved = self._reserved_names(principal.plan)
         look = partial(rows.require_room, principal.organization_id, request.name_key, reserved)
         # Checked before the wait and again before the costly work. Neither check decides: the

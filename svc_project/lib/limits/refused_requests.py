@@ -1,4 +1,4 @@
-"""The limit on refused requests, which were read and answered 400, 404 or 413.
+"""The limit on refused requests, which were read and answered 400, 404, 409 or 413.
 
 Such a request takes nothing from the ordinary limits, but reading it costs the server.
 Rules: docs/explain/limits.md, Refused requests.
@@ -19,7 +19,7 @@ MOST_UNITS: Final = 16
 """A refused request counts one unit for each begun ``BYTES_PER_UNIT`` of its body, at most
 ``MOST_UNITS``."""
 
-_AT_FAULT: Final = frozenset({400, 404, 413})
+_AT_FAULT: Final = frozenset({400, 404, 409, 413})
 """Statuses that blame the request."""
 
 _UNLIMITED_FACTOR: Final = 10

@@ -60,13 +60,30 @@ class Attempts:
         self.counted += 1
 
 
+class Refusals:
+    """Records the bytes of refused requests; ``are_too_many`` when they are."""
+
+    error = QuotaExceeded
+
+    def __init__(self) -> None:
+        self.are_too_many = False
+        self.counted: list[int] = []
+
+    def check_refused(self, principal: Principal) -> None:
+        if self.are_too_many:
+            raise QuotaExceeded("Too many were refused.")
+
+    def count_refused(self, principal: Principal, error: ApiError, body_bytes: int = 0) -> None:
+        self.counted.append(body_bytes)
+
+
 @pytest.fixture
 async def owner() -> Organization:
     return await sync_to_async(speech_rows.organization)()
 
 
-def creation(engine: Engine, attempts: Attempts) -> CloneCreation:
-    return CloneCreation(Voices(ChangeWatcher()), engine, attempts)
+def creation(engine: Engine, attempts: Attempts, refusals: Refusals | None = None) -> CloneCreation:
+    return CloneCreation(Voices(ChangeWatcher()), engine, attempts, refusals or Refusals())
 
 
 def body(name: str = "Anna", audio: str = CLIP) -> bytes:
@@ -107,8 +124,8 @@ async def test_the_hourly_limit_comes_before_the_work(owner: Organization) -> No
 
 
 async def test_a_request_refused_before_the_limit_does_not_count(owner: Organization) -> None:
-    attempts = Attempts()
-    making_one = creation(Failing(), attempts)
+    attempts, refusals = Attempts(), Refusals()
+    making_one = creation(Failing(), attempts, refusals)
     principal = speech_rows.principal(owner)
     for _ in range(9):
         await sync_to_async(speech_rows.clone)(owner)
@@ -124,3 +141,4 @@ async def test_a_request_refused_before_the_limit_does_not_count(owner: Organiza
             await making_one.create(refused, principal)
 
     assert attempts.counted == 1
+    assert refusals.counted == [len(body("anna")), len(body("Bea")), len(body("Bea", "#")), 2]
