@@ -97,7 +97,9 @@ def run(directory: Path, options: argparse.Namespace) -> bool:
                 path = directory / f"{'-'.join(names)[:60]}.json"
                 save(place.target(attacker), path)
                 before = measure.quiet(victim, options.before)
-                found = measure.attack(names, path, victim, before, place, options.seconds)
+                found = measure.attack(
+                    names, path, victim, before, place, options.seconds, idle=True
+                )
                 attacks.append(found)
                 _say(found)
     setting = (
@@ -111,7 +113,7 @@ def run(directory: Path, options: argparse.Namespace) -> bool:
     print(f"\n{written}")
     if options.write:
         table.PAGE.write_text(table.with_tables(table.PAGE.read_text(), written))
-    return not any(attack.during.errors for attack in attacks)
+    return not any(attack.whole.errors for attack in attacks)
 
 
 def _autogroup() -> str:
@@ -124,7 +126,7 @@ def _autogroup() -> str:
 
 
 def _say(attack: Attack) -> None:
-    errors = Counter(attack.during.errors)
+    errors = Counter(attack.whole.errors)
     print(f"{'+'.join(attack.names)}: {attack.answers}", flush=True)
     print(f"  longest probe {attack.longest_probe * 1000:.0f} ms, {attack.taken}", flush=True)
     for error, count in errors.most_common(8):

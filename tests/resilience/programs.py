@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from tests.resilience.attackers.tools import BEGUN
+from tests.resilience.attackers.tools import BEGUN, IDLE
 from tests.resilience.victim import ANSWER_SECONDS, Kind, Sample
 from tests.support.live import ROOT
 
@@ -65,8 +65,10 @@ class _Program:
 class AttackerProgram(_Program):
     """One attacker; ``end`` returns the answers to it."""
 
-    def __init__(self, name: str, target: Path) -> None:
-        super().__init__("tests.resilience.attackers", name, str(target))
+    def __init__(self, name: str, target: Path, *, idle: bool = False) -> None:
+        """With ``idle`` it gets only processor time that nothing else wants."""
+        priority = [IDLE] if idle else []
+        super().__init__("tests.resilience.attackers", name, str(target), *priority)
 
     def wait_until_begun(self) -> None:
         """Return when the gateway has answered it, or accepted a connection."""

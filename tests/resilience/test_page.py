@@ -8,7 +8,7 @@ from tests.resilience.attackers import FURTHER, NAMED
 from tests.resilience.measuring import table
 from tests.resilience.measuring.bounds import CONNECTIONS, MEMORY, MOST_CAPTURES, SPOOLED
 from tests.resilience.measuring.processes import MEGABYTE
-from tests.resilience.test_neighbours import LONGEST_PROBE, SLOWER
+from tests.resilience.street import LONGEST_PROBE, SLOWER
 
 
 @pytest.mark.parametrize(

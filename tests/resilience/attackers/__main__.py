@@ -1,6 +1,6 @@
-"""``python -m tests.resilience.attackers NAME TARGET``: one attack, until standard input is closed.
+"""``python -m tests.resilience.attackers NAME TARGET [idle]``: one attack, until standard input ends.
 
-It takes only processor time that nothing else wants, since attackers have hosts of their own. It
+With ``idle`` it takes only processor time that nothing else wants, as if it had a host of its own. It
 prints ``begun`` when the first request was answered or the first connection opened, and at its end
 the counts of answers.
 """
@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 
 from tests.resilience import wire
-from tests.resilience.attackers.tools import BEGUN, Tally
+from tests.resilience.attackers.tools import BEGUN, IDLE, Tally
 from tests.resilience.target import load
 
 NICENESS = 15
@@ -23,10 +23,10 @@ ADDRESS = "127.66.0.1"
 """The attackers', another than the victim's 127.0.0.1."""
 
 
-async def main(name: str, path: str) -> None:
+async def main(name: str, path: str, priority: str = "") -> None:
     tally = Tally()
     module = importlib.import_module(f"tests.resilience.attackers.{name}")
-    if sys.platform == "linux":
+    if priority == IDLE and sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     attack = asyncio.create_task(module.attack(load(path), tally))
     closed = asyncio.Event()
@@ -47,4 +47,4 @@ async def main(name: str, path: str) -> None:
 if __name__ == "__main__":
     os.nice(NICENESS)
     wire.source_address = ADDRESS
-    asyncio.run(main(sys.argv[1], sys.argv[2]))
+    asyncio.run(main(*sys.argv[1:]))

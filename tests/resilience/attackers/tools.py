@@ -11,6 +11,7 @@ from contextlib import suppress
 from tests.resilience.wire import Answer, Cut, ask, connect, parsed
 
 BEGUN = "begun"
+IDLE = "idle"
 _BLOCK = 65_536
 REOPEN_SECONDS = 0.5
 """The pause before a closed connection is opened again."""

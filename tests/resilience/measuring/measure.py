@@ -49,7 +49,10 @@ class Attack:
 
     names: tuple[str, ...]
     before: Figures
+    whole: Figures
+    """From the start of the first attacker on."""
     during: Figures
+    """While all of them attacked."""
     taken: Taken
     answers: dict[str, dict[str, int]]
     """The answers to each attacker."""
@@ -57,7 +60,7 @@ class Attack:
     @property
     def longest_probe(self) -> float:
         """In seconds."""
-        return max(self.during.longest(kind) for kind in PROBES)
+        return max(self.whole.longest(kind) for kind in PROBES)
 
 
 def quiet(victim: VictimProgram, seconds: float) -> Figures:
@@ -75,18 +78,23 @@ def attack(
     before: Figures,
     place: Place,
     seconds: float,
+    *,
+    idle: bool = False,
 ) -> Attack:
     """Run the attackers for ``seconds`` after each got its first answer.
 
-    Waits for the requests that the victim began meanwhile.
+    With ``idle`` they get only processor time that nothing else wants. Waits for the requests that
+    the victim began meanwhile.
     """
     names = tuple(names)
     with Watch(place.workers, place.database_connections) as watch, ExitStack() as stack:
         began = time.monotonic()
-        programs = [stack.enter_context(AttackerProgram(name, target)) for name in names]
+        programs = [stack.enter_context(AttackerProgram(name, target, idle=idle)) for name in names]
         for program in programs:
             program.wait_until_begun()
+        all_begun = time.monotonic()
         time.sleep(seconds)
-        during = Figures(victim.between(began, time.monotonic()))
+        whole = Figures(victim.between(began, time.monotonic()))
+        during = Figures([sample for sample in whole.samples if sample.began >= all_begun])
         answers = {name: program.end() for name, program in zip(names, programs, strict=True)}
-    return Attack(names, before, during, watch.taken, answers)
+    return Attack(names, before, whole, during, watch.taken, answers)

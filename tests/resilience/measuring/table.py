@@ -52,12 +52,12 @@ def _outcomes(attacks: Sequence[Attack]) -> list[str]:
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for attack in attacks:
-        asked = len(attack.during.samples)
-        probes = [f"{attack.during.longest(kind) * _MILLISECONDS:.0f}" for kind in PROBES]
+        asked = len(attack.whole.samples)
+        probes = [f"{attack.whole.longest(kind) * _MILLISECONDS:.0f}" for kind in PROBES]
         cells = [
             _name(attack),
             _answers(attack),
-            f"{len(attack.during.errors)} of {asked}",
+            f"{len(attack.whole.errors)} of {asked}",
             *probes,
             f"{attack.taken.memory / MEGABYTE:.0f}",
             str(attack.taken.threads),

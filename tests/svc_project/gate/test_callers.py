@@ -6,8 +6,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from accounts.models import Membership, Organization, User
 from accounts.keys.callers import Caller, caller_of
+from accounts.models import Membership, Organization, User
 
 pytestmark = pytest.mark.django_db
 
