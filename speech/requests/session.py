@@ -28,7 +28,7 @@ from speech.requests.session_bounds import (
 )
 from speech.requests.speaking import whole_sound
 from speech.synthesis.prefetch import prefetch
-from speech.synthesis.script import ScriptReader, Sentence
+from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
 from speech.synthesis.sentence import Speaker, speak_sentence
 from speech.text.tags import NothingToSpeak, TagError
 from speech.wire import (
@@ -205,14 +205,7 @@ class Session:
                     "Open another one for the rest.",
                     param="text",
                 )
-            if is_read_aside(len(message.text), unspoken):
-                organization_id = self._principal.organization_id
-                self._reader, sentences = await self._service.texts.feed(
-                    self._reader, message.text, organization_id
-                )
-                self._queue(sentences)
-            else:
-                self._queue(self._reader.feed(message.text))
+            self._queue(await self._read(message.text, unspoken))
             return
         self._queue(self._reader.flush())
         if isinstance(message, Done):
@@ -220,6 +213,18 @@ class Session:
                 raise NothingToSpeak
             self._is_done = True
             self._sentences.put_nowait(None)
+
+    async def _read(self, text: str, unspoken: int) -> list[Sentence]:
+        """The sentences that ``text`` completed."""
+        texts, organization_id = self._service.texts, self._principal.organization_id
+        if len(text) > LONG_READING:
+            self._reader, sentences = await texts.feed(self._reader, text, organization_id)
+        elif is_read_aside(len(text), unspoken):
+            # A client that sends short texts fast is not refused because many of them wait.
+            self._reader, sentences = await texts.feed_in_turn(self._reader, text, organization_id)
+        else:
+            sentences = self._reader.feed(text)
+        return sentences
 
     def _server_drains(self, draining: asyncio.Future[ApiError]) -> None:
         if not self._is_done:

@@ -45,13 +45,13 @@ class SessionBounds:
 
 
 def is_read_aside(characters: int, unspoken: int) -> bool:
-    """Whether a text of ``characters`` is read in the text process, in a session that received
-    ``unspoken`` characters before it that were not spoken yet.
+    """Whether a text that is not long is read in the text process all the same, in a session that
+    received ``unspoken`` characters before it that were not spoken yet.
 
-    Those may never be spoken, and then nothing charges the reading. So a session gets little of the
-    event loop in advance: long texts no part of it, others only until it has one long text waiting.
+    Those may never be spoken, and then nothing charges their reading. So a session gets little of
+    the event loop in advance: texts until it has as much waiting as one long text.
     """
-    return characters > LONG_READING or (characters > SHORT_READING and unspoken >= LONG_READING)
+    return characters > SHORT_READING and unspoken >= LONG_READING
 
 
 def refused_units(unspoken: int, failure: ApiError | None) -> int:

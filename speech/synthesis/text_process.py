@@ -6,9 +6,11 @@ event loop to everybody's answers, whatever texts one organization sends. Organi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -78,6 +80,8 @@ class TextProcess:
             wait_seconds=wait_seconds,
             order_seconds=order_seconds,
         )
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By organization, as long as one of its texts is read in turn or waits for that."""
 
     async def start(self, *, hindi: bool) -> None:
         """Start the process before the first text, and load the Hindi lexicon if ``hindi``.
@@ -100,6 +104,14 @@ class TextProcess:
         sentences. Raises ``TagError`` too."""
         fed = await self._answer(Feed(reader, text), _FED, organization_id)
         return fed.reader, fed.sentences
+
+    async def feed_in_turn(
+        self, reader: ScriptReader, text: str, organization_id: str
+    ) -> tuple[ScriptReader, list[Sentence]]:
+        """As ``feed``, with one text of an organization at a time: its others wait here, where
+        their number refuses none of them."""
+        async with self._turns.setdefault(organization_id, asyncio.Lock()):
+            return await self.feed(reader, text, organization_id)
 
     async def prepare(
         self,

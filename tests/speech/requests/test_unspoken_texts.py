@@ -36,7 +36,7 @@ class Aside:
         self.texts: list[str] = []
         self.seconds = 0.0
 
-    async def feed(
+    async def feed_in_turn(
         self, reader: ScriptReader, text: str, organization_id: str
     ) -> tuple[ScriptReader, list[Sentence]]:
         begun = time.thread_time()

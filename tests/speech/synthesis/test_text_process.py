@@ -217,6 +217,21 @@ async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after
     assert [type(result) for result in results] == [Script, *[ServerOverloaded] * 5]
 
 
+async def test_of_one_organizations_texts_read_in_turn_none_is_refused() -> None:
+    few = TextProcess(most_waiting=2)
+    words = "The morning train was late again. "
+    try:
+        read = [few.feed_in_turn(ScriptReader(), words, "org-1") for _ in range(40)]
+        answers = await asyncio.gather(*read)
+        plain = [few.feed(ScriptReader(), words, "org-1") for _ in range(40)]
+        refused = await asyncio.gather(*plain, return_exceptions=True)
+    finally:
+        await few.close()
+
+    assert answers == [answers[0]] * 40
+    assert sum(isinstance(answer, ServerOverloaded) for answer in refused) == 37
+
+
 async def test_organizations_that_wait_take_turns() -> None:
     texts = TextProcess(wait_seconds=20.0, order_seconds=20.0)
     read: list[str] = []
