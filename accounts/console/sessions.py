@@ -29,6 +29,8 @@ from svc_project.lib.ids import NIL_UUID
 
 _SESSION_SECONDS: Final = 3.0
 """How long a WebSocket trusts the last lookup of its session."""
+_UNCONFIRMED_SECONDS: Final = 60.0
+"""How long a WebSocket goes on while its session's lookups are refused for lack of a turn."""
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
@@ -96,13 +98,16 @@ class OpenSession:
     """The caller of a WebSocket, looked up again when the last lookup is some seconds old.
 
     So a log-out, a disabled organization and new limits reach an open WebSocket, and it ends when the
-    person picks another organization. While the database does not answer, the last caller stays.
+    person picks another organization. While the database does not answer, the last caller stays; while
+    too many lookups wait, for a minute, since those may be the same person's.
     """
 
     def __init__(self, scope: dict[str, Any], wanted: Scope) -> None:
         self._scope = scope
         self._wanted = wanted
         self._found: tuple[float, Principal] | None = None
+        self._confirmed = 0.0
+        """When a lookup last succeeded, or the database did not answer."""
 
     async def __call__(self) -> Principal:
         """Return the caller. Raises what ``Sessions.principal_of`` raises."""
@@ -111,8 +116,14 @@ class OpenSession:
             return self._found[1]
         try:
             principal = await sessions.principal_of(self._scope, self._wanted)
-        except (InternalError, ServerOverloaded):
+            self._confirmed = now
+        except InternalError:
             if self._found is None:
+                raise
+            self._confirmed = now
+            principal = self._found[1]
+        except ServerOverloaded:
+            if self._found is None or now - self._confirmed > _UNCONFIRMED_SECONDS:
                 raise
             principal = self._found[1]
         if self._found is not None and principal.organization_id != self._found[1].organization_id:

@@ -67,6 +67,21 @@ async def test_the_session_is_looked_up_every_few_seconds(
         await check()
 
 
+async def test_a_session_whose_lookups_get_no_turn_ends_after_a_minute(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    answer(monkeypatch, principal(1), *[ServerOverloaded()] * 20)
+    check = OpenSession({}, Scope.SPEECH)
+    assert await check() == principal(1)
+
+    for _ in range(15):
+        clock.now += 4.0
+        assert await check() == principal(1)
+    clock.now += 4.0
+    with pytest.raises(ServerOverloaded):
+        await check()
+
+
 @pytest.mark.parametrize("failure", [InternalError(), ServerOverloaded()])
 async def test_while_the_database_is_away_the_last_caller_stays(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, failure: ApiError
