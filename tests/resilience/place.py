@@ -17,6 +17,7 @@ from django.db import connection
 from tests.resilience.measuring.processes import pids_of_workers
 from tests.resilience.target import Target, Tenant
 from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, eventually, free_port
+from tests.support.processes import page_process_of
 
 _CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity"
@@ -35,6 +36,9 @@ class Place:
     speech_port: int
     workers: Sequence[int]
     """Its worker processes."""
+
+    pages: int | None = None
+    """Its page process; None with one worker."""
 
     observer: psycopg.Connection[tuple[int]] | None = None
     """The suite's own connection to the gateway's PostgreSQL."""
@@ -101,7 +105,9 @@ def served(directory: Path, workers: int, environment: dict[str, str]) -> Iterat
             )
         command.wait_for(f"127.0.0.1:{port}")
         eventually(lambda: _ready_workers(port) == workers, START_SECONDS)
-        yield Place(port, speech_port, pids_of_workers(command.process.pid, workers), observer)
+        pid = command.process.pid
+        pages = eventually(lambda: page_process_of(pid), START_SECONDS) if workers > 1 else None
+        yield Place(port, speech_port, pids_of_workers(pid, workers), pages, observer)
 
 
 def _ready_workers(port: int) -> int:

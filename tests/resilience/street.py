@@ -18,6 +18,7 @@ from tests.resilience.measuring.bounds import (
     CONNECTIONS,
     MEMORY,
     MOST_CAPTURES,
+    PAGES_MEMORY,
     SETTINGS,
     SPOOLED,
     THREADS,
@@ -72,6 +73,7 @@ class Street:
         assert found.whole.errors == []
         assert found.longest_probe < max(LONGEST_PROBE, SLOWER * _longest_probe(self.before))
         assert found.taken.memory < MEMORY
+        assert found.taken.pages_memory < PAGES_MEMORY
         assert found.taken.spooled < SPOOLED
         assert found.taken.threads < THREADS
         assert found.taken.connections < CONNECTIONS * len(self.place.workers)

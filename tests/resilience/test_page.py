@@ -6,7 +6,13 @@ import pytest
 
 from tests.resilience.attackers import FURTHER, NAMED
 from tests.resilience.measuring import table
-from tests.resilience.measuring.bounds import CONNECTIONS, MEMORY, MOST_CAPTURES, SPOOLED
+from tests.resilience.measuring.bounds import (
+    CONNECTIONS,
+    MEMORY,
+    MOST_CAPTURES,
+    PAGES_MEMORY,
+    SPOOLED,
+)
 from tests.resilience.measuring.processes import MEGABYTE
 from tests.resilience.street import LONGEST_PROBE, SLOWER
 
@@ -16,6 +22,7 @@ from tests.resilience.street import LONGEST_PROBE, SLOWER
     [
         f"| The longest answer of `/livez` and `/readyz` | {LONGEST_PROBE:.0f} s in the suite",
         f"| Resident memory of a worker | {MEMORY // MEGABYTE} MB ",
+        f"| Resident memory of the page process | {PAGES_MEMORY // MEGABYTE} MB |",
         f"| Database connections of a worker | {CONNECTIONS} |",
         f"| Bodies stored on disk | {SPOOLED // MEGABYTE} MB |",
         f"for as many as it can | {MOST_CAPTURES} |",

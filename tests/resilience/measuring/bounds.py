@@ -19,6 +19,9 @@ SETTINGS: Final = {
 MEMORY: Final = 700 * 1024 * 1024
 """Resident bytes of one worker (docs/explain/threat-model.md)."""
 
+PAGES_MEMORY: Final = 400 * 1024 * 1024
+"""Resident bytes of the page process."""
+
 MOST_CAPTURES: Final = 30
 """Diagnostic captures of one organization's requests within a minute."""
 

@@ -87,7 +87,8 @@ def attack(
     the victim began meanwhile.
     """
     names = tuple(names)
-    with Watch(place.workers, place.database_connections) as watch, ExitStack() as stack:
+    watched = Watch(place.workers, place.pages, place.database_connections)
+    with watched as watch, ExitStack() as stack:
         began = time.monotonic()
         programs = [stack.enter_context(AttackerProgram(name, target, idle=idle)) for name in names]
         for program in programs:

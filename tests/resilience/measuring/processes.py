@@ -43,22 +43,28 @@ class Taken:
     """Bytes of files on a disk that are deleted but open, as a spooled body would be."""
     connections: int
     """Database connections of all workers together; 0 for SQLite."""
+    pages_memory: int
+    """Resident bytes of the page process; 0 with one worker, which has none."""
 
 
 class Watch:
     """Measures ``pids`` from ``__enter__`` to ``__exit__``, and then sets ``taken``.
 
-    ``connections`` counts database connections; it is called in the watch's thread."""
+    ``pages`` is the page process, if there is one. ``connections`` counts database connections; it is
+    called in the watch's thread."""
 
-    def __init__(self, pids: Sequence[int], connections: Callable[[], int]) -> None:
+    def __init__(
+        self, pids: Sequence[int], pages: int | None, connections: Callable[[], int]
+    ) -> None:
         self._pids = pids
+        self._pages = [] if pages is None else [pages]
         self._count_connections = connections
         self._over = threading.Event()
         self._threads = self._spooled = self._connections = 0
         self._looking = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Self:
-        for pid in self._pids:
+        for pid in (*self._pids, *self._pages):
             Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)
         self._looking.start()
         return self
@@ -72,7 +78,8 @@ class Watch:
         self._over.set()
         self._looking.join()
         memory = max(_peak(pid) for pid in self._pids)
-        self.taken = Taken(memory, self._threads, self._spooled, self._connections)
+        pages_memory = sum(_peak(pid) for pid in self._pages)
+        self.taken = Taken(memory, self._threads, self._spooled, self._connections, pages_memory)
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):

@@ -48,8 +48,8 @@ def _outcomes(attacks: Sequence[Attack]) -> list[str]:
     lines = [
         "| Attacker | What he was answered | Victim's errors | Longest `/livez`, ms"
         " | Longest `/readyz`, ms | Worker's memory, MB | Its threads | Bodies on disk, MB"
-        " | Database connections |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        " | Database connections | Page process, MB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for attack in attacks:
         asked = len(attack.whole.samples)
@@ -63,6 +63,7 @@ def _outcomes(attacks: Sequence[Attack]) -> list[str]:
             str(attack.taken.threads),
             f"{attack.taken.spooled / MEGABYTE:.0f}",
             str(attack.taken.connections),
+            f"{attack.taken.pages_memory / MEGABYTE:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
