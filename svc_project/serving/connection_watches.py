@@ -1,4 +1,5 @@
-"""Mixins for uvicorn's protocols that watch a connection: its end, and clients that stop reading."""
+"""Mixins for uvicorn's protocols that watch a connection: its end, clients that stop reading, and
+requests that are written behind each other."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ import asyncio
 import fcntl
 import sys
 import termios
+from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -115,3 +117,108 @@ class StallWatch:
             self._stall.cancel()
             self._stall = None
             self._idle_looks = 0
+
+
+MOST_QUEUED: Final = 32
+"""Requests of a connection that wait for earlier ones; with as many nothing more is parsed."""
+PARSED_AT_ONCE: Final = 2048
+"""Bytes that are parsed between two looks at the queue: at most some 75 requests."""
+
+
+class _Flow(FlowControl):
+    """Reads nothing while it is held, whoever resumes reading meanwhile."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._is_held = False
+
+    def hold(self) -> None:
+        if not self._is_held:
+            self._is_held = True
+            if not self.read_paused:
+                self._transport.pause_reading()
+
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            if not self.read_paused:
+                self._transport.resume_reading()
+
+    def pause_reading(self) -> None:
+        if self._is_held:
+            self.read_paused = True
+        else:
+            super().pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._is_held:
+            self.read_paused = False
+        else:
+            super().resume_reading()
+
+
+class PipelineBound:
+    """Parses a connection's requests only as fast as they are answered, and reads no faster.
+
+    One read may hold thousands of tiny requests, and uvicorn would queue all of them. A connection
+    holds ``MOST_QUEUED`` and those of one part besides, and one read; all are answered in the end.
+
+    A mixin before all that handles ``data_received`` of uvicorn's HTTP protocol.
+    """
+
+    flow: _Flow
+    loop: asyncio.AbstractEventLoop
+    parser: object
+    pipeline: deque[Any]
+    transport: asyncio.Transport
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._unparsed = b""
+        self._is_parsing_soon = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)  # type: ignore[misc]  # the protocol behind this
+        self.flow = _Flow(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unparsed = b""
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def data_received(self, data: bytes) -> None:
+        if self._unparsed:
+            self._unparsed += data
+        elif len(data) <= PARSED_AT_ONCE and len(self.pipeline) < MOST_QUEUED:
+            super().data_received(data)  # type: ignore[misc]
+        else:
+            self._parse(data)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # type: ignore[misc]
+        if self._unparsed and len(self.pipeline) < MOST_QUEUED and not self._is_parsing_soon:
+            self._is_parsing_soon = True
+            self.loop.call_soon(self._parse_more)
+
+    def parsing_held(self) -> None:
+        """Called when what was read has to wait, perhaps in the middle of a head."""
+
+    def _parse(self, data: bytes) -> None:
+        for begin in range(0, len(data), PARSED_AT_ONCE):
+            if len(self.pipeline) >= MOST_QUEUED:
+                self._unparsed = data[begin:]
+                self.flow.hold()
+                self.parsing_held()
+                return
+            super().data_received(data[begin : begin + PARSED_AT_ONCE])  # type: ignore[misc]
+            # Closed, or upgraded to a WebSocket.
+            if self.parser is None or self.transport.is_closing():
+                return
+
+    def _parse_more(self) -> None:
+        self._is_parsing_soon = False
+        data, self._unparsed = self._unparsed, b""
+        if self.transport.is_closing():
+            return
+        self._parse(data)
+        if not (self._unparsed or self.transport.is_closing()):
+            self.flow.release()

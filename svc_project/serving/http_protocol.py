@@ -15,6 +15,7 @@ from django.conf import settings
 from svc_project.lib.errors import ApiError, BadRequest
 from svc_project.lib.ids import request_id
 from svc_project.serving.connection_bounds import BoundedProtocol
+from svc_project.serving.connection_watches import PipelineBound
 from svc_project.surfaces import error_body_of, surface_of
 
 LARGEST_TARGET = 16 * 1024
@@ -220,3 +221,11 @@ class ContractHttpProtocol(BoundedProtocol):
         else:
             # No request has begun, as when a browser connects ahead of need.
             self.transport.close()
+
+
+class PipelinedProtocol(PipelineBound, ContractHttpProtocol):  # type: ignore[misc]  # its flow
+    """The protocol of the server: the contract's HTTP, parsed as fast as it is answered."""
+
+    def parsing_held(self) -> None:
+        # The rest of a head that has arrived waits here for the server, not for the client.
+        self._stop_head_timer()

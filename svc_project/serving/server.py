@@ -18,7 +18,7 @@ from django.conf import settings
 from svc_project.lib.asgi.drain import drain
 from svc_project.serving import garbage
 from svc_project.serving.connection_bounds import BoundedWebSocket
-from svc_project.serving.http_protocol import ContractHttpProtocol
+from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 
 log = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
     config = uvicorn.Config(
         "svc_project.asgi:application",
         loop="uvloop",
-        http=ContractHttpProtocol,
+        http=PipelinedProtocol,
         ws=BoundedWebSocket,
         lifespan="on",
         log_config=None,

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 from uvicorn import Server
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.server import ServerProtocol
@@ -19,9 +20,11 @@ INTERNALS: dict[type, set[str]] = {
     HttpToolsProtocol: {
         "config", "connections", "cycle", "flow", "loop", "parser", "pipeline", "scope", "transport",
         "connection_lost", "connection_made", "data_received", "eof_received", "handle_websocket_upgrade",
-        "on_body", "on_header", "on_headers_complete", "on_message_begin", "on_message_complete", "on_url",
+        "on_body", "on_header", "on_headers_complete", "on_message_begin", "on_message_complete",
+        "on_response_complete", "on_url",
         "pause_writing", "resume_writing", "send_400_response", "shutdown", "timeout_keep_alive_handler",
     },
+    FlowControl: {"_transport", "pause_reading", "read_paused", "resume_reading", "write_paused"},
     RequestResponseCycle: {"disconnected", "response_complete", "response_started"},
     WebSocketsSansIOProtocol: {
         "close_timer", "config", "conn", "handshake_complete", "handshake_initiated", "loop", "queue",
@@ -70,7 +73,7 @@ def overridden(name: str, kind: type) -> set[str]:
     ("name", "kinds"),
     [
         ("http_protocol.py", {HttpToolsProtocol}),
-        ("connection_watches.py", {HttpToolsProtocol}),
+        ("connection_watches.py", {FlowControl, HttpToolsProtocol}),
         ("connection_bounds.py", {HttpToolsProtocol, WebSocketsSansIOProtocol}),
         ("server.py", {Server}),
     ],

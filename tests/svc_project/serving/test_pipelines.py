@@ -1,0 +1,164 @@
+"""Requests that a client writes behind each other, without waiting for answers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from pytest_django.fixtures import Settings
+from uvicorn.server import ServerState
+
+from svc_project.serving.http_protocol import PipelinedProtocol
+from tests.support.live import NO_TLS, Gateway
+from tests.support.raw_client import RawClient
+
+Message = dict[str, Any]
+
+MOST_QUEUED = 150
+"""The 32 that may wait, and what one part that is parsed can hold."""
+
+
+class Answering:
+    """An application that answers each request with its path and the length of its body.
+
+    The first one waits for ``goes_on``. ``queued``: how many waited on the connection each time.
+    """
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.queued: list[int] = []
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        self.queued.append(len(scope["svc.connection"].pipeline))
+        self.begun.set()
+        await self.goes_on.wait()
+        size = 0
+        more = True
+        while more:
+            message = await receive()
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        body = f"<{scope['path']} {size}>".encode()
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        self.queued.append(len(scope["svc.connection"].pipeline))
+
+
+@asynccontextmanager
+async def served(app: Answering) -> AsyncIterator[int]:
+    """Serve ``app`` with the protocol of the gateway; the port."""
+    config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_keep_alive=60)
+    config.load()
+    state = ServerState()
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: PipelinedProtocol(config=config, server_state=state, app_state={}),
+        "127.0.0.1",
+        0,
+    )
+    async with listening:
+        yield listening.sockets[0].getsockname()[1]
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nhost:a\r\n\r\n".encode()
+
+
+def post(path: str, size: int) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nhost:a\r\ncontent-length: {size}\r\n\r\n"
+    return head.encode() + b"x" * size
+
+
+async def answers(reader: asyncio.StreamReader, last: str) -> list[tuple[str, int]]:
+    """Path and size of the body of each request that was answered, up to the one to ``last``."""
+    async with asyncio.timeout(60):
+        read = await reader.readuntil(f"<{last} 0>".encode())
+    return [(path.decode(), int(size)) for path, size in re.findall(rb"<(\S+) (\d+)>", read)]
+
+
+async def test_only_so_many_wait_and_all_are_answered_in_order() -> None:
+    app = Answering()
+    count = 8000
+    async with served(app) as port, asyncio.timeout(100):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)
+        writer.write(b"".join(get(f"/{number}") for number in range(count)))
+        await app.begun.wait()
+        assert len(app.queued) == 1
+
+        other_reader, other = await asyncio.open_connection("127.0.0.1", port)
+        other.write(get("/other"))
+        while len(app.queued) == 1:  # noqa: ASYNC110  # until the other one has begun
+            await asyncio.sleep(0.001)
+        app.goes_on.set()
+        assert await answers(other_reader, "/other") == [("/other", 0)]
+
+        found = await answers(reader, f"/{count - 1}")
+        assert found == [(f"/{number}", 0) for number in range(count)]
+        other.close()
+        writer.close()
+    assert max(app.queued) <= MOST_QUEUED
+
+
+CHUNKED = (
+    b"POST /large HTTP/1.1\r\nhost:a\r\ntransfer-encoding: chunked\r\n\r\n"
+    + b"186a0\r\n%b\r\n" % (b"x" * 100_000) * 5
+    + b"0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("large", [post("/large", 500_000), CHUNKED], ids=["length", "chunked"])
+async def test_bodies_among_them_arrive_whole(large: bytes) -> None:
+    app = Answering()
+    async with served(app) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)
+        writer.write(
+            b"".join([get("/a"), *(post("/b", 100) for _ in range(300)), large, get("/z")])
+        )
+        await app.begun.wait()
+        app.goes_on.set()
+        found = await answers(reader, "/z")
+        writer.close()
+    assert found == [("/a", 0), *[("/b", 100)] * 300, ("/large", 500_000), ("/z", 0)]
+    assert max(app.queued) <= MOST_QUEUED
+
+
+async def test_what_waits_unparsed_is_not_taken_for_a_slow_head(settings: Settings) -> None:
+    settings.SVC_HEAD_SECONDS = 0.1
+    app = Answering()
+    count = 1000
+    async with served(app) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)
+        writer.write(b"".join(get(f"/{number}") for number in range(count)))
+        await app.begun.wait()
+        await asyncio.sleep(0.5)  # far longer than a head may take
+        app.goes_on.set()
+        assert len(await answers(reader, f"/{count - 1}")) == count
+        writer.close()
+
+
+def test_eight_pipelined_requests_get_eight_answers_in_order(gateway: Gateway) -> None:
+    paths = ["/livez", "/v1/nothing", "/readyz", "/v1/models"] * 2
+    with RawClient(gateway) as client:
+        client.send(
+            b"".join(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths)
+        )
+        client.read_until(8, b"HTTP/1.1 ")
+    found = re.findall(rb"HTTP/1.1 (\d+)", client.received)
+    assert [int(status) for status in found] == [200, 404, 200, 401] * 2
+
+
+def test_thousands_behind_a_stream_keep_nobody_waiting(gateway: Gateway) -> None:
+    with RawClient(gateway) as client:
+        client.chat("[[sim tokens=100 pace=20]]", stream=True)
+        client.read_until(2, b"data: ")
+        client.send(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 5000)
+        assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS, timeout=5).status_code == 200
+        assert b"[DONE]" not in client.received
+        client.read_until(5001, b"HTTP/1.1 200")
