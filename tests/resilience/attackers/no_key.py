@@ -1,7 +1,7 @@
 """Somebody without a key sends bodies to pages that take none, and chats that never begin.
 
-He holds 2.5 MB on each of many connections, and one body without an end, and hopes to fill memory,
-disk and the room for requests.
+He holds 2.5 MB on each of many connections, one body without an end, and large pages that he does not
+read, and hopes to fill memory, disk and the room for requests.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from tests.resilience.wire import connect, head
 _HELD = 60
 _PART = b"x" * 2_500_000
 _SILENT = 300
+_UNREAD = 30
+_LARGE_PAGE = "/static/admin/js/vendor/xregexp/xregexp.js"
+_BUFFER = 4096
 _BLOCK = b"%x\r\n" % 262_144 + b"x" * 262_144 + b"\r\n"
 _BLOCK_SECONDS = 0.02
 
@@ -43,6 +46,14 @@ async def attack(target: Target, tally: Tally) -> None:
             head("POST", "/v1/audio/speech", headers=chunked),
             _SILENT // 2,
             tally,
+        ),
+        hold(
+            target.port,
+            head("GET", _LARGE_PAGE),
+            _UNREAD,
+            tally,
+            reads=False,
+            receive_buffer=_BUFFER,
         ),
         _endless(target, tally),
     )

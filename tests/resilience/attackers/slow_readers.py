@@ -1,4 +1,5 @@
-"""A tenant asks for long answers and reads nothing of them: CSV, streamed chats, streamed sound.
+"""A tenant asks for long answers and reads nothing of them: CSV, streamed chats, streamed
+sound, complete files of sound.
 
 He hopes to hold memory, places, database transactions and model servers for as long as he likes.
 """
@@ -15,12 +16,13 @@ _BUFFER = 4096
 _DOWNLOADS = 40
 _STREAMS = 30
 _VOICES = 4
+_FILES = 12
 
 
 async def attack(target: Target, tally: Tally) -> None:
     keys = target.tenant
     body = chat(target, "tell me [[sim tokens=1500]]", stream=True)
-    sound = speech(target, "This goes on. " * 250, "pcm")
+    sound, file = (speech(target, "This goes on. " * 250, kind) for kind in ("pcm", "wav"))
     asked = (
         (target.port, request("GET", "/v1/usage/export?format=csv", key=keys.read), _DOWNLOADS),
         (
@@ -32,6 +34,11 @@ async def attack(target: Target, tally: Tally) -> None:
             target.speech_port,
             request("POST", "/v1/audio/speech", key=keys.speech, body=sound),
             _VOICES,
+        ),
+        (
+            target.speech_port,
+            request("POST", "/v1/audio/speech", key=keys.speech, body=file),
+            _FILES,
         ),
     )
     await asyncio.gather(

@@ -25,7 +25,7 @@ PAGES_MEMORY: Final = 400 * 1024 * 1024
 MOST_CAPTURES: Final = 30
 """Diagnostic captures of one organization's requests within a minute."""
 
-SPOOLED: Final = 16 * 1024 * 1024
+SPOOLED: Final = 1024 * 1024
 """Bytes of bodies on disk, of one worker."""
 
 THREADS: Final = 60 + min(32, (os.cpu_count() or 1) + 4)
