@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.resilience.attackers import NAMED
-from tests.resilience.street import Street, open_street
+from tests.resilience.measuring.street import Street, open_street
 from tests.support.gateways import Served
 
 DATABASE = ("read_key", "console_user", "invented_keys", "slow_readers", "captures")

@@ -14,7 +14,7 @@ from tests.resilience.measuring.bounds import (
     SPOOLED,
 )
 from tests.resilience.measuring.processes import MEGABYTE
-from tests.resilience.street import LONGEST_PROBE, SLOWER
+from tests.resilience.measuring.street import LONGEST_PROBE, SLOWER
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ def invented(address: str = "192.0.2.1") -> dict[str, Any]:
     return scope(address, cookie=f"sessionid={uuid.uuid4().hex}")
 
 
-def valid(user: str) -> dict[str, Any]:
+def valid(organization_id: str) -> dict[str, Any]:
     session = uuid.uuid4().hex
-    remember_session(session, user)
+    remember_session(session, organization_id)
     return scope(cookie=f"other=1; sessionid={session}")
 
 
@@ -102,7 +102,7 @@ def test_a_browser_that_logged_in_before_is_known_and_an_invented_one_is_not() -
 def test_a_key_beside_the_session_changes_nothing() -> None:
     known = valid("4")
     known["headers"].append((b"authorization", b"Bearer wrong"))
-    assert session_lookups._caller_of(known) == Caller("user:4", is_known=True)
+    assert session_lookups._caller_of(known) == Caller("organization:4", is_known=True)
 
 
 async def test_a_look_up_that_fails_gives_its_place_back() -> None:
