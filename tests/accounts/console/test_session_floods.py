@@ -20,6 +20,7 @@ from websockets.sync.client import connect
 from accounts.login.throttle import remember_device
 from accounts.models import Membership, User
 from tests.support.live import NO_TLS, Gateway
+from tests.support.raw_client import RawClient
 from usage.console.live.consumer import CHECK_SECONDS
 
 AT_ONCE = 300
@@ -139,6 +140,16 @@ def test_a_new_session_from_elsewhere_gets_its_turn(gateway: Gateway) -> None:
         statuses = [chat(gateway, each, "127.0.0.2").status_code for each in sessions]
 
     assert statuses == [200] * 20
+
+
+def test_an_invented_session_is_refused_before_its_body_arrives(gateway: Gateway) -> None:
+    lines = headers(gateway, secrets.token_hex(16)) | {"content-length": "900"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    with RawClient(gateway) as client:
+        client.send(f"POST /console/playground/chat HTTP/1.1\r\n{head}\r\n".encode())
+        status, _, _ = client.answer()
+
+    assert status == 401
 
 
 @pytest.mark.parametrize("cookie", ["sessionid=", "other=1"])

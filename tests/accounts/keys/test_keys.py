@@ -102,6 +102,7 @@ def test_the_database_never_holds_the_secret(organization: Organization) -> None
     assert new.secret not in text
     assert new.secret[len(new.api_key.prefix) :] not in text
     assert new.secret not in repr(new)
+    assert not [pepper for pepper in settings.SVC_KEY_PEPPERS if pepper in text]
 
 
 def test_the_digest_depends_on_the_pepper(organization: Organization) -> None:

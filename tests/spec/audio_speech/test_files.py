@@ -13,6 +13,8 @@ import soundfile
 from accounts.models import Plan, Scope
 from speech.audio.pcm import SAMPLE_RATE, samples, silence
 from speech.text.pauses import AFTER_SENTENCE
+from svc_project.lib import clock
+from tests.support.builders import speech_rows
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
@@ -188,7 +190,7 @@ def test_a_body_that_is_not_a_json_object_is_400(speech: SpeechAccount, body: by
     assert error_of(speech.post(body))[:2] == (400, "invalid_request_error")
 
 
-def test_absent_hidden_and_foreign_voices_get_the_same_error(
+def test_absent_hidden_foreign_and_deleted_voices_get_the_same_error(
     speech: SpeechAccount, gateway: Gateway
 ) -> None:
     standard = speech_account(gateway, Plan.STANDARD)
@@ -196,6 +198,10 @@ def test_absent_hidden_and_foreign_voices_get_the_same_error(
     hidden = error_of(standard.speak(voice="asha"))
 
     assert hidden == error_of(standard.speak(voice="nobody"))
+    foreign = speech_rows.clone(speech.organization)
+    gone = speech_rows.clone(standard.organization, slot=None, deleted_at=clock.now())
+    for clone in (foreign, gone):
+        assert error_of(standard.speak(voice=clone.pk)) == hidden
     assert speech.speak(voice="asha").status_code == 200
 
 

@@ -137,6 +137,19 @@ def test_a_bad_file_is_refused_with_its_reason(file: bytes, reason: str) -> None
     assert len(refusal.value.reason) < 160
 
 
+def test_libsndfile_opens_no_clients_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    flac = other_format("FLAC")
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("libsndfile was given the file")
+
+    monkeypatch.setattr(soundfile.SoundFile, "__init__", opened)
+
+    assert read_clip(wav()).seconds > 3
+    with pytest.raises(UnusableClip):
+        read_clip(flac)
+
+
 @pytest.mark.parametrize(
     "text",
     [

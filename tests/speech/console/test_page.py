@@ -122,6 +122,8 @@ def test_only_this_page_has_sound_and_the_microphone(console: Client) -> None:
     assert "camera=()" in here["Permissions-Policy"]
     assert "media-src" not in elsewhere["Content-Security-Policy"]
     assert "microphone=()" in elsewhere["Permissions-Policy"]
+    for path in ("", "models", "usage", "requests", "keys", "keys/new", "password"):
+        assert "microphone=()" in console.get(f"/console/{path}")["Permissions-Policy"]
     assert (
         here["Content-Security-Policy"].removesuffix("; media-src blob:")
         == elsewhere["Content-Security-Policy"]

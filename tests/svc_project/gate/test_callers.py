@@ -7,7 +7,8 @@ from django.conf import settings
 from django.test import Client
 
 from accounts.keys.callers import Caller, caller_of
-from accounts.models import Membership, Organization, User
+from accounts.keys.keys import mint
+from accounts.models import Membership, Organization, Scope, User
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,15 @@ def test_a_session_counts_to_the_organization_that_it_reads(member: User, path: 
     client = signed_in(member)
     assert client.get(path).status_code == 200
     assert share_of(client) == of(acme)
+
+
+def test_a_key_counts_to_its_organization_as_its_members_do(member: User) -> None:
+    acme = joined(member, "Acme")
+    header = f"Bearer {mint(acme, Scope.READ).secret}"
+    assert Client(headers={"authorization": header}).get("/v1/usage").status_code == 200
+
+    scope = {"headers": [(b"authorization", header.encode())], "client": ("192.0.2.1", 1)}
+    assert caller_of(scope) == of(acme)
 
 
 def test_a_login_counts_to_the_organization_before_the_first_page(member: User) -> None:

@@ -292,7 +292,7 @@ def test_a_head_that_arrives_too_slowly_is_refused(start_gateway: Callable[..., 
 def test_a_host_that_is_not_served_is_refused_on_both_surfaces(
     gateway: Gateway, surface: int, host: str
 ) -> None:
-    for request in ("GET /v1/models", "POST /v1/chat/completions"):
+    for request in ("GET /v1/models", "POST /v1/chat/completions", "POST /v1/audio/speech"):
         with RawClient(gateway, surface) as client:
             client.send(
                 f"{request} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n"

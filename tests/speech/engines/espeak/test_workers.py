@@ -41,6 +41,12 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
+def variables_of(pid: int | None) -> set[str]:
+    """The names in the environment that a process was started with."""
+    environment = Path(f"/proc/{pid}/environ").read_text()
+    return {each.partition("=")[0] for each in environment.split("\0") if each}
+
+
 @pytest.fixture
 async def engine() -> AsyncIterator[Espeak]:
     engine = Espeak(workers=1, most_waiting=3, wait_seconds=1.5, order_seconds=5.0)
@@ -62,6 +68,16 @@ async def test_a_text_that_crashes_a_worker_crashes_nothing_else(worker: EspeakW
     await worker.kill()
 
     assert duration(await worker.run(Order("en-us", "Hello."))) > 0.25
+
+
+async def test_a_worker_is_started_without_settings_and_keys(
+    worker: EspeakWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_KEY_PEPPERS", "a-pepper")
+    monkeypatch.setenv("DATABASE_URL", "postgres://a-password@x/y")
+    await worker.start()
+
+    assert variables_of(worker.pid) <= {"LD_LIBRARY_PATH", "OPENBLAS_NUM_THREADS"}
 
 
 async def test_a_text_that_crashes_a_worker_is_retried_as_plain_words() -> None:
