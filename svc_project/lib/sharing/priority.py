@@ -15,8 +15,8 @@ class Niceness(IntEnum):
     """A third of an event loop's share where both want the processor."""
     PAGES = 10
     """A ninth. People wait for pages."""
-    LONG_WORK = 15
-    """A twenty-eighth: work of seconds, which still goes on while chats use every processor."""
+    LONG_WORK = 19
+    """A sixty-eighth: work of seconds, which still goes on while chats use every processor."""
 
 
 def lower_priority(niceness: Niceness) -> None:

@@ -17,6 +17,7 @@ import soundfile
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat, encode
 from speech.audio.pcm import SAMPLE_RATE, duration, pcm_bytes, samples
+from svc_project.lib.sharing.priority import Niceness
 
 FILES = [AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OPUS, AudioFormat.FLAC]
 BEGINNINGS = {"wav": b"RIFF", "flac": b"fLaC", "opus": b"OggS"}
@@ -154,8 +155,10 @@ async def test_a_cancelled_clip_keeps_its_thread_until_it_is_encoded() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
-@pytest.mark.parametrize(("seconds", "behind"), [(10.0, 5), (10.1, 15)])
-async def test_encoding_gives_way_to_the_event_loop(seconds: float, behind: int) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "behind"), [(10.0, Niceness.SHORT_WORK), (10.1, Niceness.LONG_WORK)]
+)
+async def test_encoding_gives_way_to_the_event_loop(seconds: float, behind: Niceness) -> None:
     before = set(threading.enumerate())
     encoders = Encoders(1)
     await encoders.encode([sound(seconds)], AudioFormat.FLAC, "a")

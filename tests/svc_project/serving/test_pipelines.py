@@ -129,20 +129,6 @@ async def test_bodies_among_them_arrive_whole(large: bytes) -> None:
     assert max(app.queued) <= MOST_QUEUED
 
 
-async def test_no_more_is_read_until_they_are_answered() -> None:
-    """Of far more bytes than the sockets between hold."""
-    app = Answering()
-    async with served(app) as port:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(get("/a") * 2_000_000)
-        await app.begun.wait()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(2):
-                await writer.drain()
-        app.goes_on.set()
-        writer.transport.abort()
-
-
 async def test_what_waits_unparsed_is_not_taken_for_a_slow_head(settings: Settings) -> None:
     settings.SVC_HEAD_SECONDS = 0.1
     app = Answering()
