@@ -13,8 +13,8 @@ class Niceness(IntEnum):
 
     SHORT_WORK = 5
     """A third of an event loop's share where both want the processor."""
-    PAGES = 10
-    """A ninth. People wait for pages."""
+    PAGES = 15
+    """A twenty-eighth. People wait for pages, and not for the rest of a long text."""
     LONG_WORK = 19
     """A sixty-eighth: work of seconds, which still goes on while chats use every processor."""
 
