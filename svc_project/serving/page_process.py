@@ -42,7 +42,7 @@ def run(listener: socket.socket, line: WorkerEnd, workers: int) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # Threads inherit it.
-    lower_priority(Niceness.PAGES)
+    lower_priority(Niceness.LONG_WORK)
     uvloop.run(_serve(listener, line, workers))
     shutil.rmtree(address.parent, ignore_errors=True)
     # Threads that wait for a database or a mail server would keep the process from ending.

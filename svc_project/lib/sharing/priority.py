@@ -13,10 +13,10 @@ class Niceness(IntEnum):
 
     SHORT_WORK = 5
     """A third of an event loop's share where both want the processor."""
-    PAGES = 15
-    """A twenty-eighth. People wait for pages, and not for the rest of a long text."""
-    LONG_WORK = 19
-    """A sixty-eighth: work of seconds, which still goes on while chats use every processor."""
+    LONG_WORK = 15
+    """A twenty-eighth: pages, and long texts, whose orders time out when they get no processor."""
+    BULK_WORK = 19
+    """A sixty-eighth: work of seconds without a timeout."""
 
 
 def lower_priority(niceness: Niceness) -> None:
