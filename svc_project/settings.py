@@ -292,7 +292,7 @@ SVC_BODY_SECONDS = env.float("SVC_BODY_SECONDS", default=30.0)
 SVC_DJANGO_THREADS = env.int("SVC_DJANGO_THREADS", default=6)
 SVC_DJANGO_QUEUE_LENGTH = env.int("SVC_DJANGO_QUEUE_LENGTH", default=256)
 SVC_DJANGO_QUEUE_SECONDS = env.float("SVC_DJANGO_QUEUE_SECONDS", default=5.0)
-# The longest statement of a view, on PostgreSQL; 0: no bound.
+# The longest statement of a view, on PostgreSQL; 0: as the database sets it.
 SVC_VIEW_STATEMENT_SECONDS = env.float("SVC_VIEW_STATEMENT_SECONDS", default=30.0)
 if SVC_DJANGO_THREADS < 2:
     raise ImproperlyConfigured("SVC_DJANGO_THREADS must be at least 2: one is for strangers.")

@@ -173,8 +173,8 @@ class GroupAdmin(DjangoGroupAdmin):
 def _that_open_the_console(user: User) -> tuple[str, ...]:
     """The fields of a member that are as good as his password.
 
-    Whoever reads the mail at his address asks for a new password; a member who is switched on again
-    reads his organizations. Switching him off protects them, and stays allowed.
+    A link for a new password is mailed to his address; a member who is switched on again reads his
+    organizations. Switching him off protects them, and stays allowed.
     """
     return ("email",) if user.is_active else ("email", "is_active")
 

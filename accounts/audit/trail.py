@@ -84,6 +84,11 @@ def named(verb: str, **facts: str) -> Iterator[None]:
         _named.reset(token)
 
 
+def record_values(verb: str, subject: models.Model, *columns: str) -> None:
+    """Write an entry about the use of ``subject``, with the values of ``columns``."""
+    record(verb, subject, {name: (None, getattr(subject, name)) for name in columns})
+
+
 def record(
     verb: str,
     subject: models.Model,

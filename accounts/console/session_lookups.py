@@ -16,7 +16,7 @@ from svc_project.lib.database.pool import DatabaseThreads
 from svc_project.lib.sharing.shared import SharedPlaces
 
 _MOST_WAITING: Final = 64
-"""Look-ups that wait for the threads of one kind of callers; half of them for one caller."""
+"""Lookups that wait for the threads of one kind of callers; half of them for one caller."""
 _WAIT_SECONDS: Final = 5.0
 
 Found = TypeVar("Found")
@@ -41,14 +41,14 @@ class SessionLookups:
             self._places.release(caller)
 
     def close(self) -> None:
-        """End the threads; the next look-up starts them again."""
+        """End the threads; the next lookup starts them again."""
         self._threads.close()
 
 
 known: Final = SessionLookups("console-sessions", 2)
-"""The look-ups of callers with a session or a browser that was valid before."""
+"""The lookups of callers with a session or a browser that was valid before."""
 strangers: Final = SessionLookups("console-strangers", 1)
-"""The look-ups of all other callers."""
+"""The lookups of all other callers."""
 
 
 async def run(scope: Mapping[str, Any], look_up: Callable[[], Found]) -> Found:

@@ -1,7 +1,7 @@
 """Finds the person behind a request that a consumer answers, by the console's session.
 
 Django's own middleware decides, as it does for pages: the session, the CSRF token and the Origin.
-A WebSocket carries no token, so only its Origin is checked (RFC 6455, section 10.2). The look-ups have
+A WebSocket carries no token, so only its Origin is checked (RFC 6455, section 10.2). The lookups have
 threads of their own, of which invented sessions get a part (``accounts.console.session_lookups``).
 """
 

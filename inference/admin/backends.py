@@ -74,8 +74,7 @@ class BackendAdmin(TestedBackendAdmin):
         return rows
 
     def record_test(self, backend: Any) -> None:
-        sent = {"base_url": backend.base_url, "api_key_env": backend.api_key_env}
-        trail.record("tested", backend, {name: (None, value) for name, value in sent.items()})
+        trail.record_values("tested", backend, "base_url", "api_key_env")
 
     def steps(self, backend: Backend) -> AsyncIterator[Step]:
         try:

@@ -118,7 +118,7 @@ class CloneUploadAdmin(UploadModelAdmin):
     """Copies on speech backends.
 
     A row is deleted only when its backend no longer exists, and so is switched off: without the row
-    nobody asks the backend to delete the clip and the voice.
+    the gateway does not ask the backend to delete the clip and the voice.
     """
 
     list_display = ("upstream_name", "backend", "clone", "created_at", "delete_after")

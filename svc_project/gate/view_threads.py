@@ -33,8 +33,9 @@ def _begin(start: Callable[[], None] | None) -> None:
 
 def _bound_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Set the timeout of statements on a new connection of a thread that runs views."""
-    if connection.vendor == "postgresql" and getattr(_this_thread, "runs_views", False):
-        milliseconds = round(settings.SVC_VIEW_STATEMENT_SECONDS * 1000)
+    milliseconds = round(settings.SVC_VIEW_STATEMENT_SECONDS * 1000)
+    is_bounded = milliseconds and getattr(_this_thread, "runs_views", False)
+    if is_bounded and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = {milliseconds}")
 

@@ -126,7 +126,7 @@ PARSED_AT_ONCE: Final = 2048
 
 
 class _Flow(FlowControl):
-    """Reads nothing while it is held, whoever resumes reading meanwhile."""
+    """Keeps reading paused while it is held, also when uvicorn resumes it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)

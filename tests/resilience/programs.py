@@ -97,17 +97,9 @@ class VictimProgram(_Program):
         self._reading.start()
         return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._process.kill()
-        self._end()
+    def _end(self) -> None:
+        super()._end()
         self._reading.join()
-        super().__exit__(kind, error, trace)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -183,7 +183,7 @@ def streams(attacker: SpeechAccount) -> Iterator[None]:
 
 @contextmanager
 def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
-    """Complete files that nobody reads, asked for one after the other; yields the statuses."""
+    """Request complete files, one after the other, and read none of them; yield the statuses."""
     body = {
         "voice": "ava",
         "input": LONG_TEXT,

@@ -1,4 +1,4 @@
-"""The programs of an attack end with whoever started them."""
+"""The programs of an attack end with the process that started them."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_setting_a_members_password_needs_the_right_to_add_memberships(
 
 
 def test_a_members_email_needs_the_right_to_add_memberships(organization: Organization) -> None:
-    """Whoever reads the mail at that address sets a password, which opens the member's console."""
+    """A link for a new password is mailed to it, and the password opens the member's console."""
     user = member(organization)
     address = f"{USERS}{user.pk}/change/"
     for me in (

@@ -1,4 +1,4 @@
-"""The admin's pages of diagnostic captures: nobody reads one without a recorded reading."""
+"""The admin's pages of diagnostic captures record each reading."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Postgresql:
         try:
             self.start()
         except BaseException:
-            # An exit meanwhile, such as by SIGTERM: nobody else could stop the server.
+            # An exit meanwhile, such as by SIGTERM, would leave the server running.
             with suppress(subprocess.CalledProcessError):
                 self.stop()
             raise

@@ -51,6 +51,14 @@ async def test_statements_of_a_view_thread_are_bounded(
     assert await in_a_view_thread() == shown
 
 
+async def test_without_a_bound_the_one_of_the_database_stays(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=7s")
+    settings.SVC_VIEW_STATEMENT_SECONDS = 0
+    assert await in_a_view_thread() == "7s"
+
+
 async def test_statements_of_other_threads_and_of_downloads_are_not(settings: Settings) -> None:
     settings.SVC_VIEW_STATEMENT_SECONDS = 1.5
     assert await run_once(timeout_of_statements) == "0"

@@ -1,4 +1,4 @@
-"""Pages that nobody reads: they end after a while, and the memory that they held is free again."""
+"""An unread page ends after a while, and frees its memory."""
 
 from __future__ import annotations
 
