@@ -21,8 +21,11 @@ ANSWER = struct.Struct(">cI")
 ORDER = struct.Struct(">I")
 READY, DATA, END, FAILED = b"R", b"A", b"E", b"F"
 
-_FILE_BYTES = 1 << 20
+PROCESSORS = "SVC_PROCESSORS"
+"""The environment variable with the processors that a worker may use; without: those it inherits."""
 NICENESS = 5
+
+_FILE_BYTES = 1 << 20
 
 
 def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
@@ -34,9 +37,13 @@ def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
 def confine(memory_bytes: int, niceness: int = NICENESS) -> None:
     """Limit the resources of a process that its input may corrupt, and write no core dump.
 
-    Its priority is lower than that of the server, whose event loop answers everybody.
+    Its priority is lower than that of the server, whose event loop answers everybody, and it may use
+    every processor, while a worker of the server keeps to a share.
     """
     os.nice(niceness)
+    if usable := os.environ.get(PROCESSORS):
+        with contextlib.suppress(OSError):  # the operator has taken all of them away
+            os.sched_setaffinity(0, set(map(int, usable.split(","))))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     with contextlib.suppress(ValueError, OSError):

@@ -21,6 +21,7 @@ import msgspec
 
 from speech.engines import EngineError, EngineFull, EngineTimeout, worker_frames
 from svc_project.lib.errors import ServerOverloaded
+from svc_project.lib.sharing import processors
 from svc_project.lib.sharing.fair_queue import FairQueue
 
 OrderT = TypeVar("OrderT")
@@ -285,6 +286,8 @@ class WorkerPool(ABC, Generic[OrderT]):
 def _environment() -> dict[str, str]:
     """No settings and no keys; numpy, where a worker needs it, without a thread for each core."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    if usable := processors.unshared():
+        kept[worker_frames.PROCESSORS] = ",".join(map(str, usable))
     return {**kept, "OPENBLAS_NUM_THREADS": "1"}
 
 

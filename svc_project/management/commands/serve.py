@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from svc_project.lib.sharing import processors
 from svc_project.serving import page_process, server
 from svc_project.serving.lifeline import WorkerEnd
 from svc_project.serving.supervisor import NoPageSocket, Supervisor
@@ -51,11 +52,7 @@ class Command(BaseCommand):
                 options["until"],
             )
         if options["sockets"]:
-            if options["keep"]:
-                os.set_inheritable(options["keep"], False)
-            descriptors = [int(number) for number in options["sockets"].split(",")]
-            line = WorkerEnd(options["lifeline"])
-            server.run([socket.socket(fileno=descriptor) for descriptor in descriptors], line)
+            self._serve_as_worker(options)
             return
         workers = options["workers"]
         if workers < 1:
@@ -83,6 +80,14 @@ class Command(BaseCommand):
                 Supervisor(workers, sockets, settings.SVC_WORKER_SILENCE_SECONDS).run()
             except NoPageSocket as error:
                 raise CommandError(str(error)) from None
+
+    def _serve_as_worker(self, options: dict[str, Any]) -> None:
+        if options["keep"]:
+            os.set_inheritable(options["keep"], False)
+        descriptors = [int(number) for number in options["sockets"].split(",")]
+        line = WorkerEnd(options["lifeline"])
+        processors.keep_to_share(settings.SVC_WORKER, settings.SVC_WORKERS)
+        server.run([socket.socket(fileno=descriptor) for descriptor in descriptors], line)
 
     def _listen(self, host: str, port: int) -> socket.socket:
         try:

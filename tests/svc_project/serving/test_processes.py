@@ -191,6 +191,58 @@ def test_a_worker_that_hangs_is_replaced(
     assert f"worker {stopped} ended with -9 and is replaced" in log
 
 
+def threads_of(pid: int) -> set[int]:
+    return {int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()}
+
+
+def processors_of_threads(pid: int) -> set[int]:
+    """Every processor that a thread of the process may use (sched_getaffinity(2))."""
+    return set[int]().union(*map(os.sched_getaffinity, threads_of(pid)))
+
+
+def uses(pid: int, processors: set[int]) -> bool:
+    return os.sched_getaffinity(pid) == processors
+
+
+@pytest.mark.redis
+def test_each_worker_keeps_to_its_share_of_the_processors(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    """Else two event loops may wait for one processor while less urgent work has the others."""
+    everywhere = os.sched_getaffinity(0)
+    if len(everywhere) < 2:
+        pytest.skip("this machine has one processor")
+    environment = {
+        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
+        # Else the metrics count ``served`` among the workers, and one may not have started.
+        "SVC_DATA_DIR": str(tmp_path),
+    }
+    with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
+        workers = two_workers(command)
+        eventually(lambda: both_serve(url), SLOW * 2)
+        engines = all_processes(command) - workers
+        first, second = map(processors_of_threads, workers)
+        assert first.isdisjoint(second)
+        assert first | second == everywhere
+        for pid in engines:
+            # A process is in its worker's share until it has begun.
+            eventually(partial(uses, pid, everywhere), SLOW)
+
+
+@pytest.mark.redis
+def test_workers_on_fewer_processors_share_them(gateway: Gateway, served: Served) -> None:
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    before = os.sched_getaffinity(0)
+    only = {min(before)}
+    os.sched_setaffinity(0, only)  # a child inherits it
+    try:
+        with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+            eventually(lambda: ask(url, gateway, "say: up").status_code == 200, SLOW)
+            assert [os.sched_getaffinity(pid) for pid in two_workers(command)] == [only] * 2
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def test_silence_counts_from_the_first_heartbeat_and_not_while_the_parent_is_stopped() -> None:
     heartbeats = Heartbeats()
     assert heartbeats.seconds_silent(0.0, {1: False, 2: True}) == {2: 0.0}

@@ -1,0 +1,47 @@
+"""The share of the processors that a worker of the server keeps to (docs/decisions/0017)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+log = logging.getLogger(__name__)
+
+_before: set[int] = set()
+
+
+def share(processors: Sequence[int], number: int, count: int) -> Sequence[int]:
+    """The share ``number`` (from 0) of ``count``.
+
+    Shares have no processor in common and differ in size by one at most. Where there are fewer
+    processors than shares, each share is all of them.
+    """
+    if len(processors) < count:
+        return processors
+    return processors[number * len(processors) // count : (number + 1) * len(processors) // count]
+
+
+def keep_to_share(number: int, count: int) -> None:
+    """Keep this thread, and what it starts from now on, to share ``number`` of ``count``.
+
+    Does nothing on systems other than Linux (sched_setaffinity(2)), and where that is forbidden.
+    """
+    if sys.platform != "linux":
+        return
+    processors = sorted(os.sched_getaffinity(0))
+    try:
+        os.sched_setaffinity(0, share(processors, number, count))
+    except OSError as error:
+        log.warning("this worker cannot keep to its share of the processors: %s", error)
+        return
+    _before.update(processors)
+
+
+def unshared() -> set[int]:
+    """The processors that this process might use before it kept to its share; empty if it does not.
+
+    Child processes inherit the share, and need these to leave it.
+    """
+    return _before.copy()
