@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import Case, publish_on, publish_single, single
 from tests.support.faults.seen import CAP, Seen, new_marker, read_answer
 from tests.support.live import Gateway, eventually
@@ -23,7 +24,6 @@ from tests.support.model_servers.scripted import (
     stream,
     usage,
 )
-from tests.support.raw_client import Disconnect, RawClient
 
 SLOW = "[[sim first=0.1 tokens=80 pace=100]]"
 

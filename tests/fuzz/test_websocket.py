@@ -17,9 +17,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
 from speech.api.openapi_messages import CLOSES, SERVER_MESSAGES
+from tests.support.clients.raw_client import RawClient
 from tests.support.fuzzing.mutations import damaged
 from tests.support.live import Gateway, eventually
-from tests.support.raw_client import RawClient
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.real.servers.llama import LlamaServer
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.live import Gateway, events, eventually
 from tests.support.live_catalog import backend, publish
 from tests.support.metrics import metrics
-from tests.support.raw_client import Disconnect, RawClient
 from usage.models import UsageRow
 
 NEVER_ENDS: dict[str, Any] = {

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from accounts.models import Organization, Plan, Scope
+from tests.support.clients.raw_client import RawClient
 from tests.support.faults.case import publish_on
 from tests.support.gateways import Served, another_gateway
 from tests.support.live import NO_TLS, Gateway, events, eventually
 from tests.support.live_catalog import backend
 from tests.support.metrics import metrics
-from tests.support.raw_client import RawClient
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
 from tests.support.speech.client import CLIP

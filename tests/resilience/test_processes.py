@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.resilience.measuring.processes import bytes_on_disk
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway, eventually
 from tests.support.metrics import metrics
-from tests.support.raw_client import RawClient
 from tests.support.speech.accounts import speech_account
 
 _SIZE = 900_000

@@ -15,6 +15,7 @@ from accounts.models import Organization, Scope
 from inference.catalog import lifecycle
 from svc_project.lib import errors
 from svc_project.lib.errors import ApiError
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.live import Gateway, events, eventually
 from tests.support.live_catalog import (
     backend,
@@ -24,7 +25,6 @@ from tests.support.live_catalog import (
     soon,
     wait_until_served,
 )
-from tests.support.raw_client import Disconnect, RawClient
 
 # Inference contract, Errors.
 CONTRACT = frozenset(

@@ -9,8 +9,8 @@ import httpx2
 
 from accounts.keys.keys import mint
 from accounts.models import Scope
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
-from tests.support.raw_client import RawClient
 
 CLEAR = {"x-forwarded-proto": "http"}
 

@@ -19,8 +19,8 @@ from websockets.sync.client import connect
 
 from accounts.login.throttle import remember_device
 from accounts.models import Membership, User
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
-from tests.support.raw_client import RawClient
 from usage.console.live.consumer import CHECK_SECONDS
 
 AT_ONCE = 300

@@ -15,11 +15,11 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from inference.wire.dialects import RunningUsage
 from simulators.chat.dialects.known import DIALECTS
 from tests.support.builders import catalog_rows
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import single
 from tests.support.faults.seen import new_marker
 from tests.support.live import Gateway, events, eventually
 from tests.support.live_catalog import publish
-from tests.support.raw_client import Disconnect, RawClient
 from usage.models import UsageRow
 
 TEXT = "The answer is 42, and that is all."

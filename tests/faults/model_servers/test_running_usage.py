@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import Case, publish_on, single
 from tests.support.live import Gateway
 from tests.support.model_servers.scripted import (
@@ -22,7 +23,6 @@ from tests.support.model_servers.scripted import (
     Step,
     stream,
 )
-from tests.support.raw_client import Disconnect, RawClient
 
 CACHED = 3
 LONG = Pause(30)

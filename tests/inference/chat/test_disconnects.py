@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.ledger.journal_files import admissions
 from tests.support.live import Gateway, eventually, marker_of
 from tests.support.live_catalog import backend, publish
-from tests.support.raw_client import Disconnect, RawClient
 from usage.models import UsageRow
 
 SEED = 20261120

@@ -15,9 +15,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from tests.support.clients.raw_client import RawClient
 from tests.support.ledger.journal_files import admissions
 from tests.support.live import Gateway, eventually
-from tests.support.raw_client import RawClient
 from tests.support.servers.database_outage import rows_locked
 from tests.support.servers.tcp_proxy import FaultProxy
 from usage.models import Admission

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from pathlib import Path
 
 import httpx2
-from django.db import connection
 
 from accounts.keys.keys import mint
 from accounts.models import Scope
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.live import Gateway
-from tests.support.raw_client import Disconnect, RawClient
-
-
-def canary(name: str) -> str:
-    return f"{name}{uuid.uuid4().hex}"
-
+from tests.support.privacy import canary, holders, kept, tables
 
 PROMPT, COMPLETION, INVALID, UNKNOWN = map(canary, ("prompt", "completion", "invalid", "unknown"))
 FAULTS = ["none", "status@400", "status@500", "html", "cut", "cut@2", "garbage@1", "error_frame@2"]
@@ -62,16 +55,6 @@ def say_everything(gateway: Gateway) -> None:
         client.rest()
 
 
-def tables() -> str:
-    """Return every row of every table, as text."""
-    with connection.cursor() as cursor:
-        found = []
-        for name in connection.introspection.table_names(cursor):
-            cursor.execute(f'SELECT * FROM "{name}"')
-            found += [json.dumps(row, default=str) for row in cursor.fetchall()]
-    return "\n".join(found)
-
-
 def test_no_canary_is_stored_or_logged(gateway: Gateway, worker_directory: Path) -> None:
     wrong_scope = gateway.mint(Scope.READ)
     expected_rows = len(FAULTS) * 2 + 1
@@ -82,17 +65,10 @@ def test_no_canary_is_stored_or_logged(gateway: Gateway, worker_directory: Path)
         assert gateway.post({}, headers=headers).status_code == 401
     gateway.rows_when(expected_rows)
 
-    places = {
-        path.relative_to(worker_directory): path.read_bytes()
-        for path in worker_directory.rglob("*")
-        if path.is_file()
-    }
-    assert Path("gateway.log") in places
-    assert any(path.match("journal/*.log") for path in places)
-    held = {**places, Path("every table"): tables().encode()}
+    found = kept(worker_directory)
     for secret in (PROMPT, COMPLETION, INVALID, UNKNOWN, gateway.key, wrong_scope):
-        assert [str(path) for path, content in held.items() if secret.encode() in content] == []
-    assert gateway.organization.name.encode() in held[Path("every table")]
+        assert holders(found, secret) == []
+    assert Path("every table") in holders(found, gateway.organization.name)
 
 
 def test_a_new_keys_secret_is_nowhere_in_the_tables(gateway: Gateway) -> None:

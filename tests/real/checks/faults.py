@@ -6,8 +6,8 @@ import time
 
 from tests.real.servers.upstreams import Says
 from tests.real.trial import NEVER_ENDS, Trial, quiet, stopped
+from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.live import eventually
-from tests.support.raw_client import Disconnect, RawClient
 
 LET_GO_SECONDS = 8.0
 """The aim is 2; the rest is for a busy machine."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
-from tests.support.raw_client import RawClient
 
 MEGABYTE = 1_048_576
 HUGE = 300_000_000

@@ -14,9 +14,9 @@ from inference.models import ModelEntry
 from svc_project.lib.clock import now
 from svc_project.lib.money import token_cost
 from tests.support.builders import catalog_rows
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway, eventually
 from tests.support.live_catalog import publish, ready, served_models, soon, wait_until_served
-from tests.support.raw_client import RawClient
 
 
 def status_and_code(gateway: Gateway, entry: ModelEntry) -> tuple[int, str | None]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.spec.chat_completions.test_request_fields import TOOL
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
-from tests.support.raw_client import RawClient
 
 
 def body_of(model: str, **fields: Any) -> bytes:

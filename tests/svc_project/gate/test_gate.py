@@ -22,9 +22,9 @@ from django.db import connection
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Scope, User
 from accounts.models.security import FailedLogins
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, ROOT, Gateway, eventually
 from tests.support.metrics import metrics
-from tests.support.raw_client import RawClient
 
 StartGateway = Callable[..., Gateway]
 

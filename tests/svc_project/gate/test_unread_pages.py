@@ -8,9 +8,9 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway, eventually
 from tests.support.metrics import metrics
-from tests.support.raw_client import RawClient
 
 StartGateway = Callable[..., Gateway]
 

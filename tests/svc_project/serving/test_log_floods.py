@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from svc_project.lib.monitoring import logs
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
-from tests.support.raw_client import RawClient
 
 TIMES = 30
 

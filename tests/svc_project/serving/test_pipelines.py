@@ -15,8 +15,8 @@ from pytest_django.fixtures import Settings
 from uvicorn.server import ServerState
 
 from svc_project.serving.http_protocol import PipelinedProtocol
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
-from tests.support.raw_client import RawClient
 
 Message = dict[str, Any]
 

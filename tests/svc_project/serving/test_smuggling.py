@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from svc_project.serving.http_protocol import LARGEST_HEAD, LARGEST_TARGET, MOST_HEADERS
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
-from tests.support.raw_client import RawClient
 
 SMUGGLED = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 """The bytes that an attacker wants the server to take for a second request."""

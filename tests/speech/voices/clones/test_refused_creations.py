@@ -15,8 +15,8 @@ from svc_project.lib.errors import InvalidField
 from tests.speech.voices.clones.test_creation import Attempts, Failing, Refusals
 from tests.speech.voices.clones.test_creation import creation as creation_of
 from tests.support.builders import speech_rows
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
-from tests.support.raw_client import RawClient
 from tests.support.speech.client import SpeechClient, new_client
 
 StartGateway = Callable[..., Gateway]

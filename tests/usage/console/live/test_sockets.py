@@ -18,8 +18,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from accounts.models import Membership, Organization, User
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway, eventually
-from tests.support.raw_client import RawClient
 from tests.support.servers.redis_store import REDIS_URL
 from usage.console.live.consumer import CHECK_SECONDS
 
