@@ -33,7 +33,7 @@ class Encoders:
 
     def __init__(self, threads: int) -> None:
         self._short = _Threads("short", threads, Niceness.SHORT_WORK)
-        self._long = _Threads("long", threads, Niceness.LONG_WORK)
+        self._long = _Threads("long", threads, Niceness.BULK_WORK)
 
     async def encode(
         self, pieces: Sequence[bytes], audio_format: AudioFormat, organization_id: str

@@ -44,7 +44,10 @@ def test_an_attack_does_not_slow_down_the_victim(street: Street, tmp_path: Path,
 def test_all_attacks_at_once_do_not_stop_the_victim(
     served: Served, tmp_path: Path, django_db_blocker: Any
 ) -> None:
-    """Two workers, with a page process beside them."""
+    """Two workers, with a page process beside them.
+
+    Twelve attackers that shared the processors with it would take them from the gateway.
+    """
     redis = os.environ["SVC_TEST_REDIS_URL"]
     with open_street(served, tmp_path, django_db_blocker, 2, REDIS_URL=redis) as opened:
-        opened.attack(NAMED, tmp_path)
+        opened.attack(NAMED, tmp_path, idle=True)

@@ -14,7 +14,9 @@ class Niceness(IntEnum):
     SHORT_WORK = 5
     """A third of an event loop's share where both want the processor."""
     LONG_WORK = 15
-    """A twenty-eighth: pages, long texts and the encoding of long clips."""
+    """A twenty-eighth: pages, and long texts, whose orders time out when they get no processor."""
+    BULK_WORK = 19
+    """A sixty-eighth: work of seconds without a timeout."""
 
 
 def lower_priority(niceness: Niceness) -> None:

@@ -24,6 +24,10 @@ class Figures:
     def _seconds(self, kind: Kind) -> list[float]:
         return sorted(sample.seconds for sample in self.samples if sample.kind is kind)
 
+    def has(self, kind: Kind) -> bool:
+        """Whether there is a sample of ``kind``."""
+        return any(sample.kind is kind for sample in self.samples)
+
     def p50(self, kind: Kind) -> float:
         """In seconds."""
         return median(self._seconds(kind))

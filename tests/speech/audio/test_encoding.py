@@ -156,7 +156,7 @@ async def test_a_cancelled_clip_keeps_its_thread_until_it_is_encoded() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
 @pytest.mark.parametrize(
-    ("seconds", "behind"), [(10.0, Niceness.SHORT_WORK), (10.1, Niceness.LONG_WORK)]
+    ("seconds", "behind"), [(10.0, Niceness.SHORT_WORK), (10.1, Niceness.BULK_WORK)]
 )
 async def test_encoding_gives_way_to_the_event_loop(seconds: float, behind: Niceness) -> None:
     before = set(threading.enumerate())
