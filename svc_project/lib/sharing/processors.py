@@ -40,8 +40,8 @@ def keep_to_share(number: int, count: int) -> None:
 
 
 def unshared() -> set[int]:
-    """The processors that this process might use before it kept to its share; empty if it does not.
+    """The processors of this process before it kept to its share; empty if it keeps to none.
 
-    Child processes inherit the share, and need these to leave it.
+    A child process inherits the share, and leaves it with these.
     """
     return _before.copy()
