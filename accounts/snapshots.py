@@ -1,7 +1,6 @@
-"""Copies of database rows in a process's memory: replaced as a whole, never changed.
+"""Copies of database rows in a process's memory, which the hot path reads.
 
-The hot path reads only ``snapshot``, which is loaded again when the stamp of its subject moves
-(``accounts.changes``).
+A snapshot is loaded again when the stamp of its subject moves (``accounts.changes``).
 """
 
 from __future__ import annotations
@@ -20,15 +19,19 @@ _FRESH_SECONDS = 5.0
 
 
 class SnapshotHolder(ABC, Generic[Snapshot]):
-    """Holds the ``snapshot`` of ``subject``, which is ``empty`` until it is loaded."""
+    """Holds the ``snapshot`` of ``subject``, which is ``empty`` until it is loaded.
+
+    It is replaced as a whole, unless a subclass has ``load_changes``.
+    """
 
     def __init__(self, watcher: ChangeWatcher, subject: str, empty: Snapshot) -> None:
         self.snapshot = empty
         self.is_loaded = False
         """Whether it was loaded at least once."""
         self._watcher = watcher
+        self._subject = subject
         self._loading = Lock()
-        watcher.subscribe(subject, self.load)
+        watcher.subscribe(subject, self.load_changes, self.load)
 
     @abstractmethod
     def read(self) -> Snapshot:
@@ -45,13 +48,17 @@ class SnapshotHolder(ABC, Generic[Snapshot]):
             self.snapshot = self.read()
         self.is_loaded = True
 
+    def load_changes(self) -> None:
+        """Load what changed since the last load. Raises ``django.db.Error``."""
+        self.load()
+
     def current(self) -> Snapshot:
         """The snapshot for a view that may block.
 
         Costs nothing while the watcher runs. In a process without one (runserver, a shell) it reads
         the database each time.
         """
-        if not (self.is_loaded and self._watcher.is_fresh(_FRESH_SECONDS)):
+        if not (self.is_loaded and self._watcher.is_fresh(self._subject, _FRESH_SECONDS)):
             try:
                 self.load()
             except Error:

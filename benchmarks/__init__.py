@@ -1,1 +1,1 @@
-"""Benchmarks of the chat path; run by ``python -m benchmarks`` (docs/explain/performance.md)."""
+"""Benchmarks of the chat path; run by ``python -m benchmarks`` (docs/measurements/chat.md)."""

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as TheirCounter
 from prometheus_client import Histogram as TheirHistogram
 
-from svc_project.lib.monitoring.metrics import LATENCY_SECONDS, Counter, Histogram
+from core.monitoring.metrics import LATENCY_SECONDS, Counter, Histogram
 
 ROUNDS = 15
 REQUESTS = 20_000

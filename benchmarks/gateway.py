@@ -84,7 +84,7 @@ def gateway(
         "REDIS_URL": serving.redis,
         # One organization sends everything here, and may hold a quarter of it.
         "SVC_MAX_INFLIGHT": "4000",
-        "SVC_MAX_ARRIVING": "4000",
+        "SVC_MAX_ARRIVING": "4000",  # a setting of older checkouts
     }
     catalog = directory / "catalog.toml"
     catalog.write_text(_catalog(backend_port))

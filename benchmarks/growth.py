@@ -5,7 +5,7 @@ this tree and fills it (the rows that ``benchmarks.usage`` measures; about 900 b
 ``measure NAME [NAME ...] [--before TREE] [--only READING]`` queries each of them in turns, with this
 tree and an older checkout, and prints a Markdown table of medians.
 ``write NAME`` measures the cost of the index ``usage_by_key`` per row.
-``drop NAME``. The last result is in docs/explain/usage-performance.md.
+``drop NAME``. The last result is in docs/measurements/usage.md.
 """
 
 from __future__ import annotations

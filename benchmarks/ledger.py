@@ -16,9 +16,9 @@ from statistics import median
 import msgspec
 from django.db import connection
 
-from svc_project.lib.clock import now
-from svc_project.lib.ids import request_id
-from svc_project.lib.money import price_units
+from core.clock import day_of, now
+from core.ids import request_id
+from core.money import price_units
 from usage.ledger import rows
 from usage.models import UsageRollup, UsageRow, partitions
 from usage.models.statements import CHAT
@@ -46,7 +46,7 @@ class Span:
 
 
 def span() -> Span:
-    end = now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    end = day_of(now()) + timedelta(days=1)
     return Span(end - timedelta(days=DAYS), end)
 
 

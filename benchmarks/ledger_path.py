@@ -28,7 +28,7 @@ AT_ONCE = (1, 10, 50)
 
 
 def _admitted(organization_id: str) -> Receipt:
-    from svc_project.lib.ids import NIL_UUID, request_id
+    from core.ids import NIL_UUID, request_id
     from usage.receipts import Receipt
 
     return Receipt(
@@ -75,7 +75,7 @@ async def _one(ledger: Ledger, organization_id: str) -> tuple[float, float]:
 
 
 async def _round(ledger: Ledger, rows: int, at_once: int) -> _Taken:
-    from svc_project.lib.ids import NIL_UUID
+    from core.ids import NIL_UUID
 
     whole, loop = time.process_time(), time.thread_time()
     waits: list[tuple[float, float]] = []

@@ -62,8 +62,8 @@ def _write_before(receipts: Sequence[Receipt]) -> object:
     import msgspec
     from django.db import connection
 
-    from svc_project.lib.clock import now
-    from svc_project.lib.money import price_units
+    from core.clock import now
+    from core.money import price_units
     from usage.models.statements import CHAT
 
     moment, values = now(), []

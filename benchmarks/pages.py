@@ -2,7 +2,7 @@
 
 Needs ``SVC_TEST_DATABASE_URL`` (a postgres:// address); creates a database there and drops it. Prints
 a Markdown table of times of whole answers over the socket, one request at a time. The last result is
-in docs/explain/usage-performance.md.
+in docs/measurements/usage.md.
 """
 
 from __future__ import annotations

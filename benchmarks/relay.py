@@ -52,12 +52,11 @@ class AiohttpClient:
 
 
 class SvcClient:
-    """The gateway's own client (``svc_project/lib/http_client``)."""
+    """The gateway's own client (``core/http_client``)."""
 
     def __init__(self, url: str) -> None:
-        from svc_project.lib.http_client.client import HttpClient
-        from svc_project.lib.http_client.connecting import Connector
-        from svc_project.lib.http_client.request import RequestHead
+        from core.http_client.client import Connector, HttpClient
+        from core.http_client.request import RequestHead
 
         self._client = HttpClient(Connector(5.0, lambda place: socket.socket(*place[:3])))
         self._request = RequestHead.of("POST", url, _HEADERS)

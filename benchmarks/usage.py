@@ -1,7 +1,7 @@
 """``python -m benchmarks.usage [--rows N] [--quick]``: measures the usage API on PostgreSQL.
 
 Needs ``SVC_TEST_DATABASE_URL`` (a postgres:// address); creates a database there and drops it. Prints
-a Markdown table. The last result is in docs/explain/usage-performance.md.
+a Markdown table. The last result is in docs/measurements/usage.md.
 """
 
 from __future__ import annotations

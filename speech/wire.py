@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from core.asgi.json_object import kind_of, parse_object
+from core.errors import InvalidField
 from speech.audio.encoding import AudioFormat
-from svc_project.lib.asgi.json_object import kind_of, parse_object
-from svc_project.lib.errors import InvalidField
 
 LONGEST_INPUT: Final = 4096
 """Code points of ``input``, and of ``text`` in one message."""

@@ -21,6 +21,10 @@ for (const select of document.querySelectorAll("[data-submits]")) {
 }
 for (const element of document.querySelectorAll("[data-unneeded]")) element.hidden = true;
 
+// On a telephone the menu scrolls sideways; the current entry is in sight.
+const current = document.querySelector(".top nav [aria-current]");
+if (current) current.parentElement.scrollLeft = current.offsetLeft - (innerWidth - current.offsetWidth) / 2;
+
 async function copy(source) {
   const text = source.value ?? source.textContent;
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
@@ -63,14 +67,20 @@ function showTip(bar) {
 for (const bar of document.querySelectorAll("[data-tip]")) {
   // The browser's own tooltip would come late and over this one.
   bar.querySelector("title")?.remove();
-  bar.addEventListener("pointerenter", () => showTip(bar));
+  // A finger enters before it touches and leaves before it clicks, so neither counts for it.
+  bar.addEventListener("pointerenter", (event) => { if (event.pointerType !== "touch") showTip(bar); });
+  bar.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
   bar.addEventListener("focus", () => showTip(bar));
-  for (const end of ["pointerleave", "blur"]) bar.addEventListener(end, () => { tip.hidden = true; });
+  bar.addEventListener("blur", () => { tip.hidden = true; });
   let touched = false;
   bar.addEventListener("touchstart", () => { touched = tip.hidden || tip.textContent !== bar.dataset.tip; }, { passive: true });
   bar.addEventListener("click", (event) => {
-    if (touched) event.preventDefault();
+    if (touched) {
+      event.preventDefault();
+      showTip(bar);
+    }
     touched = false;
   });
 }
+addEventListener("pointerdown", (event) => { if (!event.target.closest("[data-tip]")) tip.hidden = true; });
 addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });

@@ -164,6 +164,38 @@ function showCalls(block, calls) {
   shown.textContent = calls.map((call) => `${call.function.name}(${call.function.arguments})`).join("\n");
 }
 
+// Reasoning stands folded above the answer. Its time is not read aloud at every token.
+function showReasoning(block, reasoning) {
+  let shown = block.querySelector(".reasoning");
+  if (!shown) {
+    shown = document.createElement("details");
+    shown.className = "reasoning";
+    const summary = document.createElement("summary");
+    const time = document.createElement("span");
+    time.ariaHidden = "true";
+    summary.append("Thinking ", time);
+    shown.append(summary, document.createElement("pre"));
+    block.querySelector(".content").before(shown);
+  }
+  shown.querySelector("span").textContent = seconds(reasoning);
+  shown.querySelector("pre").textContent = reasoning.text;
+}
+
+function endReasoning(block, reasoning) {
+  const summary = block?.querySelector(".reasoning summary");
+  if (summary) summary.textContent = `Thought for ${seconds(reasoning)}`;
+}
+
+function seconds({ since, until }) {
+  return `${((until - since) / 1000).toFixed(1)} s`;
+}
+
+// A text that was not answered is back in its field, before what was typed meanwhile.
+function giveBack(text) {
+  const field = element("message");
+  field.value = [text, field.value].filter(Boolean).join("\n");
+}
+
 async function send(event) {
   event.preventDefault();
   const text = element("message").value.trim();
@@ -177,9 +209,10 @@ async function send(event) {
   }
   running = new AbortController();
   switchButtons();
-  add("user", text);
+  const question = add("user", text);
   element("message").value = "";
   const answer = { role: "assistant", content: "" };
+  const reasoning = { text: "", since: 0, until: 0 };
   const calls = [];
   let block = null;
   let id = null;
@@ -192,6 +225,8 @@ async function send(event) {
       headers: { "content-type": "application/json", "x-csrftoken": token },
       body: JSON.stringify(body),
       signal: running.signal,
+    }).catch((error) => {
+      throw error.name === "AbortError" ? error : new Error("The gateway cannot be reached. Send the message again.");
     });
     id = response.headers.get("x-request-id");
     // A refused request is not metered, so it has no receipt.
@@ -202,13 +237,20 @@ async function send(event) {
       const frame = JSON.parse(data);
       if (frame.error) throw new Error(frame.error.message);
       const delta = frame.choices[0]?.delta;
-      if (!delta || (!delta.content && !delta.tool_calls)) continue;
+      if (!delta || !(delta.content || delta.reasoning_content || delta.tool_calls)) continue;
       if (first === null) {
         first = performance.now() - started;
         element("receipt").textContent = `First token seen here after ${Math.round(first)} ms`;
       }
       block ??= add("assistant", "");
+      if (delta.reasoning_content) {
+        reasoning.text += delta.reasoning_content;
+        reasoning.until = performance.now();
+        reasoning.since ||= reasoning.until;
+        showReasoning(block, reasoning);
+      }
       if (delta.content) {
+        endReasoning(block, reasoning);
         answer.content += delta.content;
         block.querySelector(".content").textContent = answer.content;
       }
@@ -222,10 +264,16 @@ async function send(event) {
     if (answer.content) conversation.push(answer);
     else conversation.pop();
   } catch (error) {
-    if (error.name === "AbortError") block?.classList.add("stopped");
-    else add("error", error.message);
     element("receipt").textContent = "";
+    if (error.name === "AbortError") {
+      block?.classList.add("stopped");
+    } else {
+      if (!block) question.remove();
+      add("error", error.message);
+      giveBack(text);
+    }
   } finally {
+    endReasoning(block, reasoning);
     const stopped = running.signal.aborted;
     running = null;
     switchButtons();

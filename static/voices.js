@@ -279,6 +279,8 @@ function overSocket(job, { input, ...start }) {
         send({ type: "done" });
       } else if (message.type === "error") {
         problem = new Error(message.error.message);
+        // The session may go on: this sentence alone could not be read.
+        element("speak-problem").textContent = problem.message;
       } else if (message.type === "session.done") {
         problem = null;
         job.ended = performance.now();

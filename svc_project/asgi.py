@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
@@ -15,7 +16,7 @@ django.setup(set_prefix=False)
 from django.conf import settings
 
 from inference.chat.consumer import ChatCompletionsConsumer
-from inference.console.playground_consumer import PlaygroundConsumer
+from inference.console.playground import PlaygroundConsumer
 from inference.serving.wiring import service as chat
 from speech.api.health import HealthConsumer
 from speech.console.consumers import (
@@ -27,7 +28,7 @@ from speech.requests.http_consumer import SpeechConsumer
 from speech.requests.stream_consumer import SpeechStreamConsumer
 from speech.serving.wiring import creation
 from speech.serving.wiring import service as speech
-from speech.voices.clones.consumer import CloneCreationConsumer
+from speech.voices.clones.creation import CloneCreationConsumer
 from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
@@ -70,10 +71,19 @@ router = SurfaceRouter(
 )
 
 
-async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Serve both surfaces."""
-    if scope["type"] in {"http", "websocket"}:
-        await runtime.ensure_started()
-        await router(scope, receive, send)
-    elif scope["type"] == "lifespan":
-        await runtime.lifespan(receive, send)
+class Application:
+    """Serves both surfaces."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] in {"http", "websocket"}:
+            await runtime.ensure_started()
+            await router(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await runtime.lifespan(receive, send)
+
+    def has_socket(self, scope: Mapping[str, Any]) -> bool:
+        """Whether there is a WebSocket at the path of ``scope``, on its surface."""
+        return router.has_socket(scope)
+
+
+application = Application()

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,15 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
 
-from svc_project.lib.backends.addresses import is_this_machine
+from core.backends.addresses import is_this_machine
+from core.database.clocks import LARGEST_DIFFERENCE, clock_difference
+from svc_project.operator_settings import REMOVED
 
 SHORTEST_SECRET = 32
 """Characters; a shorter secret is probably a word and not random."""
 
 TEMPORARY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
 """File systems in memory, or of a container's own layer."""
-
-LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=1)
 
 
 @register(Tags.security)
@@ -53,6 +52,20 @@ def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
             hint="Use PostgreSQL on another host (DATABASE_URL), or switch the setting off.",
             id="svc.E002",
         )
+    ]
+
+
+@register()
+def removed_settings(**_: Any) -> list[CheckMessage]:
+    """Warn: a variable of an earlier release has no effect, and its value may be expected to apply."""
+    given = [name for name in sorted(REMOVED) if os.environ.keys() & {name, f"{name}_FILE"}]
+    return [
+        Warning(
+            f"{name} is no setting any more and has no effect. {REMOVED[name]}",
+            hint="Take it out of the environment.",
+            id="svc.W012",
+        )
+        for name in given
     ]
 
 
@@ -124,11 +137,27 @@ def metrics_closed(**_: Any) -> list[CheckMessage]:
     return [
         Warning(
             "SVC_METRICS_TOKEN is not set: /metrics answers this host only"
-            + (", and nobody while SVC_PROXIES is above 0." if settings.SVC_PROXIES else "."),
+            + ("; with SVC_PROXIES above 0, nobody may." if settings.SVC_PROXIES else "."),
             hint="Set a token, and give it to the server that collects the metrics.",
             id="svc.W009",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def mailed_links(**_: Any) -> list[CheckMessage]:
+    """Warn: mailed links must lead to this gateway, and not travel in the clear."""
+    url = settings.SVC_PUBLIC_URL
+    if (url or not settings.SVC_SENDS_MAIL) and not url.startswith("http://"):
+        return []
+    found = (
+        f"SVC_PUBLIC_URL ({url}) has no TLS: links that set a password would travel in the clear."
+        if url
+        else "EMAIL_URL is set without SVC_PUBLIC_URL: mailed links lead where the request that "
+        "asked for one says it came, and other names and ports of this gateway get none."
+    )
+    hint = "Set SVC_PUBLIC_URL to the address of the console, as https://ai.example.com."
+    return [Warning(found, hint=hint, id="svc.W010")]
 
 
 @register(Tags.security, deploy=True)
@@ -166,13 +195,11 @@ def unsafe_commits(databases: Sequence[str] | None = None, **_: Any) -> list[Che
             )
         )
     if commit == "off":
-        holds = settings.SVC_LEDGER_SYNCHRONOUS_COMMIT
         found.append(
             Warning(
-                "The database has synchronous_commit = off: a crash loses what was answered last"
-                + (", the ledger's rows excepted." if holds else ", the ledger's rows too."),
-                hint="Set it to on for the gateway's role"
-                + ("." if holds else ", or SVC_LEDGER_SYNCHRONOUS_COMMIT=true."),
+                "The database has synchronous_commit = off: a crash loses what was answered last, "
+                "the ledger's rows excepted.",
+                hint="Set it to on for the gateway's role.",
                 id="svc.W007",
             )
         )
@@ -182,22 +209,35 @@ def unsafe_commits(databases: Sequence[str] | None = None, **_: Any) -> list[Che
 @register(Tags.database, deploy=True)
 def clocks_apart(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     """Warn: the database's clock stamps rows; the host's decides limits, days and prices."""
-    if "default" not in (databases or ()) or connection.vendor != "postgresql":
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-        began = time.perf_counter()
-        cursor.execute("SELECT clock_timestamp()")
-        theirs: datetime = cursor.fetchone()[0]
-        on_the_way = timedelta(seconds=(time.perf_counter() - began) / 2)
-    apart = abs(datetime.now(UTC) - on_the_way - theirs)
-    if apart <= LARGEST_CLOCK_DIFFERENCE + on_the_way:
+    difference = clock_difference() if "default" in (databases or ()) else None
+    if difference is None or abs(difference) <= LARGEST_DIFFERENCE:
         return []
     return [
         Warning(
-            f"The clocks of this host and of the database are {apart.total_seconds():.1f} s apart.",
+            f"The clocks of this host and of the database are {abs(difference):.1f} s apart.",
             hint="Let both follow a time server (chrony, systemd-timesyncd).",
             id="svc.W008",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def locks_unreadable(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Warn: readers of the ledger find its running writers in ``pg_locks``."""
+    if "default" not in (databases or ()) or connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT has_table_privilege('pg_catalog.pg_locks', 'SELECT') "
+            "AND has_function_privilege('pg_catalog.pg_lock_status()', 'EXECUTE')"
+        )
+        if cursor.fetchone()[0]:
+            return []
+    return [
+        Warning(
+            "The database's role may not read pg_locks: no page of the usage export can be given.",
+            hint="GRANT SELECT ON pg_locks TO the gateway's role, as PostgreSQL does for all roles.",
+            id="svc.W011",
         )
     ]
 

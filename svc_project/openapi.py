@@ -7,11 +7,11 @@ from functools import lru_cache
 import msgspec
 from django.conf import settings
 
+from core.api.openapi import BEARER, Json, document, schemas_of
+from core.asgi.http import HttpConsumer
+from core.errors import ApiError, MethodNotAllowed
 from inference.api import openapi as inference
 from speech.api import openapi as speech
-from svc_project.lib.api.openapi import BEARER, Json, document, schemas_of
-from svc_project.lib.asgi.http import HttpConsumer
-from svc_project.lib.errors import ApiError, MethodNotAllowed
 from svc_project.surfaces import Surface, error_body_of
 from usage.api import openapi as usage
 

@@ -16,13 +16,13 @@ from typing import Any
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from core.api.unknown_paths import unknown_path
+from core.asgi.http import JSON_TYPE
+from core.asgi.websocket import UpgradeRequired, deny
+from core.errors import ApiError, BadRequest, MethodNotAllowed, error_body
+from core.ids import request_id
+from core.monitoring import metrics
 from speech.errors import speech_error_body
-from svc_project.lib.api.unknown_paths import unknown_path
-from svc_project.lib.asgi.http import JSON_TYPE
-from svc_project.lib.asgi.websocket import deny
-from svc_project.lib.errors import ApiError, BadRequest, error_body
-from svc_project.lib.ids import request_id
-from svc_project.lib.monitoring import metrics
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -37,10 +37,14 @@ _refused_hosts: set[str] = set()
 
 class UnknownHost(BadRequest):
     default_message = "This Host is not served here. The operator lists hosts in ALLOWED_HOSTS."
+    cause = "The Host header is not one of this gateway's."
+    cure = "Use the address that the operators gave you. Operators: ALLOWED_HOSTS lists them."
 
 
 class DisguisedPath(BadRequest):
     default_message = "Write the first part of the path without percent escapes."
+    cause = "The first part of the path has percent escapes."
+    cure = "Write the path as it is documented."
 
 
 class HttpsOnly(BadRequest):
@@ -48,6 +52,8 @@ class HttpsOnly(BadRequest):
         "Use https: this address takes no requests over plain http. If a key was sent, others may "
         "have read it: replace it."
     )
+    cause = "The request came over plain http."
+    cure = "Use https, and replace the key: others may have read it."
 
 
 class Surface(StrEnum):
@@ -94,7 +100,9 @@ class SurfaceRouter:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         surface = surface_of(scope)
-        scope = _without_last_slash(scope)
+        path = _without_last_slash(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path}
         if scope["type"] == "websocket":
             await self._open_socket(surface, scope, receive, send)
             return
@@ -106,8 +114,15 @@ class SurfaceRouter:
             await _refuse(surface, error, _counted(surface, send))
         elif consumer is not None:
             await consumer(scope, receive, send)
+        elif scope["path"] in self.sockets.get(surface, {}):
+            error = UpgradeRequired() if scope["method"] == "GET" else MethodNotAllowed("GET")
+            await _refuse(surface, error, _counted(surface, send))
         else:
             await self._django({**scope, "surface": surface}, receive, send)
+
+    def has_socket(self, scope: Mapping[str, Any]) -> bool:
+        """Whether there is a WebSocket at the path of ``scope``, on its surface."""
+        return _without_last_slash(scope["path"]) in self.sockets.get(surface_of(scope), {})
 
     async def _open_socket(
         self, surface: Surface, scope: dict[str, Any], receive: Receive, send: Send
@@ -123,11 +138,8 @@ class SurfaceRouter:
         await deny(scope, send, error, request_id(), error_body_of(surface, error))
 
 
-def _without_last_slash(scope: dict[str, Any]) -> dict[str, Any]:
-    path: str = scope["path"]
-    if path.startswith("/v1/") and path.endswith("/"):
-        return {**scope, "path": path[:-1]}
-    return scope
+def _without_last_slash(path: str) -> str:
+    return path[:-1] if path.startswith("/v1/") and path.endswith("/") else path
 
 
 def _counted(surface: Surface, send: Send) -> Send:
@@ -214,6 +226,7 @@ async def _refuse(surface: Surface, error: ApiError, send: Send) -> None:
         (b"x-request-id", request_id().encode()),
         (b"content-length", str(len(body)).encode()),
         JSON_TYPE,
+        *((name.encode(), value.encode()) for name, value in error.headers.items()),
     ]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

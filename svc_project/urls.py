@@ -21,6 +21,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("usage.api.urls")),
 ]
 
-handler400 = "svc_project.lib.api.views.bad_request"
-handler404 = "svc_project.lib.api.views.not_found"
-handler500 = "svc_project.lib.api.views.server_error"
+handler400 = "core.api.views.bad_request"
+handler404 = "core.api.views.not_found"
+handler500 = "core.api.views.server_error"

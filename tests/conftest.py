@@ -27,7 +27,7 @@ from accounts.models import Organization, Scope
 from tests.support.gateways import Served, launch
 from tests.support.live import ROOT, Command, Gateway, Simulator, database, free_port
 
-pytest_plugins = ["tests.support.speech.fixtures"]
+pytest_plugins = ["tests.support.readers", "tests.support.speech.fixtures"]
 
 # The duration of an example depends more on the machine than on the code. CI tries the same
 # examples every time, so that its result does not depend on luck; developers' machines try new ones.
@@ -167,66 +167,16 @@ def start_gateway(
         command.kill()
 
 
-_ALIKE_ON_EVERY_DATABASE = (
-    "tests/browser/",
-    "tests/clients/",
-    "tests/faults/model_servers/",
-    "tests/faults/test_broken_redis.py",
-    "tests/faults/test_vanished_hosts.py",
-    "tests/fuzz/",
-    "tests/house/",
-    "tests/inference/backends/",
-    "tests/inference/probe/",
-    "tests/real/",
-    "tests/spec/audio_speech/test_files.py",
-    "tests/spec/audio_speech/test_speed.py",
-    "tests/spec/audio_speech_stream/",
-    "tests/spec/chat_completions/test_capabilities.py",
-    "tests/spec/chat_completions/test_headers.py",
-    "tests/spec/chat_completions/test_lifecycle.py",
-    "tests/spec/chat_completions/test_order_of_checks.py",
-    "tests/spec/chat_completions/test_request_fields.py",
-    "tests/spec/chat_completions/test_response_shape.py",
-    "tests/spec/test_",
-    "tests/speech/engines/espeak/test_engine.py",
-    "tests/speech/engines/espeak/test_equaliser.py",
-    "tests/speech/engines/espeak/test_listening.py",
-    "tests/speech/engines/espeak/test_sanitize.py",
-    "tests/speech/engines/espeak/test_workers.py",
-    "tests/speech/engines/http/",
-    "tests/speech/engines/kokoro/test_engine.py",
-    "tests/speech/engines/kokoro/test_text.py",
-    "tests/speech/requests/test_session_bounds.py",
-    "tests/speech/requests/test_session_length.py",
-    "tests/speech/requests/test_session_stalls.py",
-    "tests/speech/synthesis/test_pauses.py",
-    "tests/svc_project/lib/",
-    "tests/svc_project/serving/test_bounds.py",
-    "tests/svc_project/serving/test_monitoring.py",
-    "tests/svc_project/serving/test_processes.py",
-    "tests/svc_project/serving/test_smuggling.py",
-    "tests/svc_project/test_page_headers.py",
-)
-"""Tests of sockets, sound, clients, model servers, processes or wire formats, which write rows only
-incidentally."""
-_DATABASE_FIXTURES = frozenset({"db", "transactional_db", "live_database", "postgresql"})
-
-
-def _touches_a_database(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(_ALIKE_ON_EVERY_DATABASE):
-        return False
-    fixtures = set(getattr(item, "fixturenames", ()))
-    return item.get_closest_marker("django_db") is not None or bool(fixtures & _DATABASE_FIXTURES)
-
-
 _SLOW = (
     "tests/accounts/admin/test_rights.py",
     "tests/accounts/admin/test_secrets.py",
+    "tests/accounts/keys/test_key_upgrade.py",
     "tests/accounts/keys/test_keyring",
     "tests/accounts/login/",
     "tests/fuzz/",
+    "tests/house/test_expressions.py",
     "tests/inference/admin/",
-    "tests/inference/backends/test_stream_closes.py",
+    "tests/inference/backends/test_connections.py",
     "tests/inference/probe/",
     "tests/inference/wire/test_reading_bounds.py",
     "tests/real/",
@@ -243,10 +193,10 @@ _SLOW = (
     "tests/speech/voices/clones/",
     "tests/svc_project/admin/",
     "tests/svc_project/gate/",
-    "tests/svc_project/lib/http_client/test_connecting.py",
-    "tests/svc_project/lib/http_client/test_connections.py",
-    "tests/svc_project/lib/http_client/test_real_servers.py",
-    "tests/svc_project/lib/limits/test_buckets.py",
+    "tests/core/http_client/test_connecting.py",
+    "tests/core/http_client/test_connections.py",
+    "tests/core/http_client/test_real_servers.py",
+    "tests/core/limits/test_buckets.py",
     "tests/svc_project/management/",
     "tests/svc_project/serving/",
     "tests/svc_project/test_",
@@ -264,17 +214,28 @@ _SLOW = (
 _LIVE_FIXTURES = frozenset({"simulator", "live_database", "served"})
 
 
+def _marks_of_folders(item: pytest.Item) -> Iterator[pytest.MarkDecorator]:
+    """Yield the ``pytestmark`` of each package that the test is in, which marks all its tests."""
+    package = getattr(item, "module", pytest).__name__
+    while package := package.rpartition(".")[0]:
+        mark = getattr(sys.modules.get(package), "pytestmark", None)
+        if mark is not None:
+            yield mark
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark live and slow tests; deselect those of the other database, which run when the suite runs on it.
+    """Mark live and slow tests and those of marked folders; deselect those of the other database.
 
-    On PostgreSQL only tests that use a database are repeated. Tests marked ``redis`` are skipped
-    without one.
+    Tests marked ``redis`` are skipped without one. Tests marked ``last`` run when the other test
+    workers have little left to do.
     """
     without_redis = pytest.mark.skip(
         reason="SVC_TEST_REDIS_URL is not set: limits shared by workers are not tested"
     )
     for item in items:
+        for mark in _marks_of_folders(item):
+            item.add_marker(mark)
         if not os.environ.get("SVC_TEST_REDIS_URL") and item.get_closest_marker("redis"):
             item.add_marker(without_redis)
         if _LIVE_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -282,17 +243,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.nodeid.startswith(_SLOW):
             item.add_marker("slow")
     on_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
-
-    def runs_here(item: pytest.Item) -> bool:
-        if on_sqlite:
-            return item.get_closest_marker("postgresql") is None
-        if item.get_closest_marker("postgresql") is not None:
-            return True
-        return item.get_closest_marker("sqlite") is None and _touches_a_database(item)
-
-    kept = [item for item in items if runs_here(item)]
-    config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
-    items[:] = kept
+    other = "postgresql" if on_sqlite else "sqlite"
+    kept = [item for item in items if item.get_closest_marker(other) is None]
+    config.hook.pytest_deselected(
+        items=[item for item in items if item.get_closest_marker(other) is not None]
+    )
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("last") is not None)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

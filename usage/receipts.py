@@ -109,7 +109,7 @@ def withheld(receipt: AnyReceipt, begun: bool | None = None) -> AnyReceipt:
     The client gets an internal error (inside the answer if it has ``begun``), so the row says that
     too. The counts are real and stay, but an answer that had not begun delivered nothing. By
     default a streamed answer has begun. A request that had failed before is returned unchanged: the
-    client is told of that failure.
+    client gets that error.
     """
     if receipt.outcome != "success":
         return receipt

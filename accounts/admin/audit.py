@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from accounts.models import AuditEntry
-from svc_project.lib.admin.read_only import ReadOnly
+from core.admin.restrictions import ReadOnly
 
 if TYPE_CHECKING:  # generic in the stubs only
     EntryAdmin = admin.ModelAdmin[AuditEntry]

@@ -22,9 +22,9 @@ from accounts.keys import keys
 from accounts.keys.forms import KeyOfOrganizationForm, NewKeyOfOrganizationForm, RotationForm
 from accounts.keys.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey
-from svc_project.lib import clock
-from svc_project.lib.admin.columns import Tone, badge
-from svc_project.lib.admin.lookups import SecretColumnsAdmin
+from core import clock
+from core.admin.columns import Tone, badge
+from core.admin.restrictions import SecretColumnsAdmin
 
 DISABLED: Final = "Organization disabled"
 _TONES: Final = {
@@ -71,6 +71,10 @@ class ApiKeyAdmin(SecretColumnsAdmin):
     list_filter = ("scope", StatusFilter)
     list_select_related = ("organization",)
     search_fields = ("prefix", "label", "organization__name", "id")
+    search_help_text = (
+        "A label, an organization, a key's id or prefix, or a whole key, of which only the prefix is "
+        "searched and stays in the address."
+    )
     autocomplete_fields = ("organization",)
     show_full_result_count = False
     actions = ("rotate", "revoke")
@@ -127,7 +131,7 @@ class ApiKeyAdmin(SecretColumnsAdmin):
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return (
-            ("organization", "scope", *self.settable)
+            ("organization", "scope", *self.settable, "one_time")
             if obj is None
             else self.readonly + self.settable
         )
@@ -182,7 +186,6 @@ class ApiKeyAdmin(SecretColumnsAdmin):
             revoked = list(chosen.filter(revoked_at=None))
             for api_key in revoked:
                 keys.revoke(api_key)
-                self.log_change(request, api_key, "Revoked.")
         self.message_user(request, f"{len(revoked)} keys revoked.", messages.SUCCESS)
         return None
 
@@ -206,9 +209,6 @@ class ApiKeyAdmin(SecretColumnsAdmin):
                 except TooManyKeys as error:
                     refused = f"{api_key.prefix}…: {error.message}"
                     self.message_user(request, refused, messages.ERROR)
-                else:
-                    self.log_change(request, api_key, f"Rotated into {made[-1].api_key.prefix}….")
-                    self.log_addition(request, made[-1].api_key, "Made by rotation.")
         return self._secrets_page(request, made) if made else None
 
     def _secrets_page(self, request: HttpRequest, made: Sequence[NewKey]) -> HttpResponse:

@@ -13,12 +13,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts import changes
 from accounts.admin.audit import AuditEntryAdmin
 from accounts.admin.keys import ApiKeyAdmin
 from accounts.admin.users import GroupAdmin, MembershipInline, UserAdmin
 from accounts.models import ApiKey, AuditEntry, Organization, User
-from svc_project.lib import clock
-from svc_project.lib.admin.columns import Tone, badge
+from core import clock
+from core.admin.columns import Tone, badge
 
 if TYPE_CHECKING:  # generic in the stubs only
     OrganizationModelAdmin = admin.ModelAdmin[Organization]
@@ -86,25 +87,23 @@ class OrganizationAdmin(OrganizationModelAdmin):
 
     @admin.action(description="Disable selected organizations", permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        changed = self._set_disabled(request, chosen.filter(disabled_at=None), disabled=True)
+        changed = self._set_disabled(chosen.filter(disabled_at=None), disabled=True)
         self.message_user(
             request, f"{changed} organizations disabled; their keys are refused.", messages.SUCCESS
         )
 
     @admin.action(description="Enable selected organizations", permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        changed = self._set_disabled(request, chosen.exclude(disabled_at=None), disabled=False)
+        changed = self._set_disabled(chosen.exclude(disabled_at=None), disabled=False)
         self.message_user(request, f"{changed} organizations enabled.", messages.SUCCESS)
 
-    def _set_disabled(
-        self, request: HttpRequest, chosen: QuerySet[Organization], *, disabled: bool
-    ) -> int:
+    def _set_disabled(self, chosen: QuerySet[Organization], *, disabled: bool) -> int:
         with transaction.atomic():
+            changes.lock(changes.KEYS)
             organizations = list(chosen.select_for_update())
             for organization in organizations:
                 organization.disabled_at = clock.now() if disabled else None
                 organization.save(update_fields=["disabled_at"])
-                self.log_change(request, organization, "Disabled." if disabled else "Enabled.")
         return len(organizations)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

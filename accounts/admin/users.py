@@ -10,7 +10,9 @@ from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -19,11 +21,34 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
 
-from accounts.admin import rights
 from accounts.audit import trail
 from accounts.login import password_links
 from accounts.models import Membership, User
-from svc_project.lib.clock import iso_milliseconds
+from core.clock import iso_milliseconds
+
+ADD_MEMBERSHIP = "accounts.add_membership"
+
+
+def is_stronger(user: User, than: User) -> bool:
+    """Whether ``user`` has admin permissions that ``than`` lacks, also where he is not active."""
+    if than.is_superuser:
+        return False
+    return user.is_superuser or bool(_permissions(user) - _permissions(than))
+
+
+def reads_more(user: User, than: User) -> bool:
+    """Whether ``user`` is a member of an organization that ``than`` cannot read."""
+    if than.has_perm(ADD_MEMBERSHIP):
+        return False
+    own = Membership.objects.filter(user=than).values("organization_id")
+    return Membership.objects.filter(user=user).exclude(organization_id__in=own).exists()
+
+
+def _permissions(user: User) -> set[int]:
+    """Return the ids of the permissions of ``user``; Django's look-up returns none if inactive."""
+    held = Permission.objects.filter(Q(user=user) | Q(group__user=user))
+    return set(held.values_list("pk", flat=True))
+
 
 if TYPE_CHECKING:  # generic in the stubs only
     MembershipTabularInline = admin.TabularInline[Membership, Any]
@@ -64,7 +89,7 @@ class UserAdmin(EmailUserAdmin):
     """Users are deactivated, never deleted: the admin's history names them.
 
     Only a superuser sets ``PRIVILEGES``. An operator cannot change a user who holds permissions that
-    he lacks, nor what opens the console to a member of organizations that he cannot read.
+    he lacks, nor give console access to a member of organizations that he cannot read.
     """
 
     add_form = UserCreationForm
@@ -97,14 +122,14 @@ class UserAdmin(EmailUserAdmin):
         operator = _operator(request)
         if operator.is_superuser:
             return readonly
-        if obj is not None and rights.reads_more(obj, than=operator):
+        if obj is not None and reads_more(obj, than=operator):
             readonly = (*readonly, *_that_open_the_console(obj))
         return (*readonly, *PRIVILEGES)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         if not super().has_change_permission(request, obj):
             return False
-        return obj is None or not rights.is_stronger(obj, than=_operator(request))
+        return obj is None or not is_stronger(obj, than=_operator(request))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -114,7 +139,7 @@ class UserAdmin(EmailUserAdmin):
     ) -> HttpResponse:
         """Refuse for members of further organizations, whose console the password would open."""
         user = self.get_object(request, unquote(id))
-        if user is not None and rights.reads_more(user, than=_operator(request)):
+        if user is not None and reads_more(user, than=_operator(request)):
             raise PermissionDenied
         answer: HttpResponse = super().user_change_password(request, id, form_url)
         return answer
@@ -137,13 +162,12 @@ class UserAdmin(EmailUserAdmin):
         if user is None:
             raise Http404
         operator = _operator(request)
-        if not self.has_change_permission(request, user) or rights.reads_more(user, than=operator):
+        if not self.has_change_permission(request, user) or reads_more(user, than=operator):
             raise PermissionDenied
         link = until = None
         if request.method == "POST" and user.is_active:
             link, until = password_links.link(user, request), password_links.valid_until()
             trail.record("given a one-time link", user, {"until": (None, iso_milliseconds(until))})
-            self.log_change(request, user, "One-time link for a new password made.")
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db import models
-from django.db.models.signals import post_save, pre_delete, pre_save
+from django.db.models.signals import m2m_changed, post_save, pre_delete, pre_save
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import AuditEntry, Organization, User
+from accounts.models import ApiKey, AuditEntry, Membership, Organization, User
 from accounts.models.security import Source
-from svc_project.lib.api.client_address import client_address
-from svc_project.lib.clock import iso_milliseconds
+from core.api.client_address import client_address
+from core.clock import iso_milliseconds
 
 Facts = Mapping[str, Any]
 Verb = Callable[[Facts, Facts], str | None]
@@ -210,6 +212,8 @@ def _fact(row: models.Model, field: models.Field[Any, Any]) -> Any:
         return f"{getattr(row, field.name)} ({value})"
     if value is None or isinstance(value, (bool, int, float, str, list, dict)):
         return value
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # without an exponent, which str has for 0.0000001
     return iso_milliseconds(value) if isinstance(value, datetime) else str(value)
 
 
@@ -232,3 +236,75 @@ def _outside() -> Origin:
     if Path(sys.argv[0]).name in ("manage.py", "django-admin") and len(sys.argv) > 1:
         return Origin(f"command:{sys.argv[1]}"[:300], Source.COMMAND)
     return Origin("system", Source.SYSTEM)
+
+
+def watch_accounts() -> None:
+    """Register the models of this app; called once, when the app is ready."""
+    watch(Organization, ignored=frozenset({"created_at", "version"}), verb=_organization)
+    watch(
+        User,
+        ignored=frozenset({"created_at", "last_login"}),
+        hidden=frozenset({"password"}),
+        verb=_user,
+    )
+    watch(Membership, ignored=frozenset({"created_at"}))
+    watch(
+        ApiKey,
+        ignored=frozenset({"created_at", "last_used_at", "digest", "pepper", "version"}),
+        verb=_key,
+    )
+    watch(Group)
+    _watch_members(User.groups.through, "groups")
+    _watch_members(User.user_permissions.through, "user_permissions")
+    _watch_members(Group.permissions.through, "permissions")
+
+
+def _organization(was: Facts, now: Facts) -> str | None:
+    if was and was["disabled_at"] != now["disabled_at"]:
+        return "disabled" if now["disabled_at"] else "enabled"
+    return None
+
+
+def _user(was: Facts, now: Facts) -> str | None:
+    for field, granted, taken in (
+        ("is_superuser", "made operator with every permission", "no longer has every permission"),
+        ("is_staff", "made operator", "no longer operator"),
+        ("is_active", "", "deactivated"),
+    ):
+        if now[field] and not was.get(field) and granted:
+            return granted
+        if was.get(field) and not now[field]:
+            return taken
+    if was and was["password"] != now["password"]:
+        return "given a new password"
+    return None
+
+
+def _key(was: Facts, now: Facts) -> str | None:
+    if not was:
+        return "minted"
+    return "revoked" if now["revoked_at"] and not was["revoked_at"] else None
+
+
+def _watch_members(through: type[models.Model], name: str) -> None:
+    """Record additions to and removals from the set ``name`` of a user or group."""
+
+    def changed(
+        instance: models.Model, action: str, pk_set: Any, model: Any, reverse: bool, **_: Any
+    ) -> None:
+        if action == "post_add" and pk_set:
+            _record_change(instance, [], _names(model, pk_set))
+        elif action == "post_remove" and pk_set:
+            _record_change(instance, _names(model, pk_set), [])
+        elif action == "pre_clear" and not reverse:
+            _record_change(instance, [str(each) for each in getattr(instance, name).all()], [])
+
+    def _record_change(instance: models.Model, was: list[str], now: list[str]) -> None:
+        if was or now:
+            record("permissions changed", instance, {name: (was, now)})
+
+    m2m_changed.connect(changed, sender=through, weak=False, dispatch_uid=f"audit {name}")
+
+
+def _names(model: type[models.Model], keys: Iterable[Any]) -> list[str]:
+    return [str(each) for each in model._default_manager.filter(pk__in=keys)]

@@ -1,7 +1,8 @@
 """The console's pages for API keys: list, create, rotate, revoke.
 
-A secret is only in the response to the form that made it: a redirect would have to store it. Each
-action is recorded in the admin's history of the key.
+A secret is only in the response to the form that made it: a redirect would have to store it. The
+same form sent again, by a reload of that response, makes no second key. Each action is recorded in
+the admin's history of the key.
 """
 
 from __future__ import annotations
@@ -13,21 +14,27 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from accounts import changes
 from accounts.console.base import ConsoleView, stale_form
 from accounts.console.first_request import first_request
 from accounts.console.snippets import KEY_VARIABLE
 from accounts.keys import keys
-from accounts.keys.forms import NewKeyForm, RevocationForm, RotationForm
+from accounts.keys.forms import (
+    NewKeyForm,
+    RevocationForm,
+    RotationForm,
+    key_id_of,
+    one_time_token,
+)
 from accounts.keys.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
-from accounts.models import ApiKey, Scope, User
-from svc_project.lib import clock
+from accounts.models import ApiKey, Organization, Scope
+from core import clock
 
 PAGE_KEYS = 50
 _LIVE = (KeyStatus.ACTIVE, KeyStatus.EXPIRING)
@@ -153,7 +160,8 @@ class KeysView(KeyView):
 
 class NewKeyView(KeyView):
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self._form_page(NewKeyForm(initial={"scope": Scope.INFERENCE}))
+        token = one_time_token(str(self.organization.pk))
+        return self._form_page(NewKeyForm(initial={"scope": Scope.INFERENCE, "one_time": token}))
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
         shown = request.POST.get("organization", str(self.organization.pk))
@@ -163,16 +171,31 @@ class NewKeyView(KeyView):
         form = NewKeyForm(request.POST)
         if not form.is_valid():
             return self._form_page(form)
+        key_id = key_id_of(form.cleaned_data["one_time"], str(self.organization.pk))
         try:
             with transaction.atomic():
-                made = keys.mint(
-                    self.organization, Scope(form.cleaned_data["scope"]), form.cleaned_data["label"]
-                )
-                _note(self.user, made.api_key, ADDITION, "Made in the console.")
+                changes.lock(changes.KEYS)
+                # Locks the organization, so that of two at once the second finds the first one's key.
+                Organization.objects.select_for_update(no_key=True).get(pk=self.organization.pk)
+                own = ApiKey.objects.filter(organization=self.organization, pk=key_id)
+                if (earlier := own.first()) is not None:
+                    return self.page("console/key_made.html", status=409, api_key=earlier)
+                made = self._made(key_id, form)
         except TooManyKeys as error:
             form.add_error(None, error)
             return self._form_page(form)
         return self.secret_page(made)
+
+    def _made(self, key_id: uuid.UUID, form: NewKeyForm) -> NewKey:
+        """Store the key that ``form`` describes. Raises ``TooManyKeys``."""
+        return keys.store_with_secret(
+            ApiKey(
+                pk=key_id,
+                organization=self.organization,
+                scope=form.cleaned_data["scope"],
+                label=form.cleaned_data["label"],
+            )
+        )
 
     def _form_page(self, form: NewKeyForm) -> HttpResponse:
         return self.page("console/key_new.html", form=form, scopes=SCOPES)
@@ -194,8 +217,6 @@ class RotateKeyView(KeyView):
         try:
             with transaction.atomic():
                 made = keys.rotate(api_key, until)
-                _note(self.user, api_key, CHANGE, f"Rotated into {made.api_key.prefix}….")
-                _note(self.user, made.api_key, ADDITION, "Made by rotation.")
         except NotRotatable as error:
             messages.error(request, str(error))
             return redirect("console-keys")
@@ -223,7 +244,6 @@ class RevokeKeyView(KeyView):
             return self.page("console/key_revoke.html", api_key=api_key, form=form)
         with transaction.atomic():
             keys.revoke(api_key)
-            _note(self.user, api_key, CHANGE, "Revoked in the console.")
         messages.success(request, f"The key {api_key.prefix}… is revoked.")
         return redirect("console-keys")
 
@@ -245,8 +265,3 @@ def _key_list(
         link(page.next_page_number()) if page.has_next() else None,
         page.has_previous(),
     )
-
-
-def _note(user: User, api_key: ApiKey, action: int, words: str) -> None:
-    """Write ``words`` into the admin's history of the key."""
-    LogEntry.objects.log_actions(user.pk, [api_key], action, words, single_object=True)

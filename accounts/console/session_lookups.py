@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from accounts.keys.callers import Caller, caller_by_session, cookies_of
 from accounts.login.throttle import account_of_device
-from svc_project.lib.database.pool import DatabaseThreads
-from svc_project.lib.sharing.shared import SharedPlaces
+from core.database.threads import DatabaseThreads
+from core.sharing.places import SharedPlaces
 
 _MOST_WAITING: Final = 64
 """Lookups that wait for the threads of one kind of callers; half of them for one caller."""

@@ -24,8 +24,8 @@ from accounts.keys.callers import cookies_of, remember_session
 from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Organization, Scope, User
-from svc_project.lib.errors import ApiError, InternalError, InvalidCredential, ServerOverloaded
-from svc_project.lib.ids import NIL_UUID
+from core.errors import ApiError, InternalError, InvalidCredential, ServerOverloaded
+from core.ids import NIL_UUID
 
 _SESSION_SECONDS: Final = 3.0
 """How long a WebSocket trusts the last lookup of its session."""
@@ -38,6 +38,8 @@ class SessionEnded(InvalidCredential):
     """No valid session, or its user belongs to no organization."""
 
     default_message = "Your session has ended. Reload the page and log in again."
+    cause = "The session of the console ended while its page was open."
+    cure = "Reload the page and log in again."
 
     def __init__(self) -> None:
         # Without the header that asks for a key.
@@ -63,6 +65,8 @@ class StaleForm(ApiError):
     status = 403
     type = "invalid_request_error"
     default_message = "This was not sent from a current page of the console. Reload the page."
+    cause = "The request did not come from a current page of the console."
+    cure = "Reload the page."
 
 
 class Sessions:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import TemplateView
 
-from accounts.console import base, forgotten_password, keys, password, profile
+from accounts.console import account, base, keys
 
 urlpatterns = [
     path("login", base.LoginView.as_view(), name="console-login"),
     path("logout", base.LogoutView.as_view(), name="console-logout"),
     path("organization", base.OrganizationView.as_view(), name="console-organization"),
-    path("password", password.PasswordView.as_view(), name="console-password"),
+    path("password", account.PasswordView.as_view(), name="console-password"),
     path(
         "password/forgotten",
-        forgotten_password.ForgottenPasswordView.as_view(),
+        account.ForgottenPasswordView.as_view(),
         name="console-password-forgotten",
     ),
     path(
         "password/set/<str:uidb64>/<str:token>",
-        forgotten_password.SetPasswordView.as_view(),
+        account.SetPasswordView.as_view(),
         name="console-password-set",
     ),
     path(
@@ -27,7 +27,7 @@ urlpatterns = [
         TemplateView.as_view(template_name="console/password_was_set.html"),
         name="console-password-was-set",
     ),
-    path("profile", profile.ProfileView.as_view(), name="console-profile"),
+    path("profile", account.ProfileView.as_view(), name="console-profile"),
     path("keys/new", keys.NewKeyView.as_view(), name="console-key-new"),
     path(
         "keys/<uuid:key_id>/rotate",

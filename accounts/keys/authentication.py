@@ -14,13 +14,16 @@ from rest_framework.request import Request
 
 from accounts.keys.keyring import keyring
 from accounts.models import Membership, Organization, Scope, User
-from svc_project.lib.errors import InvalidCredential
+from core.errors import InvalidCredential
 
 SESSION_ORGANIZATION = "organization_id"
 """The session's key under which the console keeps the organization that the user picked."""
 
 SHOWN_ORGANIZATION: Final = "svc_shown_organization"
 """The attribute of a request that has the id of the organization whose pages it read, or ``None``."""
+
+KEY_ORGANIZATION: Final = "svc_key_organization"
+"""The attribute of a request that has the id of the organization whose key it came with."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -47,15 +50,13 @@ def require(
     A session opens reading methods only, because DRF views carry no CSRF check. Raises
     ``InvalidCredential``, and ``InternalError`` when the database does not answer about a key.
     """
+    http_request = request._request if isinstance(request, Request) else request
     authorization = request.META.get("HTTP_AUTHORIZATION")
     if authorization is not None:
-        # DRF's request passes on what it does not have itself.
-        principal = keyring.authenticate_sync(
-            authorization, scopes, getattr(request, "scope", None)
-        )
+        principal = keyring.authenticate_sync(authorization, scopes)
+        setattr(http_request, KEY_ORGANIZATION, principal.organization_id)
         return Caller(principal.organization_id, principal.plan, api_key_id=principal.api_key_id)
     if session and request.method in _SAFE_METHODS:
-        http_request = request._request if isinstance(request, Request) else request
         # Not request.user: DRF replaces it with the result of its own authenticators.
         user = get_user(http_request)
         if isinstance(user, User) and (organization := session_organization(http_request, user)):

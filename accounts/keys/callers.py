@@ -17,10 +17,10 @@ from django.contrib.auth import SESSION_KEY
 from django.db import Error
 from django.http import HttpRequest, parse_cookie
 
-from accounts.keys.authentication import SHOWN_ORGANIZATION, session_organization
+from accounts.keys.authentication import KEY_ORGANIZATION, SHOWN_ORGANIZATION, session_organization
 from accounts.keys.keyring import keyring
 from accounts.models import User
-from svc_project.lib.api.client_address import client_network
+from core.api.client_address import client_network
 
 _MOST_CALLERS = 10_000
 _REMEMBERED_SECONDS = 900.0
@@ -75,8 +75,8 @@ def recognize(request: HttpRequest) -> None:
     found: tuple[bytes, str] | None = None
     session = getattr(request, "session", None)
     if authorization := request.META.get("HTTP_AUTHORIZATION"):
-        credential = authorization.encode("latin-1", "replace")
-        if organization_id := keyring.organization_of(credential):
+        if organization_id := getattr(request, KEY_ORGANIZATION, None):
+            credential = authorization.encode("latin-1", "replace")
             found = _digest(credential), _organization(organization_id)
     # A session that no view used has not been read from the database.
     elif session is not None and session.accessed and (user_id := session.get(SESSION_KEY)):

@@ -9,16 +9,15 @@ from accounts.keys.header import authorization
 from accounts.keys.keyring import keyring
 from accounts.keys.principal import Principal
 from accounts.models import Scope
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.asgi.http import HttpConsumer
-from svc_project.lib.errors import MethodNotAllowed, ServerShuttingDown
+from core.asgi.drain import drain
+from core.asgi.http import HttpConsumer
+from core.errors import MethodNotAllowed, ServerShuttingDown
 
 
 class KeyConsumer(HttpConsumer):
     """Checks method, key and drain before the body is read; subclasses implement ``answer_to``.
 
-    Raises ``MethodNotAllowed``, ``InvalidCredential`` and what else the keyring raises, and
-    ``ServerShuttingDown``.
+    Raises ``MethodNotAllowed``, ``ServerShuttingDown`` and the exceptions of ``Keyring.authenticate``.
     """
 
     method: ClassVar[str] = "POST"
@@ -35,10 +34,8 @@ class KeyConsumer(HttpConsumer):
         await self.answer_to(principal)
 
     async def authenticate(self) -> Principal:
-        """Return the caller. Raises ``InvalidCredential`` and what else the keyring raises."""
-        return await keyring.authenticate(
-            authorization(self.scope["headers"]), self.scopes, self.scope
-        )
+        """Return the caller. Raises the exceptions of ``Keyring.authenticate``."""
+        return await keyring.authenticate(authorization(self.scope["headers"]), self.scopes)
 
     @abstractmethod
     async def answer_to(self, principal: Principal) -> None:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.core.signing import BadSignature, Signer
 
 from accounts.keys.keys import require_right_to_end, require_room
 from accounts.models import ApiKey, Scope
+
+_OPERATORS: Final = "operators"
+_SALT: Final = "accounts.keys.forms"
+
+
+def one_time_token(owner: str) -> str:
+    """Return a token for one form of ``owner``, with which it makes one key however often it is sent.
+
+    It is the id of the key to be made, signed, so that a client cannot choose an id.
+    """
+    return Signer(salt=f"{_SALT}:{owner}").sign(str(uuid.uuid4()))
+
+
+def key_id_of(token: str, owner: str) -> uuid.UUID:
+    """Return the id in ``token``, or a new one where the token is not one of ``owner``."""
+    try:
+        return uuid.UUID(Signer(salt=f"{_SALT}:{owner}").unsign(token))
+    except BadSignature:
+        return uuid.uuid4()
 
 
 class NewKeyForm(forms.Form):
     """Scope and label of a key to be made."""
 
+    one_time = forms.CharField(required=False, widget=forms.HiddenInput)
     scope = forms.ChoiceField(choices=Scope.choices, widget=forms.RadioSelect)
     label = forms.CharField(
         max_length=80,
@@ -25,10 +48,21 @@ class NewKeyForm(forms.Form):
 class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """A key that an operator makes for an organization."""
 
+    one_time = forms.CharField(
+        required=False, widget=forms.HiddenInput, initial=lambda: one_time_token(_OPERATORS)
+    )
+
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if (organization := cleaned.get("organization")) is not None:
             require_room(organization)
+        # After the lock of the organization, so that of two at once the second finds the first.
+        key_id = key_id_of(cleaned.get("one_time", ""), _OPERATORS)
+        if (earlier := ApiKey.objects.filter(pk=key_id).first()) is not None:
+            raise ValidationError(
+                f"This form made the key {earlier.prefix}… already. Its secret was shown once."
+            )
+        self.instance.pk = key_id
         return cleaned
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from svc_project.lib.errors import InvalidCredential
+from core.errors import InvalidCredential
 
 
 def authorization(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:

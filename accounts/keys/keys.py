@@ -23,9 +23,10 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
+from accounts import changes
 from accounts.audit import trail
 from accounts.models import ApiKey, Organization, Scope
-from svc_project.lib import clock
+from core import clock
 
 PREFIXES: Mapping[Scope, str] = MappingProxyType(
     {Scope.INFERENCE: "svc_live_", Scope.READ: "svc_read_", Scope.SPEECH: "sk_"}
@@ -35,6 +36,8 @@ PREFIXES: Mapping[Scope, str] = MappingProxyType(
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 RANDOM_CHARACTERS = 30
 CHECKSUM_CHARACTERS = 6
+MOST_WORKING_KEYS = 200_000
+"""The most working keys of all organizations, because every process holds them in memory."""
 SHOWN_CHARACTERS = 6
 """How many of the random characters the display prefix shows: 36 of the 178 bits."""
 
@@ -42,6 +45,10 @@ _DAY = timedelta(days=1)
 _SCOPES = {prefix: scope for scope, prefix in PREFIXES.items()}
 _FORM = re.compile(
     rf"({'|'.join(_SCOPES)})[0-9A-Za-z]{{{RANDOM_CHARACTERS}}}([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
+)
+
+_IN_TEXT = re.compile(
+    rf"(?<![0-9A-Za-z_])((?:{'|'.join(_SCOPES)})[0-9A-Za-z]{{{SHOWN_CHARACTERS}}})[0-9A-Za-z]+"
 )
 
 
@@ -102,12 +109,22 @@ def well_formed(secret: str) -> Scope | None:
     return _SCOPES[form[1]]
 
 
-def digest_of(secret: str, pepper: str) -> str:
-    """HMAC-SHA256 (RFC 2104) of ``secret`` under ``pepper``, in hex, as the database stores it.
+def cut_secrets(text: str) -> str:
+    """Cut every secret in ``text``, whole or its beginning, to the display prefix of its key."""
+    return _IN_TEXT.sub(r"\1", text)
+
+
+def keyed_digest(secret: bytes, pepper: str) -> bytes:
+    """HMAC-SHA256 (RFC 2104) of ``secret`` under ``pepper``.
 
     A fast function is enough because the 178 random bits of a secret cannot be guessed.
     """
-    return hmac.digest(pepper.encode(), secret.encode(), hashlib.sha256).hex()
+    return hmac.digest(pepper.encode(), secret, hashlib.sha256)
+
+
+def digest_of(secret: str, pepper: str) -> str:
+    """``keyed_digest`` in hex, as the database stores it."""
+    return keyed_digest(secret.encode(), pepper).hex()
 
 
 def pepper_fingerprint(pepper: str) -> str:
@@ -143,16 +160,15 @@ def mint(
 
 def of_organization(organization: Organization, *, live: bool) -> QuerySet[ApiKey]:
     """The working keys of ``organization``, or the ended ones, newest first."""
-    ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=clock.now())
     every = ApiKey.objects.filter(organization=organization)
-    return every.exclude(ended) if live else every.filter(ended)
+    return every.exclude(_ended()) if live else every.filter(_ended())
 
 
 def require_room(organization: Organization, leaving: ApiKey | None = None) -> None:
     """Raise ``TooManyKeys`` when ``organization`` may have no further key.
 
     It may have ``SVC_KEYS_PER_ORGANIZATION`` that work, and make ``SVC_NEW_KEYS_PER_DAY`` in 24 hours:
-    ended keys are kept with their usage, and each change of a key invalidates all that are cached.
+    ended keys are kept with their usage. All organizations may have ``MOST_WORKING_KEYS`` that work.
 
     ``leaving`` is a key that ends when the new one is made. Call it in the transaction that stores
     the key: it locks the organization, so that no other key is made until the transaction ends.
@@ -165,10 +181,12 @@ def require_room(organization: Organization, leaving: ApiKey | None = None) -> N
             "most that are allowed. Try again later; an operator can raise SVC_NEW_KEYS_PER_DAY.",
             code="too_many_new_keys",
         )
+    _require_room_in_memory(leaving)
 
 
 def _require_room_to_work(organization: Organization, besides: ApiKey | None) -> None:
     """Lock ``organization``; raise ``TooManyKeys`` when no key may work beside its others."""
+    changes.lock(changes.KEYS)
     Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
     others = of_organization(organization, live=True)
     if besides is not None:
@@ -182,6 +200,23 @@ def _require_room_to_work(organization: Organization, besides: ApiKey | None) ->
         )
 
 
+def _require_room_in_memory(besides: ApiKey | None) -> None:
+    """Raise ``TooManyKeys`` when no key of any organization may work beside the others."""
+    others = ApiKey.objects.exclude(_ended())
+    if besides is not None:
+        others = others.exclude(pk=besides.pk)
+    if others.count() >= MOST_WORKING_KEYS:
+        raise TooManyKeys(
+            f"This gateway can have no more than {MOST_WORKING_KEYS} keys that work, and has them. "
+            "Revoke one that is not in use, or rotate one so that the old key ends now.",
+            code="too_many_keys_in_all",
+        )
+
+
+def _ended() -> Q:
+    return Q(revoked_at__isnull=False) | Q(expires_at__lte=clock.now())
+
+
 def require_right_to_end(api_key: ApiKey, until: datetime | None, *, may_postpone: bool) -> None:
     """Raise ``ValidationError`` when ``api_key`` may not end at ``until`` instead of its own end.
 
@@ -189,6 +224,7 @@ def require_right_to_end(api_key: ApiKey, until: datetime | None, *, may_postpon
     needs ``may_postpone``, and room among the keys that work. Call it in the transaction that
     stores the end: it locks the key, and the organization where the key would work again.
     """
+    changes.lock(changes.KEYS)
     stored = ApiKey.objects.select_for_update().get(pk=api_key.pk)
     if stored.expires_at is None or (until is not None and until <= stored.expires_at):
         return
@@ -200,6 +236,7 @@ def require_right_to_end(api_key: ApiKey, until: datetime | None, *, may_postpon
         )
     if stored.expires_at <= clock.now():
         _require_room_to_work(stored.organization, stored)
+        _require_room_in_memory(stored)
 
 
 def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:
@@ -232,6 +269,7 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
     ``TooManyKeys`` where the old key stays and there is no room for both.
     """
     with transaction.atomic():
+        changes.lock(changes.KEYS)
         old = ApiKey.objects.select_for_update().get(pk=api_key.pk)
         if old.revoked_at is not None:
             raise NotRotatable("This key is revoked. Create a new key.")
@@ -259,6 +297,7 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
 def revoke(api_key: ApiKey) -> None:
     """End ``api_key`` for good; every process refuses it within a second. Revoking twice is fine."""
     with transaction.atomic():
+        changes.lock(changes.KEYS)
         row = ApiKey.objects.select_for_update().get(pk=api_key.pk)
         if row.revoked_at is None:
             row.revoked_at = clock.now()

@@ -11,7 +11,7 @@ from django.db import connections
 from django.db.models import Q
 
 from accounts.models import ApiKey
-from svc_project.lib.database.threads import DatabaseThread
+from core.database.threads import DatabaseThread
 
 log = logging.getLogger(__name__)
 

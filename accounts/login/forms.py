@@ -1,4 +1,4 @@
-"""The throttled login forms of console and admin."""
+"""The throttled forms of console and admin that take a password that is in use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib.admin.forms import AdminAuthenticationForm
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 
-from accounts.login.throttle import TooManyLogins, admit, remember_device
+from accounts.login.throttle import TooManyLogins, admit, admit_change, remember_device
 from accounts.models import User
 
 if TYPE_CHECKING:  # a mixin that knows which methods it stands before
@@ -57,13 +57,44 @@ class OperatorLoginForm(Throttled, AdminAuthenticationForm):
     """The admin's login, for operators only."""
 
 
+class OwnPasswordForm(PasswordChangeForm):
+    """The old password and a new one.
+
+    A try is charged and refunded as a login of the account is: whoever has taken over a session could
+    otherwise guess the password without an end.
+    """
+
+    required_css_class = "required"  # the admin's own
+
+    def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        self.request = request
+        self.wait_seconds: int | None = None
+
+    def clean_old_password(self) -> str:
+        try:
+            attempt = admit_change(self.request, self.user.email)
+        except TooManyLogins as error:
+            self.wait_seconds = error.seconds
+            raise ValidationError(str(error), code="throttled") from None
+        password: str = super().clean_old_password()
+        attempt.succeeded()
+        return password
+
+
+def throttled_answer(form: Throttled | OwnPasswordForm, response: HttpResponseBase) -> None:
+    """Make ``response`` a 429 when the throttle refused ``form``."""
+    if form.wait_seconds is not None:
+        response.status_code = 429
+        response["Retry-After"] = str(form.wait_seconds)
+
+
 def login_answer(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Return 429 when throttled; set the device cookie after a successful login."""
     if isinstance(response, TemplateResponse):
         form = (response.context_data or {}).get("form")
-        if isinstance(form, Throttled) and form.wait_seconds is not None:
-            response.status_code = 429
-            response["Retry-After"] = str(form.wait_seconds)
+        if isinstance(form, Throttled):
+            throttled_answer(form, response)
     elif request.method == "POST" and isinstance(request.user, User):
         remember_device(response, request.user.email)
     return response

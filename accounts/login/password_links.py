@@ -17,15 +17,15 @@ from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
 from django.db import Error
 from django.http import HttpRequest
+from django.http.request import split_domain_port
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from accounts.models import User
-from svc_project.lib import clock
-from svc_project.lib.database.connections import keep_usable
-from svc_project.lib.database.threads import DatabaseThread
+from core import clock
+from core.database.threads import DatabaseThread, keep_usable
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,26 @@ _MOST_WAITING: Final = 100
 
 
 def link(user: User, request: HttpRequest) -> str:
-    """A one-time link for ``user``, at the address by which ``request`` came."""
-    return _link(user, request.build_absolute_uri("/"))
+    """A one-time link for ``user``, to be shown to the operator who sent ``request``.
+
+    It is at ``SVC_PUBLIC_URL``, or at the address that the operator's own browser uses.
+    """
+    return _link(user, settings.SVC_PUBLIC_URL or request.build_absolute_uri("/"))
+
+
+def mailed_address(request: HttpRequest) -> str | None:
+    """The address at which mailed links are: ``SVC_PUBLIC_URL``, or that of ``request``.
+
+    Anybody can ask for a mail to somebody else, with any ``Host``. Without the setting it is None
+    unless ``ALLOWED_HOSTS`` has the name itself, not by a wildcard, and the port is this server's.
+    """
+    if settings.SVC_PUBLIC_URL:
+        return str(settings.SVC_PUBLIC_URL)
+    name, port = split_domain_port(request.get_host())
+    is_named = name in {each.lower() for each in settings.ALLOWED_HOSTS if each[:1] != "."}
+    if not is_named or port not in ("", request.META.get("SERVER_PORT")):
+        return None
+    return request.build_absolute_uri("/")
 
 
 def valid_until() -> datetime:
@@ -53,10 +71,10 @@ class ResetMails:
         self._asked: queue.Queue[tuple[str, str] | None] = queue.Queue(_MOST_WAITING)
         self._thread = DatabaseThread("reset-mails", self._work)
 
-    def ask(self, email: str, request: HttpRequest) -> None:
-        """Send a link to the account ``email``, if there is one that can log in."""
+    def ask(self, email: str, address: str) -> None:
+        """Send a link at ``address`` to the account ``email``, if there is one that can log in."""
         try:
-            self._asked.put_nowait((email, request.build_absolute_uri("/")))
+            self._asked.put_nowait((email, address))
         except queue.Full:
             log.warning("a mail with a link is not sent: %d are waiting", _MOST_WAITING)
         else:

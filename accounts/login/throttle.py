@@ -1,8 +1,9 @@
-"""Throttles logins: waits that double, kept in the database for all workers.
+"""Throttles guesses of passwords: waits that double, kept in the database for all workers.
 
-Three ladders count failures of a login: of the account from that address, of the account from
-anywhere, and of the address for any account. A try is charged before the password is checked, so
-that tries at the same time cannot pass together, and refunded when the password was right.
+Three ladders count failures of a login, or of the old password where people change their own: of the
+account from that address, of the account from anywhere, and of the address for any account. A try
+is charged before the password is checked, so that tries at the same time cannot pass together, and
+refunded when the password was right.
 
 An attacker cannot lock a user out: a browser that the user has logged in with before holds a
 cookie, and has a ladder of its own instead (OWASP, "device cookies").
@@ -27,8 +28,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
 from accounts.models import FailedLogins
-from svc_project.lib import clock
-from svc_project.lib.api.client_address import client_address
+from core import clock
+from core.api.client_address import client_address
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,17 @@ def admit(request: HttpRequest, email: str) -> Attempt:
     _charge(ladders, now)
     _prune(now)
     return attempt
+
+
+def admit_change(request: HttpRequest, email: str) -> Attempt:
+    """Charge one try of the old password of ``email``, which counts as a login does.
+
+    Raises ``TooManyLogins``.
+    """
+    try:
+        return admit(request, email)
+    except TooManyLogins as error:
+        raise TooManyLogins(error.seconds, "wrong passwords") from None
 
 
 def admit_reset(request: HttpRequest, email: str) -> None:

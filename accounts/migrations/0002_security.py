@@ -6,7 +6,7 @@ deletion (``accounts.models.security``). A later migration that alters the table
 and drops its triggers: end such a migration with ``RunPython`` of ``create_triggers``.
 """
 
-import svc_project.lib.clock
+import core.clock
 from django.db import migrations, models
 
 
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
             name='AuditEntry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(db_index=True, default=svc_project.lib.clock.now, editable=False)),
+                ('at', models.DateTimeField(db_index=True, default=core.clock.now, editable=False)),
                 ('actor', models.CharField(help_text='An email address, or command:<name>.', max_length=300)),
                 ('source', models.CharField(choices=[('admin', 'Admin'), ('console', 'Console'), ('command', 'Command'), ('api', 'API'), ('system', 'The gateway itself')], max_length=16)),
                 ('address', models.GenericIPAddressField(help_text='Of the client, over HTTP.', null=True)),

@@ -76,6 +76,8 @@ class Organization(models.Model):
         help_text="From this moment every key of the organization is refused.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    version = models.BigIntegerField(default=0, db_default=0, db_index=True, editable=False)
+    """The stamp of the keys at the last change of plan, limits or standing; set by a trigger."""
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
@@ -181,6 +183,8 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, editable=False)
+    version = models.BigIntegerField(default=0, db_default=0, db_index=True, editable=False)
+    """The stamp of the keys at the last change of this one but for label and use; set by a trigger."""
 
     class Meta:
         verbose_name = "API key"
@@ -197,10 +201,15 @@ class ApiKey(models.Model):
 
 
 class ChangeStamp(models.Model):
-    """A counter per subject that grows with every change; workers compare it with their own."""
+    """A counter per subject that grows with every change; workers compare it with their own.
+
+    Triggers move it (``accounts.change_triggers``).
+    """
 
     subject = models.CharField(max_length=32, primary_key=True)
     version = models.BigIntegerField(default=0)
+    removals = models.BigIntegerField(default=0, db_default=0)
+    """Changes among them that no row's version shows: deleted rows."""
 
     def __str__(self) -> str:
         return f"{self.subject} {self.version}"

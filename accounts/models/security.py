@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NoReturn
 
 from django.db import models
 
-from svc_project.lib import clock
+from core import clock
 
 
 class FailedLogins(models.Model):

@@ -12,22 +12,22 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from accounts.audit import trail
-from inference.backends.pool import BackendView
-from inference.models import Backend, Deployment
-from inference.probe.chat import first_answer
-from inference.probe.client import NoAnswer, ProbeClient, Target
-from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
-from inference.serving.monitoring import STATS_NAME
-from svc_project.lib import variables
-from svc_project.lib.admin.backend_test import (
+from core import variables
+from core.admin.backends import (
     Step,
     StepFailed,
     TestedBackendAdmin,
     failed,
     try_step,
 )
-from svc_project.lib.admin.columns import Tone, badge
-from svc_project.lib.monitoring.worker_stats import worker_stats
+from core.admin.columns import Tone, badge
+from core.monitoring.worker_stats import worker_stats
+from inference.backends.pool import BackendView
+from inference.models import Backend, Deployment
+from inference.probe.chat import first_answer
+from inference.probe.client import NoAnswer, ProbeClient, Target
+from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
+from inference.serving.monitoring import STATS_NAME
 
 if TYPE_CHECKING:  # generic in the stubs only
     DeploymentTabularInline = admin.TabularInline[Deployment, Backend]
@@ -61,12 +61,13 @@ class BackendAdmin(TestedBackendAdmin):
         "health",
         "base_url",
         "unreported",
+        "improbable",
     )
     list_filter = ("enabled", "running_usage")
     search_fields = ("name", "base_url")
     actions = None
     inlines = (DeploymentInline,)
-    readonly_fields = ("health", "unreported", "problems")
+    readonly_fields = ("health", "unreported", "improbable", "problems")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         serving = Count("deployments", filter=Q(deployments__enabled=True))
@@ -85,7 +86,7 @@ class BackendAdmin(TestedBackendAdmin):
 
     @admin.display(description="status")
     def standing(self, backend: Any) -> SafeString:
-        """What stands in its way, if anything does."""
+        """Return the backend's state, as a badge."""
         problems = self.problems(backend)
         if problems != "none":
             return badge(problems, Tone.BAD if backend.enabled else Tone.QUIET)
@@ -105,6 +106,11 @@ class BackendAdmin(TestedBackendAdmin):
     def unreported(self, backend: Any) -> int:
         """Tokens that the backend generated and never reported, since the workers of this host started."""
         return sum(view.unreported_tokens for _, view in _views_of(backend))
+
+    @admin.display(description="improbable reports")
+    def improbable(self, backend: Any) -> int:
+        """Answers billed above the context or the output cap, since the workers of this host started."""
+        return sum(view.improbable_reports for _, view in _views_of(backend))
 
     @admin.display(description="problems")
     def problems(self, backend: Any) -> str:

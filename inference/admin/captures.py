@@ -11,12 +11,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from accounts.models import User
+from core.admin.restrictions import ReadOnly, SecretColumnsAdmin
+from core.clock import now
+from core.sealing import Unreadable
 from inference.chat.captures import reveal
 from inference.models.captures import CaptureReading, DiagnosticCapture
-from svc_project.lib.admin.lookups import SecretColumnsAdmin
-from svc_project.lib.admin.read_only import ReadOnly
-from svc_project.lib.clock import now
-from svc_project.lib.sealing import Unreadable
 from usage.admin.read_only import with_organization
 
 _TEXT: Final = '<pre tabindex="0">{}</pre>'

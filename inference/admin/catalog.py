@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,19 +16,60 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from core import clock
+from core.admin.columns import Tone, badge
+from core.clock import iso_milliseconds
+from core.money import price_text
 from inference.admin import backends, captures, facts  # noqa: F401  # registers their pages
-from inference.admin.filters import ShuttingDownFilter, StatusFilter
 from inference.admin.lifecycle import LifecycleAdmin
 from inference.catalog.lifecycle import Status, status
 from inference.catalog.model_object import served
 from inference.catalog.pricing import PriceError, effective_moment
 from inference.catalog.snapshot import read_models
 from inference.models import Deployment, ModelEntry, ModelLimit, Price, WeightsRecord
-from svc_project.lib import clock
-from svc_project.lib.admin.columns import Tone, badge
-from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.money import price_text
 from usage.admin import sums_page
+
+SOON = timedelta(days=30)
+
+
+class StatusFilter(admin.SimpleListFilter):
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, str(status.label)) for status in Status]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ModelEntry]
+    ) -> QuerySet[ModelEntry]:
+        """Filter in SQL by the same rules as ``inference.catalog.lifecycle.status``."""
+        now = clock.now()
+        retired = Q(shutdown_at__lte=now)
+        conditions = {
+            Status.DRAFT.value: Q(published_at__isnull=True),
+            Status.ACTIVE.value: Q(published_at__isnull=False, superseded_at__isnull=True),
+            Status.SUPERSEDED.value: Q(superseded_at__isnull=False)
+            & (Q(shutdown_at__isnull=True) | Q(shutdown_at__gt=now)),
+            Status.RETIRED.value: retired,
+        }
+        return queryset.filter(conditions.get(self.value() or "", Q()))
+
+
+class ShuttingDownFilter(admin.SimpleListFilter):
+    title = "shutdown"
+    parameter_name = "shutdown"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("soon", f"Within {SOON.days} days")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ModelEntry]
+    ) -> QuerySet[ModelEntry]:
+        if self.value() != "soon":
+            return queryset
+        now = clock.now()
+        return queryset.filter(shutdown_at__gt=now, shutdown_at__lte=now + SOON)
+
 
 if TYPE_CHECKING:  # generic in the stubs only
     PriceModelForm = forms.ModelForm[Price]

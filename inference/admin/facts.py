@@ -10,12 +10,12 @@ from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from core import clock
 from inference.admin.backends import health_of
 from inference.catalog.lifecycle import missing
 from inference.models import Deployment, ModelEntry
-from svc_project.lib import clock
-from usage.admin.names import Names
-from usage.queries.overviews.everyone import By, sums
+from usage.admin.sums_page import Names
+from usage.queries.everyone import By, sums
 from usage.queries.periods import Period
 from usage.templatetags.formats import figure, rounded
 

@@ -15,11 +15,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.lifecycle import LifecycleError, Status, status
 from inference.models import ModelEntry
-from svc_project.lib import clock
-from svc_project.lib.clock import iso_milliseconds
 
 if TYPE_CHECKING:  # generic in the stubs only
     EntryAdmin = admin.ModelAdmin[ModelEntry]
@@ -186,15 +185,5 @@ class LifecycleAdmin(EntryAdmin):
         except LifecycleError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             return False
-        self.log_change(request, entry, _history(entry, verb))
         messages.success(request, f"The model {entry} was {verb.done}.")
         return True
-
-
-def _history(entry: ModelEntry, verb: Verb) -> str:
-    words = f"Was {verb.done}."
-    if entry.superseded_by is not None:
-        words += f" Successor: {entry.superseded_by}."
-    if entry.shutdown_at is not None:
-        words += f" Shutdown: {iso_milliseconds(entry.shutdown_at)}."
-    return words

@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from inference.catalog.model_object import ModelList, ModelObject
-from inference.wire import ChatRequest
-from inference.wire.answers import ChoiceDelta, ChunkHead, CompletionObject, UsageChunk
-from inference.wire.wording import EXPECTED
-from svc_project.lib import errors
-from svc_project.lib.api.openapi import (
+from core import errors
+from core.api.openapi import (
     BEARER,
     RETRY_AFTER,
     STRING,
@@ -27,7 +23,11 @@ from svc_project.lib.api.openapi import (
     header,
     path_parameter,
 )
-from svc_project.lib.errors import ApiError
+from core.errors import ApiError
+from inference.catalog.model_object import ModelList, ModelObject
+from inference.wire import ChatRequest
+from inference.wire.answers import ChoiceDelta, ChunkHead, CompletionObject, UsageChunk
+from inference.wire.wording import EXPECTED
 
 SESSION: Final = "session"
 EITHER: Final[list[Json]] = [{BEARER: []}, {SESSION: []}]

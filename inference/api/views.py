@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from accounts.keys.authentication import require
 from accounts.models import Scope
+from core.api.views import ApiView
 from inference.catalog.catalog import catalog
 from inference.catalog.model_object import ModelList, served
-from svc_project.lib.api.views import ApiView
 
 CATALOG_SCOPES = frozenset({Scope.INFERENCE, Scope.READ})
 """Any key of this surface may read the catalog; docs/operate/catalog.md, Reading the catalog."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection
 
-from inference.backends.connections import Connections
-from inference.backends.reasons import reason_in
-from inference.catalog.snapshot import BackendRef, DeploymentRef
-from svc_project.lib.backends.outbound import request_head
-from svc_project.lib.errors import (
+from core.backends.outbound import request_head
+from core.errors import (
     ApiError,
     BackendError,
     BackendProtocolError,
@@ -23,19 +21,24 @@ from svc_project.lib.errors import (
     BackendUnavailable,
     ServerOverloaded,
 )
-from svc_project.lib.http_client.errors import (
+from core.http_client.request import (
     BrokenOff,
     HttpError,
     NoAnswer,
     NotConnected,
     NotSent,
+    RequestHead,
 )
-from svc_project.lib.http_client.request import RequestHead
-from svc_project.lib.http_client.response import Response
+from core.http_client.response import Response
+from inference.backends.connections import Connections
+from inference.backends.reasons import impossible_in, reason_in, secrets_in
+from inference.catalog.snapshot import BackendRef, DeploymentRef
 
 log = logging.getLogger(__name__)
 
 _LARGEST_ERROR = 64 * 1024
+_ERROR_BODY_SECONDS = 1.0
+"""A refusal whose body takes longer has no reason."""
 
 
 class NotStarted(Exception):
@@ -165,19 +168,29 @@ async def _refuse(deployment: DeploymentRef, response: Response) -> None:
         log.warning("backend %s: answers %d", name, status)
         raise BackendTimeout
     if 400 <= status < 500:
-        raise BackendRejectedRequest(await _reason(deployment, response))
+        raise _rejected(await _reason(deployment, response, reason_in))
+    if status in (500, 501) and (reason := await _reason(deployment, response, impossible_in)):
+        raise _rejected(reason)
     log.warning("backend %s: answers %d", name, status)
     if status >= 500:
         raise ServerFailed
     raise BackendProtocolError
 
 
-async def _reason(deployment: DeploymentRef, response: Response) -> str:
-    """Return the message for a refusal, with the backend's own reason where that can be shown."""
-    refused = BackendRejectedRequest.default_message
+async def _reason(
+    deployment: DeploymentRef,
+    response: Response,
+    find: Callable[[bytes, str, Collection[str]], str | None],
+) -> str | None:
+    """Read the body of a refusal, and ``find`` the backend's own reason in it."""
+    response.set_deadline(asyncio.get_running_loop().time() + _ERROR_BODY_SECONDS)
     try:
         body = await response.read_all(_LARGEST_ERROR)
     except HttpError:
-        return refused
-    reason = reason_in(body, deployment.model)
-    return f"{refused[:-1]}: {reason}" if reason else refused
+        return None
+    return find(body, deployment.model, secrets_in(deployment.backend.headers))
+
+
+def _rejected(reason: str | None) -> BackendRejectedRequest:
+    refused = BackendRejectedRequest.default_message
+    return BackendRejectedRequest(f"{refused[:-1]}: {reason}" if reason else refused)

@@ -1,28 +1,23 @@
 """The connections to model servers: which are kept, and the retry when a kept one is dead.
 
 A server may close a kept connection at any time, and some do so after each streamed answer without
-announcing it. docs/explain/backends.md, "Kept connections", has the rules and their reasons.
+announcing it: a connection that carried a stream rests before it is used again.
+docs/explain/backends.md, "Kept connections", has the rules and their reasons.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
+from core.backends.outbound import open_client
+from core.http_client.client import HttpClient
+from core.http_client.request import HttpError, NoAnswer, NotConnected, NotSent, RequestHead
+from core.http_client.response import Response
 from inference.backends import metrics
-from inference.backends.stream_closes import StreamCloses
 from inference.catalog.snapshot import BackendRef
 from inference.wire.dialects import KeepAlive
-from svc_project.lib.backends.outbound import open_client
-from svc_project.lib.http_client.client import HttpClient
-from svc_project.lib.http_client.connection import Connection
-from svc_project.lib.http_client.errors import HttpError, NoAnswer, NotConnected, NotSent
-from svc_project.lib.http_client.request import RequestHead
-from svc_project.lib.http_client.response import Response
 
 log = logging.getLogger(__name__)
 
@@ -30,19 +25,16 @@ CLOSED_AT_ONCE_SECONDS: Final = 1.0
 """A dead kept connection fails within a round trip. If it fails later than this, a server was at
 its other end and may have started on the request."""
 
-_SETTLE_SECONDS: Final = 0.2
-"""A connection closed within this time after a streamed answer was closed because the answer ended."""
+STREAM_REST_SECONDS: Final = 0.2
+"""How long a connection rests after a streamed answer. A server that closes it because the answer
+ended does so within this time."""
 
 
 class Connections:
-    """Sends requests to backends over kept or new connections; belongs to one event loop.
+    """Sends requests to backends over kept or new connections; belongs to one event loop."""
 
-    ``clock`` is in seconds; observations about servers expire by it.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self._client: HttpClient | None = None
-        self._stream_closes = StreamCloses(clock)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -58,21 +50,16 @@ class Connections:
         ``HttpError``.
         """
         client = self.client()
-        if backend.keep_alive is KeepAlive.OFF or (
-            streamed and self._stream_closes.is_expected(backend)
-        ):
+        if backend.keep_alive is KeepAlive.OFF:
             return await client.send(request, body, fresh=True)
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            response = await client.send(request, body)
+            return await client.send(request, body, rest=STREAM_REST_SECONDS if streamed else 0.0)
         except (NotSent, NoAnswer) as error:
             if not error.reused or clock() - began > CLOSED_AT_ONCE_SECONDS:
                 raise
             return await self._send_again(backend, request, body, error)
-        if streamed and self._stream_closes.is_unknown(backend):
-            self._watch(backend, response)
-        return response
 
     def client(self) -> HttpClient:
         """The client of the running event loop."""
@@ -85,7 +72,6 @@ class Connections:
     ) -> Response:
         log.info("backend %s: a kept connection had been closed; a new one is used", backend.name)
         metrics.stale_connections.add(backend.name)
-        self._stream_closes.record_stale(backend)
         try:
             return await self.client().send(request, body, fresh=True)
         except (NotConnected, NotSent):
@@ -93,26 +79,3 @@ class Connections:
                 # The server crashed, perhaps because of this request.
                 raise first from None
             raise
-
-    def _watch(self, backend: BackendRef, response: Response) -> None:
-        """Observe whether the connection stays open after the answer, unless it announces a close."""
-        connection = response.connection
-        if connection is None or not response.keeps_alive:
-            return
-        judge = partial(self._judge, backend, connection)
-        loop = asyncio.get_running_loop()
-
-        def ended() -> None:
-            loop.call_later(_SETTLE_SECONDS, judge)
-
-        response.on_end(ended)
-
-    def _judge(self, backend: BackendRef, connection: Connection) -> None:
-        if not connection.closed:
-            self._stream_closes.record_kept(backend)
-        elif self._stream_closes.record_closed(backend):
-            log.info(
-                "backend %s: closes its connections after streamed answers; for now each "
-                "stream gets a new one",
-                backend.name,
-            )

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from inference.backends.client import BackendClient
-from inference.backends.pool import BackendPool, Place
+from inference.backends.pool import BackendPool, PooledBackend
 from inference.catalog.snapshot import BackendRef
 
 ANSWER_SECONDS: Final = 2.0
@@ -46,12 +46,14 @@ async def check_ejected(pool: BackendPool, client: BackendClient, seconds: float
     while True:
         await asyncio.sleep(seconds)
         await asyncio.gather(
-            *(_check(pool, client, place, seconds) for place in pool.ejected()),
+            *(_check(pool, client, pooled, seconds) for pooled in pool.ejected()),
         )
 
 
-async def _check(pool: BackendPool, client: BackendClient, place: Place, seconds: float) -> None:
-    health = place.health
+async def _check(
+    pool: BackendPool, client: BackendClient, pooled: PooledBackend, seconds: float
+) -> None:
+    health = pooled.health
     epoch = health.epoch
-    if await client.is_alive(place.backend, seconds) and health.epoch == epoch:
+    if await client.is_alive(pooled.backend, seconds) and health.epoch == epoch:
         pool.ejector.readmit(health)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from svc_project.lib.monitoring.metrics import Counter, Family
+from core.monitoring.metrics import Counter, Family
 
 stale_connections = Counter(
     "svc_backend_stale_connections",

@@ -1,4 +1,4 @@
-"""Reports the outcome of each exchange to the health of its backend and to the quarantine.
+"""Names the outcome of each exchange, and reports it to the health of its backend and to the quarantine.
 
 Only failures of the backend count against it: not a client that disconnected, nor a refusal of the
 request (4xx), nor overload (429, 503), nor an answer that took the whole time allowed. An error
@@ -10,6 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.backends.quarantine import Fingerprint, Quarantine
+from core.errors import (
+    ApiError,
+    BackendError,
+    BackendProtocolError,
+    BackendRejectedRequest,
+    BackendTimeout,
+    ClientDisconnected,
+    InternalError,
+    ServerShuttingDown,
+)
 from inference.backends.client import (
     ConnectionLost,
     Misconfigured,
@@ -20,14 +31,31 @@ from inference.backends.client import (
 from inference.backends.pool import Lease
 from inference.catalog.snapshot import PublishedModel
 from inference.wire import ChatRequest
-from svc_project.lib.backends.quarantine import Fingerprint, Quarantine
-from svc_project.lib.errors import (
-    ApiError,
-    BackendError,
-    BackendProtocolError,
-    BackendRejectedRequest,
-    BackendTimeout,
-)
+from usage.models import Outcome
+
+_OUTCOMES: dict[type[ApiError], Outcome] = {
+    BackendRejectedRequest: Outcome.BACKEND_REJECTED,
+    BackendTimeout: Outcome.BACKEND_TIMEOUT,
+    BackendProtocolError: Outcome.BACKEND_PROTOCOL_ERROR,
+    BackendError: Outcome.BACKEND_ERROR,
+    ClientDisconnected: Outcome.CLIENT_DISCONNECTED,
+    ServerShuttingDown: Outcome.INTERRUPTED,
+    InternalError: Outcome.INTERNAL_ERROR,
+}
+
+
+def outcome_of(failure: ApiError | None) -> Outcome:
+    """Return the ledger's name for how a request ended.
+
+    An unreachable backend and one without a free slot are both ``backend_unavailable``;
+    ``error_code`` tells them apart.
+    """
+    if failure is None:
+        return Outcome.SUCCESS
+    return next(
+        (_OUTCOMES[kind] for kind in type(failure).__mro__ if kind in _OUTCOMES),
+        Outcome.BACKEND_UNAVAILABLE,
+    )
 
 
 class TotalTimeout(BackendTimeout):

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 from django.conf import settings
 
-from inference.catalog.snapshot import BackendRef, DeploymentRef
-from svc_project.lib.backends.ejection import (
+from core.backends.ejection import (
     BackendHealth,
     Ejector,
     Eligibility,
     OutcomeReport,
     Rules,
 )
-from svc_project.lib.errors import BackendUnavailable
-from svc_project.lib.sharing.fair_queue import FairQueue
+from core.errors import BackendUnavailable
+from core.sharing.fair_queue import FairQueue
+from inference.catalog.snapshot import BackendRef, DeploymentRef
+
+log = logging.getLogger(__name__)
+
+_WARN_SECONDS: Final = 3600.0
 
 
 class Lease:
@@ -65,16 +72,28 @@ class BackendView(msgspec.Struct, frozen=True):
     limit: int
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
+    improbable_reports: int = 0
+    """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
 
 
 @dataclass(slots=True)
-class Place:
+class PooledBackend:
     """A backend with its slots and its health."""
 
     backend: BackendRef
     slots: FairQueue
     health: BackendHealth = field(default_factory=BackendHealth)
     unreported_tokens: int = 0
+    improbable_reports: int = 0
+    warned_at: dict[str, float] = field(default_factory=dict)
+    """When each warning about its usage was logged last."""
+
+    def warn_hourly(self, kind: str, text: str) -> None:
+        """Log a warning that begins with the backend's name, each ``kind`` once an hour."""
+        now = time.monotonic()
+        if now - self.warned_at.get(kind, -_WARN_SECONDS) >= _WARN_SECONDS:
+            self.warned_at[kind] = now
+            log.warning("backend %s %s", self.backend.name, text)
 
 
 class BackendPool:
@@ -88,7 +107,7 @@ class BackendPool:
                 probes=not settings.SVC_BACKEND_CHECK_SECONDS,
             )
         )
-        self._places: dict[str, Place] = {}
+        self._backends: dict[str, PooledBackend] = {}
         self._turn = 0
 
     async def lease(
@@ -114,16 +133,16 @@ class BackendPool:
             candidates.sort(key=self._load)
         ranked = self._ranked(candidates)
         for deployment, eligibility in ranked:
-            place = self._place_of(deployment.backend)
-            if place.slots.try_acquire(organization_id):
-                return self._lease(deployment, place, organization_id, eligibility)
+            pooled = self._pooled(deployment.backend)
+            if pooled.slots.try_acquire(organization_id):
+                return self._lease(deployment, pooled, organization_id, eligibility)
         # No request waits for a slot on a backend that is only due for a probe.
         deployment, eligibility = next(
             (each for each in ranked if each[1] is not Eligibility.PROBE_DUE), ranked[0]
         )
-        place = self._place_of(deployment.backend)
-        await place.slots.acquire(organization_id)
-        return self._lease(deployment, place, organization_id, eligibility)
+        pooled = self._pooled(deployment.backend)
+        await pooled.slots.acquire(organization_id)
+        return self._lease(deployment, pooled, organization_id, eligibility)
 
     def views(
         self,
@@ -131,43 +150,58 @@ class BackendPool:
         models: Iterable[tuple[DeploymentRef, ...]],
     ) -> list[BackendView]:
         """Return the state of ``backends`` in this process; ``models`` has each model's deployments."""
-        places = [self._places.get(each.id) or _place(each) for each in backends]
+        found = [self._backends.get(each.id) or _new(each) for each in backends]
         kept = set() if self.ejector.none_ejected else self._kept(models)
-        return [self._view(place, place.backend.id in kept) for place in places]
+        return [self._view(pooled, pooled.backend.id in kept) for pooled in found]
 
     def health_of(self, backend: BackendRef) -> BackendHealth | None:
         """Return the health of ``backend``; None when it was removed or its address has changed."""
-        place = self._places.get(backend.id)
-        if place is None or place.backend.base_url != backend.base_url:
+        pooled = self._backends.get(backend.id)
+        if pooled is None or pooled.backend.base_url != backend.base_url:
             return None
-        return place.health
+        return pooled.health
 
     def count_unreported(self, backend: BackendRef, tokens: int) -> None:
         """Add ``tokens`` that ``backend`` generated and never reported."""
-        self._place_of(backend).unreported_tokens += tokens
+        pooled = self._pooled(backend)
+        pooled.unreported_tokens += tokens
+        pooled.warn_hourly(
+            "unreported", "did not report all that it generated: its tokens are not billed"
+        )
 
-    def ejected(self) -> list[Place]:
+    def count_improbable(self, backend: BackendRef, exceeded: str) -> None:
+        """Count an answer of ``backend`` whose reported tokens exceed the bound ``exceeded``."""
+        pooled = self._pooled(backend)
+        pooled.improbable_reports += 1
+        pooled.warn_hourly(
+            exceeded,
+            "reported more tokens than "
+            + ("the request's output cap" if exceeded == "output_cap" else "the model's context")
+            + ": they are billed as reported",
+        )
+
+    def ejected(self) -> list[PooledBackend]:
         """Return the backends that are ejected now."""
         if self.ejector.none_ejected:
             return []
-        return [place for place in list(self._places.values()) if place.health.ejected]
+        return [pooled for pooled in list(self._backends.values()) if pooled.health.ejected]
 
     def remove_all_but(self, ids: set[str]) -> None:
         """Remove idle backends that are no longer in the catalog."""
-        for id_, place in list(self._places.items()):
-            if id_ not in ids and not place.slots.inflight and not place.slots.waiting:
-                self.ejector.readmit(place.health)
-                del self._places[id_]
+        for id_, pooled in list(self._backends.items()):
+            if id_ not in ids and not pooled.slots.inflight and not pooled.slots.waiting:
+                self.ejector.readmit(pooled.health)
+                del self._backends[id_]
 
     def _lease(
         self,
         deployment: DeploymentRef,
-        place: Place,
+        pooled: PooledBackend,
         organization_id: str,
         eligibility: Eligibility,
     ) -> Lease:
-        report = self.ejector.report_for(place.health, eligibility)
-        return Lease(deployment, place.slots, organization_id, report)
+        report = self.ejector.report_for(pooled.health, eligibility)
+        return Lease(deployment, pooled.slots, organization_id, report)
 
     def _ranked(
         self, candidates: Sequence[DeploymentRef]
@@ -175,7 +209,7 @@ class BackendPool:
         """Return the candidates that may get the request, best first; the sort is stable."""
         if self.ejector.none_ejected:
             return [(each, Eligibility.ELIGIBLE) for each in candidates]
-        group = [self._place_of(each.backend).health for each in candidates]
+        group = [self._pooled(each.backend).health for each in candidates]
         ranked: list[tuple[DeploymentRef, Eligibility]] = [
             (each, eligibility)
             for each, eligibility in zip(candidates, self.ejector.eligibilities(group), strict=True)
@@ -188,20 +222,20 @@ class BackendPool:
         """Return the ids of backends that some model sends requests to, ejected or not."""
         kept = set()
         for deployments in models:
-            places = [self._places.get(each.backend.id) for each in deployments]
+            found = [self._backends.get(each.backend.id) for each in deployments]
             known = [
-                place or _place(each.backend)
-                for each, place in zip(deployments, places, strict=True)
+                pooled or _new(each.backend)
+                for each, pooled in zip(deployments, found, strict=True)
             ]
-            out = self.ejector.excluded([place.health for place in known])
-            kept |= {place.backend.id for place in known if place.health not in out}
+            out = self.ejector.excluded([pooled.health for pooled in known])
+            kept |= {pooled.backend.id for pooled in known if pooled.health not in out}
         return kept
 
-    def _view(self, place: Place, is_kept: bool) -> BackendView:
-        health, slots = place.health, place.slots
+    def _view(self, pooled: PooledBackend, is_kept: bool) -> BackendView:
+        health, slots = pooled.health, pooled.slots
         return BackendView(
-            id=place.backend.id,
-            name=place.backend.name,
+            id=pooled.backend.id,
+            name=pooled.backend.name,
             ejected=health.ejected and not is_kept,
             seconds_left=round(self.ejector.seconds_left(health), 1),
             failures=health.failures,
@@ -210,33 +244,34 @@ class BackendPool:
             inflight=slots.inflight,
             waiting=slots.waiting,
             limit=slots.limit,
-            unreported_tokens=place.unreported_tokens,
+            unreported_tokens=pooled.unreported_tokens,
+            improbable_reports=pooled.improbable_reports,
         )
 
     def _load(self, deployment: DeploymentRef) -> float:
-        slots = self._place_of(deployment.backend).slots
+        slots = self._pooled(deployment.backend).slots
         return slots.inflight / max(slots.limit, 1)
 
-    def _place_of(self, backend: BackendRef) -> Place:
-        place = self._places.get(backend.id)
-        if place is None:
-            place = self._places[backend.id] = _place(backend)
-        elif place.backend is not backend:
-            if place.backend.base_url != backend.base_url:
+    def _pooled(self, backend: BackendRef) -> PooledBackend:
+        pooled = self._backends.get(backend.id)
+        if pooled is None:
+            pooled = self._backends[backend.id] = _new(backend)
+        elif pooled.backend is not backend:
+            if pooled.backend.base_url != backend.base_url:
                 # The operator changed its address: the known health is that of another server.
-                self.ejector.readmit(place.health)
-                place.health = BackendHealth()
-            place.backend = backend
-            if place.slots.limit != backend.max_concurrency:
-                place.slots.limit = backend.max_concurrency
-        return place
+                self.ejector.readmit(pooled.health)
+                pooled.health = BackendHealth()
+            pooled.backend = backend
+            if pooled.slots.limit != backend.max_concurrency:
+                pooled.slots.limit = backend.max_concurrency
+        return pooled
 
 
-def _place(backend: BackendRef) -> Place:
+def _new(backend: BackendRef) -> PooledBackend:
     slots = FairQueue(
         backend.max_concurrency,
         settings.SVC_BACKEND_QUEUE_LENGTH,
         settings.SVC_BACKEND_QUEUE_SECONDS,
         settings.SVC_BACKEND_RESERVED_SHARE,
     )
-    return Place(backend, slots)
+    return PooledBackend(backend, slots)

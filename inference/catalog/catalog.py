@@ -7,11 +7,14 @@ by the clock, so no reload has to happen on time.
 
 from __future__ import annotations
 
+import time
+
 from accounts.changes import CATALOG, ChangeWatcher, watcher
+from accounts.models import Organization
 from accounts.snapshots import SnapshotHolder
+from core.clock import iso_milliseconds
+from core.errors import ModelNotFound, ModelRetired
 from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
-from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.errors import ModelNotFound, ModelRetired
 
 _SHOWN_CHARACTERS = 200
 
@@ -65,3 +68,17 @@ def _retired_message(model: PublishedModel, successor: str | None) -> str:
 
 catalog = Catalog(watcher)
 """The catalog of this process."""
+
+
+def first_model(organization: Organization) -> str | None:
+    """Return the first active model that a backend serves; None when there is none."""
+    now = time.time()
+    models = catalog.current().models
+    return next(
+        (
+            model.id
+            for _, model in sorted(models.items())
+            if model.deployments and model.superseded_by is None and not model.is_retired(now)
+        ),
+        None,
+    )

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from core.catalog_tables import CatalogFileError, Table, require_unique, shape_error
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
-from svc_project.lib.catalog_tables import CatalogFileError, Table, require_unique, shape_error
 
 AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -40,6 +40,8 @@ class BackendTable(Table, frozen=True):
         """``running_usage``, or its value according to the older key ``continuous_usage``."""
         if self.running_usage is not None:
             return self.running_usage
+        if self.continuous_usage is None:
+            return RunningUsage.AUTO
         return RunningUsage.VLLM if self.continuous_usage else RunningUsage.NONE
 
 
@@ -77,7 +79,7 @@ class ModelTable(Table, frozen=True):
 
 
 class CatalogFile(Table, frozen=True):
-    """A whole file. ``speech.voices.file`` parses the speech tables."""
+    """A whole file. ``speech.voices.load`` parses the speech tables."""
 
     backends: list[BackendTable] = msgspec.field(default_factory=list)
     models: list[ModelTable] = msgspec.field(default_factory=list)

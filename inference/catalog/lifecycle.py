@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import lru_cache
+from urllib.parse import quote
 
 from django.db import models, transaction
 
+from core import clock
 from inference.catalog.pricing import price_in_force
+from inference.catalog.snapshot import PublishedModel
 from inference.models import Deployment, ModelEntry
-from svc_project.lib import clock
 
 
 class Status(models.TextChoices):
@@ -171,3 +175,29 @@ def _successor(
             )
         link = entries.get(link.superseded_by_id)
     return chosen
+
+
+Header = tuple[bytes, bytes]
+
+
+def deprecation_headers(model: PublishedModel) -> tuple[Header, ...]:
+    """Return the headers of every answer of ``model``; none while it is active.
+
+    ``Deprecation`` (RFC 9745) has the moment when it was superseded, ``Sunset`` (RFC 8594) that of
+    its shutdown, ``Link`` with ``successor-version`` (RFC 5829) its successor in the catalog.
+    """
+    if model.superseded_by is None:
+        return ()
+    return _headers(model.superseded_by, model.superseded_epoch, model.shutdown_at)
+
+
+@lru_cache(maxsize=256)
+def _headers(
+    successor: str, superseded_epoch: int, shutdown_at: datetime | None
+) -> tuple[Header, ...]:
+    link = f'</v1/models/{quote(successor, safe="")}>; rel="successor-version"'
+    headers = [(b"deprecation", f"@{superseded_epoch}".encode()), (b"link", link.encode())]
+    if shutdown_at is not None:
+        moment = format_datetime(shutdown_at.astimezone(UTC), usegmt=True)
+        headers.append((b"sunset", moment.encode()))
+    return tuple(headers)

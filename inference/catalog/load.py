@@ -13,15 +13,15 @@ from typing import Any
 
 from django.db import models, transaction
 
-from accounts.changes import CATALOG, changed
+from accounts.changes import CATALOG, lock
+from core import clock
+from core.catalog_tables import CatalogFileError, save, update
+from core.clock import iso_milliseconds
+from core.money import price_text
 from inference.catalog import lifecycle
 from inference.catalog.file import BackendTable, CatalogFile, ModelTable
 from inference.catalog.pricing import PriceError, ensure_price
 from inference.models import Backend, Deployment, ModelEntry, WeightsRecord
-from svc_project.lib import clock
-from svc_project.lib.catalog_tables import CatalogFileError, save, update
-from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.money import price_text
 
 # Where a column's name differs from the key of its table.
 _KEYS = {"identifier": "id"}
@@ -33,8 +33,7 @@ def load_catalog(file: CatalogFile) -> list[str]:
 
     Raises ``CatalogFileError`` that names the table and key; nothing is changed then.
     """
-    # The stamp's row lock makes loads that start together run one after the other.
-    changed(CATALOG)
+    lock(CATALOG)
     return _Load(file).run()
 
 

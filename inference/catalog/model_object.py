@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 from django.conf import settings
 
+from core.clock import iso_milliseconds
+from core.money import price_text
 from inference.catalog.snapshot import PublishedModel
-from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.money import price_text
 
 JSON_SCHEMA_SUBSET = "svc-json-schema-subset-v1"
 """The schema subset in use (inference contract, Structured-output schema subset)."""

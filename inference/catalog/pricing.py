@@ -6,14 +6,16 @@ entered ahead but never for the past: written rows keep theirs.
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from decimal import Decimal
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from core import clock
+from core.money import price_units
 from inference.models import ModelEntry, Price
-from svc_project.lib import clock
 
 
 class PriceError(Exception):
@@ -44,6 +46,22 @@ def effective_moment(given: datetime | None) -> datetime:
 def price_in_force(entry: ModelEntry, at: datetime) -> Price | None:
     """Return the price of ``entry`` in force at ``at``, or None."""
     return entry.prices.filter(effective_from__lte=at).order_by("-effective_from").first()
+
+
+def price_history() -> dict[uuid.UUID, dict[tuple[int, int, str], datetime]]:
+    """Return every price of each model by its id, with the moment at which it first took effect.
+
+    Prices are in units of 10^-8 (``usage.verification.rows``). Raises ``django.db.Error``.
+    """
+    found: dict[uuid.UUID, dict[tuple[int, int, str], datetime]] = {}
+    for price in Price.objects.order_by("effective_from"):
+        stamped = (
+            price_units(price.input_per_mtok),
+            price_units(price.output_per_mtok),
+            price.currency,
+        )
+        found.setdefault(price.entry_id, {}).setdefault(stamped, price.effective_from)
+    return found
 
 
 def ensure_price(

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db.models import Q
 
 from accounts.keys.principal import RateLimits
+from core import variables
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
-from svc_project.lib import variables
 
 log = logging.getLogger(__name__)
 

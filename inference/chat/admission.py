@@ -6,56 +6,79 @@ model for that organization. The rules are in docs/explain/limits.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from accounts.keys.principal import Principal
+from core.errors import RateLimitExceeded
+from core.limits.buckets import Charge, Granted, Level, Limiter, LimitScope, Refusal, refusal
+from core.limits.memory import monotonic_milliseconds
+from core.limits.refused_requests import TooManyRefused
+from inference.catalog.snapshot import PublishedModel
 from inference.chat import metrics
-from inference.chat.spent_limits import SpentLimits
-from svc_project.lib.errors import RateLimitExceeded
-from svc_project.lib.ids import NIL_UUID
-from svc_project.lib.limits.buckets import Charge, Granted, Level, Limiter, LimitScope, Refusal
-from svc_project.lib.limits.refused_requests import TooManyRefused
 from usage.ledger import throttle_counts
 
+REMEMBERED: Final = 1000
+"""Milliseconds."""
+
+_MANY: Final = 10_000
+
+
+class _Spent(msgspec.Struct, frozen=True):
+    """``used`` units of a bucket at ``at`` (milliseconds), while its limit was ``limit``."""
+
+    at: int
+    used: int
+    limit: int
+
+
+class SpentLimits:
+    """The latest refusals, by bucket, so that a large body is refused without parsing it.
+
+    A refusal by the limit store is remembered for one second. So no request waits for the store
+    twice, refunds and raised limits take effect at most a second later, and a caller that keeps
+    sending costs one parsed body a second.
+    """
+
+    def __init__(self, clock: Callable[[], int] = monotonic_milliseconds) -> None:
+        self._clock = clock
+        self._spent: dict[str, _Spent] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._spent)
+
+    def note(self, refused: Refusal) -> None:
+        """Remember a refusal, unless the request can never fit."""
+        charge = refused.charge
+        if refused.is_final:
+            return
+        if len(self._spent) >= _MANY:
+            self._spent.clear()
+        used = (
+            refused.wait_milliseconds * charge.limit + (charge.limit - charge.amount) * charge.unit
+        )
+        self._spent[charge.bucket] = _Spent(self._clock(), used, charge.limit)
+
+    def refusal(self, charges: Sequence[Charge]) -> Refusal | None:
+        """Return the refusal of a request that needs at least ``charges``, or None if they may fit."""
+        now = self._clock()
+        for charge in charges:
+            known = self._spent.get(charge.bucket)
+            if known is None:
+                continue
+            if now - known.at >= REMEMBERED or known.limit != charge.limit:
+                del self._spent[charge.bucket]
+                continue
+            used = known.used - (now - known.at) * charge.limit
+            if used + charge.amount * charge.unit > charge.limit * charge.unit:
+                return refusal([charge], [used])
+        return None
+
+
 BYTES_PER_TOKEN: Final = 4
-
-
-class RateLimits(Protocol):
-    """Limits per minute; None is unlimited."""
-
-    @property
-    def requests_per_minute(self) -> int | None: ...
-    @property
-    def tokens_per_minute(self) -> int | None: ...
-
-
-class Caller(Protocol):
-    """The part of a principal that limits use; a console session has no key."""
-
-    @property
-    def organization_id(self) -> str: ...
-    @property
-    def api_key_id(self) -> str | None: ...
-    @property
-    def organization_limits(self) -> RateLimits: ...
-    @property
-    def key_limits(self) -> RateLimits | None: ...
-
-
-class LimitedModel(Protocol):
-    """The part of a published model that limits use; ``limits`` is by organization id."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def limits(self) -> Mapping[str, RateLimits]: ...
-    @property
-    def context_length(self) -> int: ...
-    @property
-    def default_max_output_tokens(self) -> int: ...
 
 
 class Reservation:
@@ -97,7 +120,7 @@ def estimate_prompt(body_bytes: int) -> int:
 
 
 def charges_for(
-    principal: Caller, model: LimitedModel, prompt_estimate: int, output_cap: int | None
+    principal: Principal, model: PublishedModel, prompt_estimate: int, output_cap: int | None
 ) -> tuple[Charge, ...]:
     """Return what a request reserves: one request, and its prompt plus output cap in tokens.
 
@@ -128,7 +151,7 @@ def charges_for(
 
 
 def least_charges(
-    principal: Caller, model: LimitedModel, prompt_estimate: int
+    principal: Principal, model: PublishedModel, prompt_estimate: int
 ) -> tuple[Charge, ...]:
     """Return the least that a request can reserve when only its size and model are known."""
     return tuple(
@@ -188,12 +211,12 @@ def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
     return error
 
 
-def count_refusal(refusal: RateLimitExceeded, principal: Caller, model: LimitedModel) -> None:
+def count_refusal(refusal: RateLimitExceeded, principal: Principal, model: PublishedModel) -> None:
     """Count a 429 in the metrics and for ``throttled`` in the usage summary."""
     metrics.refusals.add(refusal.limit_scope)
     throttle_counts.counters.count(
         principal.organization_id,
-        principal.api_key_id or str(NIL_UUID),
+        principal.api_key_id,
         model.id,
         refusal.limit_scope,
     )
@@ -205,7 +228,7 @@ def refused_too_often(refused: TooManyRefused) -> RateLimitExceeded:
         "Rate limit reached on refused requests per min: "
         f"Limit {refused.limit}, Used {refused.used}. "
         f"Please try again in {duration(refused.wait_milliseconds)}, and correct what the "
-        "answers with status 400, 404 and 413 name. The limit is set on the organization.",
+        f"answers with status 400, 404 and 413 name. The limit is that of the {refused.scope}.",
         headers=refused.headers,
     )
 
@@ -257,9 +280,7 @@ class _Owner:
 
 
 @lru_cache(maxsize=10_000)
-def _owners(
-    organization_id: str, api_key_id: str | None, model_id: str
-) -> tuple[_Owner, _Owner, _Owner]:
+def _owners(organization_id: str, api_key_id: str, model_id: str) -> tuple[_Owner, _Owner, _Owner]:
     organization = f"{{{organization_id}}}"
     return (
         _Owner(organization, "the organization"),

@@ -24,12 +24,12 @@ from django.db import Error
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Length
 
+from core.clock import now
+from core.database.threads import WRITE_SECONDS, DatabaseThreads
+from core.errors import InternalError
+from core.sealing import Cipher
 from inference.chat import metrics
 from inference.models.captures import DiagnosticCapture
-from svc_project.lib.clock import now
-from svc_project.lib.database.pool import WRITE_SECONDS, DatabaseThreads
-from svc_project.lib.errors import InternalError
-from svc_project.lib.sealing import Cipher
 
 log = logging.getLogger(__name__)
 

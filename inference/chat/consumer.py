@@ -10,17 +10,16 @@ from django.conf import settings
 from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal
 from accounts.models import Scope
-from inference.catalog.deprecation import deprecation_headers
-from inference.chat import captures
-from inference.chat.service import ChatService
-from svc_project.lib.asgi.disconnects import Stoppable
-from svc_project.lib.asgi.http import JSON_TYPE, Header
-from svc_project.lib.asgi.sse import frame
-from svc_project.lib.errors import (
+from core.asgi.http import JSON_TYPE, Header, Stoppable
+from core.asgi.sse import frame
+from core.errors import (
     ApiError,
     error_body,
 )
-from svc_project.lib.sharing.places import in_flight
+from core.sharing.places import in_flight
+from inference.catalog.lifecycle import deprecation_headers
+from inference.chat import captures
+from inference.chat.service import ChatService
 
 CAPTURE_HEADER = b"x-svc-diagnostic-capture"
 CAPTURE_WORDS = frozenset({b"1", b"true", b"yes", b"on"})

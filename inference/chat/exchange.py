@@ -8,38 +8,71 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from core.asgi.drain import absorbed_cancellation
+from core.asgi.http import Stoppable
+from core.backends.quarantine import Fingerprint, Quarantine
+from core.deadlines import Deadline
+from core.errors import (
+    ApiError,
+    BackendProtocolError,
+    BackendTimeout,
+    ClientDisconnected,
+    InternalError,
+    drop_traceback,
+)
+from core.http_client.response import Response
+from core.monitoring.logs import log_unexpected
 from inference.backends.client import BackendClient, NotStarted
 from inference.backends.health_checks import HealthChecks
 from inference.backends.outcomes import TotalTimeout, fingerprint, report, report_not_started
 from inference.backends.pool import BackendPool, Lease
+from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.snapshot import BackendRef, PublishedModel
 from inference.chat.captures import Content
 from inference.chat.meter import Meter
 from inference.chat.relays import Relay
 from inference.chat.relays.stream import StreamRelay
 from inference.chat.relays.whole import WholeRelay
-from inference.chat.timeouts import ExchangeTimeouts
 from inference.wire import ChatRequest
 from inference.wire.dialects import RunningUsage
-from svc_project.lib.asgi.disconnects import Stoppable
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.backends.quarantine import Fingerprint, Quarantine
-from svc_project.lib.errors import (
-    ApiError,
-    BackendProtocolError,
-    BackendTimeout,
-    ClientDisconnected,
-    InternalError,
-    ServerShuttingDown,
-    drop_traceback,
-)
-from svc_project.lib.http_client.response import Response
-from svc_project.lib.monitoring.logs import log_unexpected
 from usage.receipts import Progress
 
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS: Final = 1.0
+_CLOCK_SLACK: Final = 0.01
+
+
+class ExchangeTimeouts(Deadline):
+    """The timeouts of an exchange, which ends ``total`` seconds after it was made.
+
+    What runs inside is cancelled when the current timeout expires (``Deadline``).
+    """
+
+    __slots__ = ("_total_due",)
+
+    def __init__(self, total: float) -> None:
+        super().__init__()
+        self._total_due = self._loop.time() + total
+
+    @property
+    def total_expired(self) -> bool:
+        return self._loop.time() >= self._total_due - _CLOCK_SLACK
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Let the next wait take ``seconds``, or until the exchange must end if that is sooner."""
+        self.due = min(self._loop.time() + seconds, self._total_due)
+
+    def wait_until_deadline(self) -> None:
+        """Let the next wait take as long as the exchange may."""
+        self.due = self._total_due
+
+    def end_within(self, seconds: float) -> None:
+        """End the exchange at most ``seconds`` from now, with a wait that has begun."""
+        now = self._loop.time()
+        self._total_due = self.due = min(self._total_due, now + seconds)
+        if self.due <= now:
+            self._loop.call_soon(self.expire)
 
 
 class Client(Protocol):
@@ -62,12 +95,13 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """Slots, the HTTP client, the quarantine of requests that break servers, and health checks."""
+    """Slots, the HTTP client, requests that break servers, health checks, and usage dialects."""
 
     pool: BackendPool
     client: BackendClient
     quarantine: Quarantine
     health_checks: HealthChecks
+    usage_dialects: UsageDialects
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +153,8 @@ class Exchange:
         self._response: Response | None = None
         self._content = Content(kept_bytes)
         self._relay: Relay | None = None
+        self._asked = RunningUsage.NONE
+        self._posts = 0
 
     async def run(self, client: Client, created: int) -> Ended:
         """Run the exchange; ``created`` is the answer's time, in seconds since the epoch.
@@ -129,9 +165,8 @@ class Exchange:
             client.follow(self)
             failure = await self._run(client, created)
             if self._stopped is not None:
-                drop_traceback(
-                    self._stopped
-                )  # the frames that may have raised it hold this exchange
+                # The frames that may have raised it hold this exchange.
+                drop_traceback(self._stopped)
             self._report(failure)
         except Exception as error:
             log_unexpected(log, self._meter.identity.request_id, error)
@@ -147,23 +182,24 @@ class Exchange:
             meter=self._meter,
             backend=self._lease.deployment.backend,
             content=self._content,
-            last=_nothing if self._relay is None else self._relay.last,
-            release=_nothing if failure is not None or answer is None else answer.release,
+            last=bytes if self._relay is None else self._relay.last,
+            release=bytes if failure is not None or answer is None else answer.release,
         )
 
     def stop(self, reason: ApiError) -> None:
         """End the exchange because of ``reason``; when called before ``run``, nothing is sent.
 
         After a client disconnected, a backend with running usage is aborted once it has reported
-        usage. The answer of any other is read on for ``disconnect_drain`` seconds, to get its
-        token counts.
+        the usage of all that it sent. The answer of any other is read on for ``disconnect_drain``
+        seconds, to get its token counts.
         """
         if self._ended:
             return
         # The row gets the first reason. A later one may only shorten the wait: a server that
         # stops does not wait for token counts.
         self._stopped = self._stopped or reason
-        waits = isinstance(reason, ClientDisconnected) and not self._reports_while_running
+        is_all_reported = self._relay is not None and self._relay.is_all_reported
+        waits = isinstance(reason, ClientDisconnected) and not is_all_reported
         drain_seconds = self._lease.deployment.backend.timeouts.disconnect_drain
         self._timeouts.end_within(drain_seconds if waits else 0.0)
 
@@ -184,10 +220,7 @@ class Exchange:
                 return self._stopped or TotalTimeout()
             return self._stopped or BackendTimeout()
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
-            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+            return absorbed_cancellation()
         return None
 
     async def _open(self) -> Response:
@@ -195,21 +228,11 @@ class Exchange:
         failed = None
         while True:
             deployment = self._lease.deployment
-            backend = deployment.backend
-            self._timeouts.wait_at_most(backend.timeouts.first_byte)
-            self._content.sent = self._request.backend_body(
-                deployment.model,
-                running_usage=backend.running_usage,
-                output_cap_field=backend.output_cap_field,
-                extra_fields=backend.extra_fields,
-                send_tools=self._model.tool_calling,
-            )
             try:
-                response = await self._egress.client.post(
-                    deployment, self._content.sent, streamed=bool(self._request.stream)
-                )
-                self._lease.report.answered()
-                return response
+                if not self._request.stream or self._posts > 1:
+                    # The second backend gets it once where the first has got it twice.
+                    return await self._post(RunningUsage.NONE)
+                return await self._egress.usage_dialects.post(deployment, self._post)
             except NotStarted as nothing:
                 report_not_started(nothing, self._lease, self._egress.quarantine)
                 if self._stopped is not None:
@@ -228,11 +251,30 @@ class Exchange:
                 except ApiError:
                     raise nothing.error from None
 
+    async def _post(self, running_usage: RunningUsage) -> Response:
+        """Send the request, which asks for ``running_usage``, unless the exchange was stopped."""
+        if self._stopped is not None:
+            raise self._stopped
+        deployment, self._asked = self._lease.deployment, running_usage
+        self._posts += 1
+        self._timeouts.wait_at_most(deployment.backend.timeouts.first_byte)
+        self._content.sent = self._request.backend_body(
+            deployment.model,
+            running_usage=running_usage,
+            output_cap_field=deployment.backend.output_cap_field,
+            extra_fields=deployment.backend.extra_fields,
+            send_tools=self._model.tool_calling,
+        )
+        streamed = bool(self._request.stream)
+        response = await self._egress.client.post(deployment, self._content.sent, streamed=streamed)
+        self._lease.report.answered()
+        return response
+
     async def _relay_answer(self, response: Response, client: Client, created: int) -> None:
         """Read the answer to its end, relay it to the client, and journal the progress."""
         backend = self._lease.deployment.backend
         relay: Relay = (
-            StreamRelay(self._meter, created, backend.running_usage)
+            StreamRelay(self._meter, created, self._asked)
             if self._request.stream
             else WholeRelay(self._meter, created)
         )
@@ -252,7 +294,7 @@ class Exchange:
                 break
             if (progress := self._meter.progress(PROGRESS_SECONDS)) is not None:
                 self._note_progress(progress)
-            if client.disconnected and self._stopped and self._reports_while_running:
+            if client.disconnected and self._stopped and relay.is_all_reported:
                 raise self._stopped
         if not relay.finished:
             raise BackendProtocolError("The model server ended its answer without a finish reason.")
@@ -270,23 +312,16 @@ class Exchange:
             self._meter.mark_delivered()
             self._meter.finish_delivered = relay.finished
 
-    @property
-    def _reports_while_running(self) -> bool:
-        dialect = self._lease.deployment.backend.running_usage
-        asked = bool(self._request.stream) and dialect is not RunningUsage.NONE
-        return asked and self._meter.reported
-
     def _report(self, failure: ApiError | None) -> None:
-        """Report the outcome to the backend's health and to the quarantine."""
+        """Report the outcome to the backend's health, the quarantine and the usage dialects."""
         caller = self._meter.identity.api_key_id
         if report(failure, self._lease, self._egress.quarantine, self._fingerprint, caller):
             self._egress.health_checks.check(self._lease.deployment.backend)
+        if isinstance(self._relay, StreamRelay):
+            seen, version = self._relay.running_usage, self._meter.fingerprint
+            self._egress.usage_dialects.ended(self._lease.deployment, self._asked, seen, version)
 
     def _fingerprint(self) -> Fingerprint:
         return fingerprint(
             self._egress.quarantine, self._meter.identity.api_key_id, self._request, self._model
         )
-
-
-def _nothing() -> bytes:
-    return b""

@@ -12,17 +12,9 @@ from decimal import Decimal
 
 import msgspec
 
+from core.errors import ApiError, BackendProtocolError, InternalError
+from inference.backends.outcomes import outcome_of
 from inference.wire.answers import CompletionDetailsObject, PromptDetailsObject, Usage, UsageObject
-from svc_project.lib.errors import (
-    ApiError,
-    BackendError,
-    BackendProtocolError,
-    BackendRejectedRequest,
-    BackendTimeout,
-    ClientDisconnected,
-    InternalError,
-    ServerShuttingDown,
-)
 from usage.models import Outcome
 from usage.receipts import Progress, Receipt
 
@@ -33,30 +25,6 @@ _PIECE_CHARACTERS = 64
 """Added for each piece of text, for the overhead of a Python string in memory."""
 
 _FINGERPRINT = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-
-_OUTCOMES: dict[type[ApiError], Outcome] = {
-    BackendRejectedRequest: Outcome.BACKEND_REJECTED,
-    BackendTimeout: Outcome.BACKEND_TIMEOUT,
-    BackendProtocolError: Outcome.BACKEND_PROTOCOL_ERROR,
-    BackendError: Outcome.BACKEND_ERROR,
-    ClientDisconnected: Outcome.CLIENT_DISCONNECTED,
-    ServerShuttingDown: Outcome.INTERRUPTED,
-    InternalError: Outcome.INTERNAL_ERROR,
-}
-
-
-def outcome_of(failure: ApiError | None) -> Outcome:
-    """Return the ledger's name for how a request ended.
-
-    An unreachable backend and one without a free slot are both ``backend_unavailable``;
-    ``error_code`` tells them apart.
-    """
-    if failure is None:
-        return Outcome.SUCCESS
-    return next(
-        (_OUTCOMES[kind] for kind in type(failure).__mro__ if kind in _OUTCOMES),
-        Outcome.BACKEND_UNAVAILABLE,
-    )
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -78,8 +46,9 @@ class Identity(msgspec.Struct, frozen=True):
 class Meter:
     """Counts the tokens of one request, which arrived at ``arrived`` on the ``perf_counter`` clock.
 
-    ``counted_input`` and ``counted_output`` are the gateway's own counts, used only for a backend
-    that reported nothing. A reported count above ``largest_count`` is invalid.
+    ``counted_input`` is the gateway's own count for a backend that reported nothing,
+    ``counted_output`` that of ``unreported_text``. A reported count above ``largest_count`` is
+    invalid.
     """
 
     __slots__ = (
@@ -89,6 +58,7 @@ class Meter:
         "_held_pieces",
         "_largest_count",
         "_noted_at",
+        "_reported_pieces",
         "arrived",
         "cached_input",
         "counted_input",
@@ -97,6 +67,7 @@ class Meter:
         "finish_delivered",
         "first_token",
         "identity",
+        "is_new_report",
         "pieces",
         "reported",
         "reported_input",
@@ -123,6 +94,8 @@ class Meter:
         self._delivered_pieces = 0
         self._delivered_reported = 0
         self._noted_at = 0.0
+        self._reported_pieces = 0
+        self.is_new_report = False
         self._held = 0
         self._held_pieces = 0
         self._largest_count = min(largest_count, LARGEST_COUNT)
@@ -141,8 +114,12 @@ class Meter:
     def take_usage(self, usage: Usage) -> None:
         """Take over the token counts that a backend reported, which are running totals.
 
-        Raises ``BackendProtocolError`` for counts that are absent, negative, smaller than before,
-        above ``largest_count``, or have more reasoning than output. The last valid ones stay.
+        Without any counts nothing was reported. Raises ``BackendProtocolError`` when one is absent,
+        negative, smaller than before or above ``largest_count``, or reasoning above output. The last
+        valid ones stay.
+
+        They contain the text of the same chunk, which is taken afterwards; then, if more text can
+        follow, call ``close_report``.
         """
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         details, cache = usage.completion_tokens_details, usage.prompt_tokens_details
@@ -155,7 +132,9 @@ class Meter:
             and self.reported_output <= completion <= self._largest_count
         ):
             # A running total: most chunks report the same prompt and some more output.
-            self.reported_output = completion
+            self.reported_output, self.is_new_report = completion, True
+            return
+        if prompt is None and completion is None and details is None:
             return
         reasoning = (details.reasoning_tokens or 0) if details is not None else 0
         if (
@@ -167,12 +146,20 @@ class Meter:
             or (self.reported and prompt < self.reported_input)
         ):
             raise BackendProtocolError("The model server reported invalid token usage.")
-        self.reported = True
-        self.reported_input = prompt
-        self.reported_output = completion
+        self.reported = self.is_new_report = True
+        self.reported_input, self.reported_output = prompt, completion
         self.reported_reasoning = max(reasoning, self.reported_reasoning)
         if cache is not None and cache.cached_tokens is not None:
             self.cached_input = min(max(cache.cached_tokens, 0), prompt)
+
+    def close_report(self, *, is_final: bool) -> None:
+        """Record that the last report contains all pieces so far, and none that follows.
+
+        One of no output, unless it ``is_final``, fills the field only and contains none.
+        """
+        self.is_new_report = False
+        if is_final or self.reported_output:
+            self._reported_pieces = len(self.pieces)
 
     def take_fingerprint(self, fingerprint: str) -> None:
         """Keep the backend's fingerprint if it is well-formed: exports show it."""
@@ -196,23 +183,45 @@ class Meter:
         return "".join(self.pieces)
 
     @property
+    def unreported_pieces(self) -> int:
+        """How many pieces no report contains: all of them without one, else those that followed it."""
+        return 0 if self.is_new_report else len(self.pieces) - self._reported_pieces
+
+    @property
+    def reported_pieces(self) -> int:
+        """How many pieces the last closed report contains; 0 without one."""
+        return self._reported_pieces
+
+    @property
+    def unreported_text(self) -> str:
+        return "".join(self.pieces[len(self.pieces) - self.unreported_pieces :])
+
+    @property
+    def unreported_tokens(self) -> int:
+        """The gateway's own count of what no report contains, else the number of its pieces."""
+        pieces = self.unreported_pieces
+        return pieces if self.counted_output is None or not pieces else self.counted_output
+
+    @property
     def generated_tokens(self) -> int:
-        """The reported count, else the gateway's own count, else the number of pieces."""
-        if self.reported:
-            return self.reported_output
-        return self.counted_output if self.counted_output is not None else len(self.pieces)
+        """The reported count, and the gateway's own of what no report contains."""
+        return self.reported_output + self.unreported_tokens
 
     def delivered_tokens(self, complete: bool) -> int:
         """Return the tokens sent to the client: all generated ones for a ``complete`` answer.
 
-        Otherwise, with running usage, the count reported with the last frame sent; without, the
-        same fraction of the generated tokens as of the text pieces.
+        Otherwise, with running usage, the count reported with the last frame sent and a part of
+        those that followed the last report; without, the same fraction of the generated tokens as
+        of the text pieces.
         """
         generated = self.generated_tokens
         if complete:
             return generated
         if self._delivered_reported:
-            return min(self._delivered_reported, generated)
+            unreported = self.unreported_pieces
+            sent = max(0, self._delivered_pieces - len(self.pieces) + unreported)
+            rest = self.unreported_tokens * sent // unreported if unreported else 0
+            return min(self._delivered_reported + rest, generated)
         if not self.pieces:
             return 0
         return min(generated, generated * self._delivered_pieces // len(self.pieces))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from svc_project.lib.monitoring.metrics import Counter, Family, Histogram
+from core.monitoring.metrics import Counter, Family, Histogram
 from usage.receipts import Receipt
 
 first_token = Histogram(
@@ -22,6 +22,11 @@ unreported_tokens = Counter(
     "svc_unreported_tokens",
     "Output tokens that the gateway counted and no backend reported: their rows cost nothing.",
     ("backend", "model"),
+)
+improbable_usage = Counter(
+    "svc_improbable_usage",
+    "Answers whose reported tokens, which are billed, exceed the model's context or the output cap.",
+    ("backend", "model", "exceeded"),
 )
 captures = Counter("svc_captures", "Requested diagnostic captures, kept or not.", ("outcome",))
 
@@ -46,6 +51,7 @@ def families() -> Iterator[Family]:
         duration,
         refusals,
         unreported_tokens,
+        improbable_usage,
         captures,
     ):
         yield counted.family()

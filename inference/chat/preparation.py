@@ -10,24 +10,23 @@ from typing import Final
 import msgspec
 
 from accounts.keys.principal import Principal
-from inference import schema_subset
-from inference.backends.outcomes import RequestBreaksServers, fingerprint
-from inference.catalog.catalog import Catalog
-from inference.catalog.snapshot import PublishedModel, StampedPrice
-from inference.chat import admission, metrics
-from inference.chat.meter import Identity
-from inference.chat.spent_limits import SpentLimits
-from inference.wire import ChatRequest, glimpse_model, model_of, parse_body
-from svc_project.lib.backends.quarantine import Quarantine
-from svc_project.lib.errors import (
+from core.backends.quarantine import Quarantine
+from core.errors import (
     ApiError,
     ModelDoesNotSupportStructuredOutput,
     ModelDoesNotSupportTools,
     RequestTooLarge,
 )
-from svc_project.lib.ids import NIL_UUID
-from svc_project.lib.limits.refused_requests import RefusedRequests
-from svc_project.lib.sharing.fair_thread import LARGE_BODY, FairThread
+from core.limits.refused_requests import RefusedRequests
+from core.sharing.fair_queue import LARGE_BODY, FairThread
+from inference import schema_subset
+from inference.backends.outcomes import RequestBreaksServers, fingerprint
+from inference.catalog.catalog import Catalog
+from inference.catalog.snapshot import PublishedModel, StampedPrice
+from inference.chat import admission, metrics
+from inference.chat.admission import SpentLimits
+from inference.chat.meter import Identity
+from inference.wire import ChatRequest, glimpse_model, model_of, parse_body
 
 SMALL_BODY: Final = 16 * 1024
 """A body of at most so many bytes is parsed before limits are checked: less than a millisecond."""
@@ -36,7 +35,7 @@ _CONTEXTS: Final = 16
 """A reported token count may be at most this many times the published context length."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class ChatCall(msgspec.Struct, frozen=True):
     """A chat request that passed every check but limits and capacity.
 
     ``arrived`` is on the ``perf_counter`` clock; ``created`` in seconds since the epoch.
@@ -57,7 +56,7 @@ class Call(msgspec.Struct, frozen=True):
         return Identity(
             request_id=self.request_id,
             organization_id=self.principal.organization_id,
-            api_key_id=self.principal.api_key_id or str(NIL_UUID),
+            api_key_id=self.principal.api_key_id,
             model_identifier=self.model.id,
             model_id=self.model.model_id,
             model_version_id=self.model.model_version_id,
@@ -77,10 +76,17 @@ class Call(msgspec.Struct, frozen=True):
         """
         return max(_CONTEXTS * self.model.context_length, self.body_bytes)
 
+    def exceeded_by(self, input_tokens: int, output_tokens: int) -> str | None:
+        """Return which bound reported counts exceed, ``output_cap`` or ``context``, or None."""
+        cap = self.request.output_cap
+        if cap is not None and output_tokens > cap:
+            return "output_cap"
+        return "context" if input_tokens + output_tokens > self.model.context_length else None
+
 
 @dataclass(slots=True)
 class Preparation:
-    """Turns the body of a request into a ``Call``, or refuses it."""
+    """Turns the body of a request into a ``ChatCall``, or refuses it."""
 
     catalog: Catalog
     quarantine: Quarantine
@@ -91,7 +97,7 @@ class Preparation:
 
     async def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float, captured: bool
-    ) -> Call:
+    ) -> ChatCall:
         """Check ``body`` against the wire format, the catalog and the model's capabilities.
 
         Raises the ``ApiError`` of the first check that fails. Raises ``RateLimitExceeded`` before
@@ -99,9 +105,9 @@ class Preparation:
         body is larger than ``SMALL_BODY``.
         """
         now = time.time()
-        organization_id = principal.organization_id
+        organization_id, key_id = principal.organization_id, principal.api_key_id
         per_minute = principal.organization_limits.requests_per_minute
-        if (too_many := self.refused.too_many(organization_id, per_minute)) is not None:
+        if (too_many := self.refused.too_many(organization_id, key_id, per_minute)) is not None:
             metrics.refusals.add("refused_requests")
             raise admission.refused_too_often(too_many)
         if self.spent and len(body) > SMALL_BODY:
@@ -114,10 +120,10 @@ class Preparation:
                     organization_id, partial(self._read, body, now)
                 )
         except ApiError as error:
-            self.refused.count(organization_id, per_minute, error, len(body))
+            self.refused.count(organization_id, key_id, per_minute, error, len(body))
             raise
         self._check_quarantine(request, model, principal)
-        return Call(
+        return ChatCall(
             request_id=request_id,
             arrived=arrived,
             created=int(now),
@@ -160,7 +166,7 @@ class Preparation:
     ) -> None:
         quarantine = self.quarantine
         if quarantine.has_suspects:
-            caller = principal.api_key_id or str(NIL_UUID)
+            caller = principal.api_key_id
             if quarantine.is_quarantined(fingerprint(quarantine, caller, request, model)):
                 raise RequestBreaksServers
 

@@ -20,10 +20,10 @@ import msgspec
 from django.conf import settings
 from django.db import Error
 
+from core.database.threads import keep_usable
 from inference.chat import admission, tokenizers
 from inference.chat.meter import Meter
 from inference.wire import ChatRequest
-from svc_project.lib.database.connections import keep_usable
 from usage.ledger.independent_counts import IndependentCount, fill_in
 from usage.models import Reconciliation
 
@@ -100,14 +100,15 @@ class Reconciler:
             self._thread.submit(_load, name)
 
     async def count_unreported(self, meter: Meter, tokenizer: str, request: ChatRequest) -> None:
-        """Put the gateway's own counts into ``meter``, for a backend that reported none."""
+        """Put the gateway's own counts into ``meter``, of what its backend did not report."""
+        text = meter.unreported_text
         counted = await asyncio.get_running_loop().run_in_executor(
-            self._thread, count, tokenizer, request, meter.output_text
+            self._thread, count, tokenizer, request, text
         )
         if counted is not None:
             meter.counted_input, meter.counted_output = counted.input, counted.output
         elif not meter.identity.streamed:
-            meter.counted_output = admission.estimate_prompt(len(meter.output_text.encode()))
+            meter.counted_output = admission.estimate_prompt(len(text.encode()))
 
     def close(self) -> None:
         """Stop after the queued counts."""

@@ -12,21 +12,16 @@ from typing import Final, Protocol
 
 from django.conf import settings
 
+from core.asgi.drain import absorbed_cancellation
+from core.errors import ApiError, ClientDisconnected, RateLimitExceeded
+from core.limits.buckets import Limiter
+from core.monitoring.logs import log_unexpected
 from inference.chat import admission, captures, metrics
 from inference.chat.exchange import Client, Egress, Ended, Exchange
 from inference.chat.meter import Meter
-from inference.chat.preparation import Call, Preparation
+from inference.chat.preparation import ChatCall, Preparation
 from inference.chat.reconciliation import Reconciler
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.errors import (
-    ApiError,
-    ClientDisconnected,
-    InternalError,
-    RateLimitExceeded,
-    ServerShuttingDown,
-)
-from svc_project.lib.limits.buckets import Limiter
-from svc_project.lib.monitoring.logs import log_unexpected
+from usage import metered
 from usage.ledger.ledger import Ledger
 from usage.receipts import Receipt
 
@@ -63,7 +58,7 @@ class ChatService:
     ledger: Ledger
     reconciler: Reconciler
 
-    async def complete(self, call: Call, sink: Sink) -> None:
+    async def complete(self, call: ChatCall, sink: Sink) -> None:
         """Admit the request, relay a backend's answer, write the row, then send the last bytes.
 
         Raises ``RateLimitExceeded`` or ``ServerOverloaded`` when the request is not admitted (no
@@ -77,8 +72,9 @@ class ChatService:
             reservation.refund()
             raise
         ended = await exchange.run(sink, call.created)
-        reservation.settle(ended.meter.reported_input + ended.meter.generated_tokens)
-        failure = await self._record(call, ended, _failure_of(ended, sink), sink)
+        failure = _failure_of(ended, sink)
+        reservation.settle(_used_prompt(call, ended, failure) + ended.meter.generated_tokens)
+        failure = await self._record(call, ended, failure, sink)
         ended.release()
         if call.captured:
             await captures.keep(call.request_id, call.principal.organization_id, ended.content)
@@ -88,7 +84,7 @@ class ChatService:
         self.reconciler.offer(ended.meter, call.model.tokenizer, call.request)
         await sink.finish(ended.last())
 
-    async def _reserve(self, call: Call) -> admission.Reservation:
+    async def _reserve(self, call: ChatCall) -> admission.Reservation:
         """Reserve the limits. Raises ``RateLimitExceeded``."""
         charges = admission.charges_for(
             call.principal,
@@ -103,13 +99,16 @@ class ChatService:
             admission.count_refusal(refusal, call.principal, call.model)
             if "x-should-retry" in refusal.headers:
                 # The request can never fit, so repeating it is charged like a refused request.
-                limits = call.principal.organization_limits
+                principal = call.principal
                 preparation.refused.charge(
-                    call.principal.organization_id, limits.requests_per_minute, call.body_bytes
+                    principal.organization_id,
+                    principal.api_key_id,
+                    principal.organization_limits.requests_per_minute,
+                    call.body_bytes,
                 )
             raise
 
-    async def _admit(self, call: Call) -> Exchange:
+    async def _admit(self, call: ChatCall) -> Exchange:
         """Lease a slot of a backend and note the admission: from here on a row is owed.
 
         Raises ``ServerOverloaded`` or ``BackendUnavailable``.
@@ -132,26 +131,18 @@ class ChatService:
         )
 
     async def _record(
-        self, call: Call, ended: Ended, failure: ApiError | None, sink: Sink
+        self, call: ChatCall, ended: Ended, failure: ApiError | None, sink: Sink
     ) -> ApiError | None:
-        """Write the row; return the failure that the client is sent, or None.
-
-        An answer whose row cannot be stored anywhere is withheld: ``InternalError``.
-        """
+        """Write the row; return the failure that the client is sent, or None (``usage.metered``)."""
         meter = ended.meter
-        if not meter.reported and meter.pieces:
+        if meter.unreported_pieces:
             failure = await self._count(call, meter) or failure
-        receipt = meter.receipt(failure, _http_status(failure, sink))
-        if not meter.reported and receipt.generated_output_tokens:
-            self._count_unreported_tokens(ended, receipt)
+        receipt = meter.receipt(failure, metered.http_status(failure, sink.status))
+        self._count_doubtful_usage(call, ended, receipt)
         metrics.observe(receipt)
-        try:
-            await self.ledger.record(receipt, begun=sink.status is not None)
-        except InternalError as error:
-            return failure or error
-        return failure
+        return await metered.record(self.ledger, receipt, failure, begun=sink.status is not None)
 
-    async def _count(self, call: Call, meter: Meter) -> ApiError | None:
+    async def _count(self, call: ChatCall, meter: Meter) -> ApiError | None:
         """Put the gateway's own token counts into ``meter``; on failure the count of pieces stays.
 
         Returns why the request ended meanwhile, or None.
@@ -160,19 +151,38 @@ class ChatService:
             async with asyncio.timeout(_COUNT_SECONDS):
                 await self.reconciler.count_unreported(meter, call.model.tokenizer, call.request)
         except asyncio.CancelledError:
-            (own := asyncio.current_task()) and own.uncancel()
-            return ServerShuttingDown() if drain.draining else ClientDisconnected()
+            return absorbed_cancellation()
         except Exception as error:
             log_unexpected(log, call.request_id, error)
             if not meter.identity.streamed:
-                meter.counted_output = admission.estimate_prompt(len(meter.output_text.encode()))
+                meter.counted_output = admission.estimate_prompt(
+                    len(meter.unreported_text.encode())
+                )
         return None
 
-    def _count_unreported_tokens(self, ended: Ended, receipt: Receipt) -> None:
-        """Count tokens that a backend generated and never reported: no customer pays for them."""
-        tokens = receipt.generated_output_tokens
-        metrics.unreported_tokens.add(ended.backend.name, receipt.model_identifier, by=tokens)
-        self.egress.pool.count_unreported(ended.backend, tokens)
+    def _count_doubtful_usage(self, call: ChatCall, ended: Ended, receipt: Receipt) -> None:
+        """Count tokens that a backend never reported, for which no customer pays, and improbable
+        reports, which are billed: the report is the meter of record."""
+        meter, name, model = ended.meter, ended.backend.name, receipt.model_identifier
+        if tokens := meter.unreported_tokens:
+            metrics.unreported_tokens.add(name, model, by=tokens)
+            self.egress.pool.count_unreported(ended.backend, tokens)
+        if exceeded := call.exceeded_by(meter.reported_input, meter.reported_output):
+            metrics.improbable_usage.add(name, model, exceeded)
+            self.egress.pool.count_improbable(ended.backend, exceeded)
+
+
+def _used_prompt(call: ChatCall, ended: Ended, failure: ApiError | None) -> int:
+    """Return the prompt's tokens for the limits: as reported, else as reserved if it was read.
+
+    A model server reads the prompt before the first token, so a client that disconnects then is
+    charged for it. A request that failed otherwise, without a token, is refunded.
+    """
+    meter = ended.meter
+    was_read = isinstance(failure, ClientDisconnected) and bool(ended.content.sent)
+    if meter.reported or not (meter.pieces or was_read):
+        return meter.reported_input
+    return admission.estimate_prompt(call.body_bytes)
 
 
 def _failure_of(ended: Ended, sink: Sink) -> ApiError | None:
@@ -180,10 +190,3 @@ def _failure_of(ended: Ended, sink: Sink) -> ApiError | None:
     if sink.disconnected and not (ended.failure is None and ended.meter.finish_delivered):
         return ClientDisconnected()
     return ended.failure
-
-
-def _http_status(failure: ApiError | None, sink: Sink) -> int:
-    """Return the status for the row: 499 if the client disconnected, 200 for a begun stream."""
-    if isinstance(failure, ClientDisconnected):
-        return failure.status
-    return sink.status or (200 if failure is None else failure.status)

@@ -15,18 +15,18 @@ from django.http import HttpRequest, HttpResponse
 from accounts.console.keys import KeyLine, KeysView, KeyUse, KeyView
 from accounts.keys import keys
 from accounts.models import ApiKey, Scope
-from inference.console.limits import LimitLine, key_limit_lines
+from core import clock
+from core.money import cost_units_text, sum_costs
 from inference.console.models import USE_DAYS, last_days
-from svc_project.lib import clock
-from svc_project.lib.money import cost_units_text, sum_costs
+from inference.console.overview import LimitLine, key_limit_lines
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.query_string import bound_text
-from usage.queries.overviews.health import MOST_ROWS, sample
+from usage.queries.health import MOST_ROWS, sample
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, series
-from usage.queries.speech_sums import speech_sums
-from usage.queries.sums import PricedSum, breakdowns
+from usage.queries.speech import speech_sums
+from usage.queries.sums import PricedSum, add_up, breakdowns
 from usage.templatetags.formats import figure, rounded
 
 _PLACES: Final = 2
@@ -101,11 +101,7 @@ def _spoken(characters: int) -> KeyUse:
 
 
 def _spent(parts: Sequence[PricedSum]) -> KeyUse:
-    units: defaultdict[str, int] = defaultdict(int)
-    for part in parts:
-        read, written, *_ = part.figures
-        units[part.currency] += read * part.input_price + written * part.output_price
-    costs = [(cost_units_text(each), currency) for currency, each in sorted(units.items())]
+    costs = [(cost_units_text(each.units), each.currency) for each in add_up(parts)]
     return KeyUse(
         ", ".join(f"{rounded(cost, _PLACES)} {currency}" for cost, currency in costs),
         ", ".join(f"{cost} {currency}" for cost, currency in costs),

@@ -13,15 +13,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from accounts.console.base import ConsoleView
 from accounts.console.first_request import inference_url
 from accounts.console.snippets import KEY_VARIABLE, chat
+from core import clock
+from core.money import price_text, sum_costs
 from inference.catalog.catalog import catalog
 from inference.catalog.model_object import JSON_SCHEMA_SUBSET
 from inference.catalog.snapshot import PublishedModel, StampedPrice
-from inference.console.endings import CALLED_DAYS, Ending, endings
-from svc_project.lib import clock
-from svc_project.lib.money import price_text, sum_costs
+from inference.console.overview import CALLED_DAYS, Ending, endings
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.query_string import bound_text
-from usage.queries.overviews.health import MOST_ROWS, sample
+from usage.queries.health import MOST_ROWS, sample
 from usage.queries.periods import Bucket, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, series
@@ -119,7 +119,7 @@ def _example(identifier: str) -> dict[str, Any]:
 
 def last_days(now: datetime, filters: Filters) -> UsageQuery:
     """The query of the last ``USE_DAYS`` days, today included, by day."""
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    today = clock.day_of(now)
     period = Period(today - (USE_DAYS - 1) * _DAY, today + _DAY)
     return UsageQuery(period, filters, Bucket.DAY, ())
 

@@ -2,35 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
 from accounts.console.base import ConsoleView
 from accounts.console.first_request import FirstRequest, first_request
 from accounts.console.snippets import KEY_VARIABLE
-from accounts.models import ApiKey, Scope
+from accounts.models import ApiKey, Organization, Scope
+from core import clock
 from inference.catalog.catalog import catalog
-from inference.console.endings import CALLED_DAYS, endings
-from inference.console.limits import limit_lines
-from svc_project.lib import clock
+from inference.catalog.snapshot import PublishedModel
 from usage.api import throttles
 from usage.console.charts import Chart, Metric, stacked
+from usage.console.key_names import KeyName, key_name, names_of
 from usage.console.query_string import bound_text
 from usage.console.speech_card import speech_card
 from usage.models import SpeechDay, UsageRollup
-from usage.queries.overviews.health import MOST_ROWS, sample
-from usage.queries.overviews.month import PACE_DAYS, MonthSoFar, month_so_far
+from usage.queries.health import MOST_ROWS, BusiestMinute, Sample, sample
+from usage.queries.key_calls import key_calls
+from usage.queries.month import PACE_DAYS, MonthSoFar, month_so_far
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters
 
+CALLED_DAYS: Final = 7
+"""Calls of so many days count."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInUse:
+    """A key that still calls the model; ``last_hour`` is the hour of its latest request."""
+
+    key: KeyName
+    requests: int
+    last_hour: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A superseded model; ``days_left`` is None while it has no shutdown date."""
+
+    model: PublishedModel
+    days_left: int | None
+    keys: tuple[KeyInUse, ...]
+
+    @property
+    def requests(self) -> int:
+        return sum(each.requests for each in self.keys)
+
+
+def endings(
+    organization: Organization, models: Mapping[str, PublishedModel], now: datetime
+) -> list[Ending]:
+    """Return the superseded models that still serve, the first to end first, with their callers.
+
+    Raises ``django.db.Error``.
+    """
+    ending = sorted(
+        (
+            model
+            for model in models.values()
+            if model.superseded_by is not None and not model.is_retired(now.timestamp())
+        ),
+        key=lambda model: (model.shutdown_epoch, model.id),
+    )
+    found = key_calls(
+        str(organization.pk), [model.id for model in ending], now - timedelta(days=CALLED_DAYS)
+    )
+    names = names_of(organization, {each.api_key_id for each in found}) if found else {}
+    by_model: defaultdict[str, list[KeyInUse]] = defaultdict(list)
+    for each in found:
+        by_model[each.model_identifier].append(
+            KeyInUse(names[each.api_key_id], each.requests, each.last_hour)
+        )
+    return [
+        Ending(
+            model,
+            None if model.shutdown_at is None else max(0, (model.shutdown_at - now).days),
+            tuple(by_model[model.id]),
+        )
+        for model in ending
+    ]
+
+
+_NEARLY = 0.8
+_MOST_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LimitLine:
+    """One limit per minute; ``most`` is what the busiest minute used of it."""
+
+    owner: str
+    """What it limits; empty for the whole organization."""
+    unit: str
+    limit: int
+    most: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}, {self.unit}" if self.owner else self.unit.capitalize()
+
+    @property
+    def nearly(self) -> int:
+        """From where the meter shows a warning."""
+        return int(self.limit * _NEARLY)
+
+
+def limit_lines(
+    organization: Organization, models: Mapping[str, PublishedModel], sample: Sample
+) -> list[LimitLine]:
+    """Return every limit that applies to chat requests of the organization.
+
+    Raises ``django.db.Error``.
+    """
+    lines = list(
+        _lines(
+            "",
+            organization.requests_per_minute,
+            organization.tokens_per_minute,
+            sample.busiest_minute(),
+        )
+    )
+    limited = ApiKey.objects.filter(
+        Q(requests_per_minute__isnull=False) | Q(tokens_per_minute__isnull=False),
+        organization=organization,
+        revoked_at=None,
+    )
+    for key in limited[:_MOST_KEYS]:
+        name = key_name(str(key.pk), key.label, key.prefix).text
+        lines += key_limit_lines(key, f"Key {name}", sample)
+    for model in models.values():
+        limits = model.limits.get(str(organization.pk))
+        if limits is not None:
+            busiest = sample.busiest_minute(model=model.id)
+            lines += _lines(model.id, limits.requests_per_minute, limits.tokens_per_minute, busiest)
+    return lines
+
+
+def key_limit_lines(key: ApiKey, owner: str, sample: Sample) -> list[LimitLine]:
+    """Return the limits of ``key`` itself, under the name ``owner``."""
+    busiest = sample.busiest_minute(api_key_id=key.pk)
+    return list(_lines(owner, key.requests_per_minute, key.tokens_per_minute, busiest))
+
+
+def _lines(
+    owner: str, requests: int | None, tokens: int | None, busiest: BusiestMinute
+) -> Iterator[LimitLine]:
+    if requests is not None:
+        yield LimitLine(owner, "requests a minute", requests, busiest.requests)
+    if tokens is not None:
+        yield LimitLine(owner, "tokens a minute", tokens, busiest.tokens)
+
+
 HEALTH_HOURS: Final = 24
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +225,14 @@ def _places(month: MonthSoFar) -> int:
 
 def _chart(month: MonthSoFar, now: datetime) -> Chart | None:
     """Cost by day of this month; requests where costs are in several currencies."""
-    first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first = clock.month_of(now)
     points = [each for each in month.points if each.bucket_start >= first]
     if not points:
         return None
-    last = (first + 31 * _DAY).replace(day=1)
     is_cost = len({each.currency for each in points}) == 1 and _has_cost(month)
     metric = Metric.COST if is_cost else Metric.REQUESTS
     unit = points[0].currency if is_cost else metric.value
-    return stacked(points, Period(first, last), Bucket.DAY, metric, unit)
+    return stacked(points, Period(first, clock.next_month(first)), Bucket.DAY, metric, unit)
 
 
 def _has_cost(month: MonthSoFar) -> bool:

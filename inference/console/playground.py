@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 
 from accounts.console.base import ConsoleView
 from accounts.console.first_request import inference_url
+from accounts.console.sessions import SessionConsumer
 from accounts.console.snippets import KEY_VARIABLE, Snippet, chat
-from inference import schema_subset
-from inference.catalog.catalog import catalog
-from inference.catalog.snapshot import PublishedModel
-from inference.wire import ChatRequest, model_of, parse_body
-from svc_project.lib.errors import (
+from core.errors import (
     ApiError,
     ModelDoesNotSupportStructuredOutput,
     ModelDoesNotSupportTools,
     UnsupportedJsonSchema,
 )
+from inference import schema_subset
+from inference.catalog.catalog import catalog
+from inference.catalog.snapshot import PublishedModel
+from inference.chat.consumer import ChatCompletionsConsumer
+from inference.wire import ChatRequest, model_of, parse_body
 from usage.console.requests_page import REQUEST_ID, RowCost
 from usage.models import UsageRow
 
@@ -117,3 +119,12 @@ def _check_abilities(parsed: ChatRequest, model: PublishedModel) -> None:
         raise ModelDoesNotSupportTools(f"{model.id} does not support tool calling.")
     if parsed.json_schema is not None and not model.structured_output:
         raise ModelDoesNotSupportStructuredOutput(f"{model.id} does not support JSON schemas.")
+
+
+class PlaygroundConsumer(SessionConsumer, ChatCompletionsConsumer):
+    """``POST /console/playground/chat``: body, answer, limits and row are those of the API.
+
+    Only the caller differs: the organization that the session shows, without a key.
+    """
+
+    route: ClassVar[str] = "playground"

@@ -1,8 +1,8 @@
 import django.core.validators
 import django.db.models.deletion
-import svc_project.lib.backends.validators
-import svc_project.lib.clock
-import svc_project.lib.fields
+import core.backends.validators
+import core.clock
+import core.fields
 import uuid
 from django.db import migrations, models
 
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('revision', models.CharField(blank=True, help_text='Revision or digest.', max_length=120)),
                 ('quantization', models.CharField(blank=True, help_text='Such as awq-int4.', max_length=60)),
                 ('tokenizer', models.CharField(blank=True, help_text='Name, or path of a tokenizer.json, for the independent token count. Empty: these weights are not counted.', max_length=300)),
-                ('created_at', models.DateTimeField(default=svc_project.lib.clock.now, editable=False)),
+                ('created_at', models.DateTimeField(default=core.clock.now, editable=False)),
             ],
             options={
                 'verbose_name': 'weights record',
@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=80, unique=True)),
-                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9000/v1.', max_length=300, validators=[svc_project.lib.backends.validators.check_base_url], verbose_name='base URL')),
+                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9000/v1.', max_length=300, validators=[core.backends.validators.check_base_url], verbose_name='base URL')),
                 ('api_key_env', models.CharField(blank=True, help_text="Name of the environment variable that holds the backend's key. Empty: no key.", max_length=100, validators=[django.core.validators.RegexValidator('\\A([A-Za-z_][A-Za-z0-9_]*)?\\Z', 'Give the name of a variable, not a key.')], verbose_name='API key variable')),
                 ('max_concurrency', models.PositiveIntegerField(default=64, help_text='Requests that each worker sends to it at once.', validators=[django.core.validators.MinValueValidator(1)])),
                 ('continuous_usage', models.BooleanField(default=False, help_text='It honours stream_options.continuous_usage_stats.')),
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 ('default_max_output_tokens', models.PositiveIntegerField(help_text='Reserved against the token limit when a request names no cap.', validators=[django.core.validators.MinValueValidator(1)])),
                 ('tool_calling', models.BooleanField(default=False)),
                 ('structured_output', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(default=svc_project.lib.clock.now, editable=False)),
+                ('created_at', models.DateTimeField(default=core.clock.now, editable=False)),
                 ('published_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('superseded_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('shutdown_at', models.DateTimeField(blank=True, editable=False, null=True)),
@@ -117,11 +117,11 @@ class Migration(migrations.Migration):
             name='Price',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('input_per_mtok', svc_project.lib.fields.PriceField(verbose_name='input per million tokens')),
-                ('output_per_mtok', svc_project.lib.fields.PriceField(verbose_name='output per million tokens')),
+                ('input_per_mtok', core.fields.PriceField(verbose_name='input per million tokens')),
+                ('output_per_mtok', core.fields.PriceField(verbose_name='output per million tokens')),
                 ('currency', models.CharField(max_length=3, validators=[django.core.validators.RegexValidator('\\A[A-Z]{3}\\Z', 'Use the three capital letters of ISO 4217, such as USD.')])),
                 ('effective_from', models.DateTimeField(help_text='UTC.')),
-                ('created_at', models.DateTimeField(default=svc_project.lib.clock.now, editable=False)),
+                ('created_at', models.DateTimeField(default=core.clock.now, editable=False)),
                 ('entry', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='prices', to='inference.modelentry')),
             ],
             options={

@@ -2,7 +2,7 @@
 
 They stop what goes past the ORM. On SQLite they guard against changes only: its ``flush`` deletes
 row by row, which a guard against deletion would stop too, while PostgreSQL's truncates. There the
-models and querysets refuse a deletion (``inference.models.unchangeable``).
+models and querysets refuse a deletion (``inference.models.Unchangeable``).
 
 A later migration that alters one of these tables on SQLite remakes it and drops its triggers: end
 such a migration with ``RunPython`` of ``create_triggers``. ``tests/inference/models/test_catalog_rows.py``

@@ -2,8 +2,7 @@
 
 from inference.models.backends import Backend, Deployment
 from inference.models.captures import CaptureReading, DiagnosticCapture
-from inference.models.catalog import ModelEntry, ModelLimit, Price, WeightsRecord
-from inference.models.unchangeable import Unchangeable
+from inference.models.catalog import ModelEntry, ModelLimit, Price, Unchangeable, WeightsRecord
 
 __all__ = [
     "Backend",

@@ -15,11 +15,24 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import Organization
-from inference.models.identifiers import CURRENCY, CURRENCY_RULE, IDENTIFIER, IDENTIFIER_RULE
-from inference.models.unchangeable import Unchangeable
-from svc_project.lib import clock
-from svc_project.lib.backends.validators import AT_LEAST_ONE, positive
-from svc_project.lib.fields import PriceField
+from core import clock
+from core.backends.validators import AT_LEAST_ONE, positive
+from core.fields import PriceField
+
+# The syntax of identifiers and currencies, for forms and database constraints.
+# Each segment begins with a letter or digit: no "//", no "..", which clients would rewrite.
+IDENTIFIER = r"\A(?=.{1,200}\Z)[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*\Z"
+IDENTIFIER_RULE = (
+    "Use at most 200 letters, digits, '.', '_', ':', '-' and '/'; begin with a letter or digit, "
+    "also after each '/'."
+)
+CURRENCY = r"\A[A-Z]{3}\Z"
+CURRENCY_RULE = "Use the three capital letters of ISO 4217, such as USD."
+
+
+class Unchangeable(Exception):
+    """The change would break a promise to callers or the ledger."""
+
 
 PINNED = frozenset({"id", "identifier", "weights", "weights_id", "published_at"})
 """The columns of a published entry that never change (inference contract, Versioning, rule 2)."""

@@ -13,12 +13,11 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from accounts.changes import CATALOG, changed
+from core import clock
 from inference.catalog import lifecycle
 from inference.models import Backend, Deployment, ModelEntry
-from inference.probe.findings import Found, ModelFindings, ServerFindings
-from inference.probe.settings import fitting
-from svc_project.lib import clock
+from inference.probe.findings import Found, ModelFindings, ServerFindings, fitting
+from inference.wire.dialects import RunningUsage
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,6 @@ def write(changes: Sequence[Change]) -> None:
     """
     rows = {change.row.pk: change.row for change in changes}
     with transaction.atomic():
-        changed(CATALOG)
         for row in rows.values():
             row.refresh_from_db()
             for change in changes:
@@ -118,9 +116,7 @@ def created(
         name=name, base_url=server.base_url, api_key_env=api_key_env, headers=headers, **known
     )
     row.full_clean()
-    with transaction.atomic():
-        changed(CATALOG)
-        row.save()
+    row.save()
     return row
 
 
@@ -128,7 +124,11 @@ def _of_backend(backend: Backend, server: ServerFindings) -> Iterator[Change]:
     found = fitting(server)
     if backend.base_url.rstrip("/") != found.base_url:
         yield _change(backend, "base_url", found.base_url, server.connection.words)
-    if found.running_usage.value not in (None, backend.running_usage):
+    # A backend that learns its dialect from its streams needs none.
+    if found.running_usage.value is not None and backend.running_usage not in (
+        found.running_usage.value,
+        RunningUsage.AUTO,
+    ):
         yield _setting(backend, "running_usage", found.running_usage)
     if found.output_cap_field.value not in (None, backend.output_cap_field):
         yield _setting(backend, "output_cap_field", found.output_cap_field)

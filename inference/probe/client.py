@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
-from inference.backends.reasons import reason_in
+from core.asgi.sse import DONE, EventReader, FrameTooLarge
+from core.backends.outbound import open_client, request_head
+from core.http_client import request as errors
+from core.http_client.response import Response
+from inference.backends.reasons import reason_in, secrets_in, without_secrets
 from inference.probe.replies import Streamed, Whole, chunk_error, one_line, whole_of
-from svc_project.lib.asgi.sse import DONE, EventReader, FrameTooLarge
-from svc_project.lib.backends.outbound import open_client, request_head
-from svc_project.lib.http_client import errors
-from svc_project.lib.http_client.response import Response
 
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 """Bytes; the list of models of a hosted API is the longest."""
@@ -40,7 +40,7 @@ class Closed(NoAnswer):
         super().__init__("it closed the connection without an answer")
 
 
-class Refused(NoAnswer):
+class ErrorStatus(NoAnswer):
     """The server answered ``status``; ``words`` are its own message, on one line, or empty."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -83,6 +83,7 @@ class ProbeClient:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._secrets = secrets_in(target.headers)
         self._client = open_client()
 
     async def __aenter__(self) -> ProbeClient:
@@ -134,14 +135,14 @@ class ProbeClient:
                 raise NoAnswer(f"a stream was asked for, and it sends {one_line(kind)}")
             async for read in _pieces(response):
                 for event in _events(reader, read):
-                    streamed.add(_chunk(event))
+                    streamed.add(_chunk(event, self._secrets))
                 if streamed.pieces >= most_pieces:
                     streamed.disconnected = True
                     return streamed
                 if streamed.done:
                     break
             if not streamed.done and (rest := reader.rest()) is not None:
-                streamed.add(_chunk(rest))
+                streamed.add(_chunk(rest, self._secrets))
             if kept:
                 # The connection can be reused only after the answer was read to its end.
                 async for _ in _pieces(response):
@@ -178,7 +179,7 @@ class ProbeClient:
                 request = request_head(method, address, self.target.headers)
                 response = await self._client.send(request, content, fresh=not kept)
                 try:
-                    await _require_success(response)
+                    await _require_success(response, self._secrets)
                     yield response
                 except BaseException:
                     response.close()
@@ -195,10 +196,10 @@ class ProbeClient:
             raise NoAnswer(_reason(error)) from None
 
 
-async def _require_success(response: Response) -> None:
+async def _require_success(response: Response, secrets: Collection[str]) -> None:
     status = response.status
     if 300 <= status < 400:
-        place = one_line(response.header(b"location"))
+        place = one_line(without_secrets(response.header(b"location"), secrets))
         raise NoAnswer(f"it redirects to {place or 'another address'}; give the address itself")
     if status != 200:
         body = bytearray()
@@ -207,7 +208,7 @@ async def _require_success(response: Response) -> None:
                 body += read
         except errors.HttpError:
             pass
-        raise Refused(status, reason_in(bytes(body[:_LARGEST_ERROR]), "\0") or "")
+        raise ErrorStatus(status, reason_in(bytes(body[:_LARGEST_ERROR]), secrets=secrets) or "")
     if response.has_header(b"content-encoding"):
         raise NoAnswer("it compresses its answers though it is asked not to")
 
@@ -244,7 +245,7 @@ def _events(reader: EventReader, read: bytes) -> list[bytes]:
         raise NoAnswer("an event of its stream is longer than 1 MiB") from None
 
 
-def _chunk(event: bytes) -> Any:
+def _chunk(event: bytes, secrets: Collection[str]) -> Any:
     """Parse the chunk of an event; None for ``[DONE]``. Raises ``NoAnswer``."""
     if event.strip() == DONE:
         return None
@@ -255,7 +256,8 @@ def _chunk(event: bytes) -> Any:
     if not isinstance(chunk, dict):
         raise NoAnswer("an event of its stream is no JSON object")
     if chunk_error(chunk):
-        raise NoAnswer(f"its stream holds an error: {reason_in(event, chr(0)) or 'without words'}")
+        said = reason_in(event, secrets=secrets) or "without words"
+        raise NoAnswer(f"its stream holds an error: {said}")
     return chunk
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from core import variables
 from inference.catalog.snapshot import backend_key
 from inference.models import Backend, Deployment
-from inference.probe.client import NoAnswer, ProbeClient, Refused, Target
+from inference.probe.client import ErrorStatus, NoAnswer, ProbeClient, Target
 from inference.probe.replies import items_at, one_line, text_at
-from svc_project.lib import variables
 
 LONGEST_MODEL: Final = 200
 """Characters, the size of the column ``Deployment.model``."""
@@ -57,7 +57,7 @@ async def connect(target: Target) -> Connected:
         async with ProbeClient(there) as client:
             try:
                 models = listed(await client.get(f"{address}/models"))
-            except Refused as refused:
+            except ErrorStatus as refused:
                 if refused.is_about_the_key:
                     raise NoAnswer(_about_the_key(refused, has_key=target.has_key)) from None
                 if refused.status == 404 and await _completes(client):
@@ -100,18 +100,18 @@ async def _completes(client: ProbeClient) -> bool:
     """Whether the server has chat completions, judged by its answer to an empty request."""
     try:
         await client.post(f"{client.target.base_url}/chat/completions", {})
-    except Refused as refused:
+    except ErrorStatus as refused:
         return refused.status in (400, 401, 403, 422)
     except NoAnswer:
         return False
     return False
 
 
-def _about_the_key(refused: Refused, *, has_key: bool) -> str:
+def _about_the_key(refused: ErrorStatus, *, has_key: bool) -> str:
     said = f" It says: {refused.words}" if refused.words else ""
     if has_key:
         return f"it refuses the key ({refused.status}).{said}"
-    return f"it wants a key ({refused.status}).{said}"
+    return f"it requires an API key ({refused.status}).{said}"
 
 
 def _found(given: str, address: str) -> str:

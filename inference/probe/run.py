@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from inference.probe import abilities, chat, context, habits
+from inference.probe import chat, habits
 from inference.probe.client import NoAnswer, ProbeClient, Target
 from inference.probe.connect import Connected, connect
 from inference.probe.findings import Found, ModelFindings, ServerFindings
@@ -16,7 +16,7 @@ from inference.wire.dialects import KeepAlive
 MOST_MODELS: Final = 16
 """Number of a server's models that are probed when none is named."""
 Value = TypeVar("Value")
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class _Tried:
 
 
 async def probe(
-    target: Target, models: Sequence[str] = (), tell: Tell = lambda _: None
+    target: Target, models: Sequence[str] = (), report: ReportProgress = lambda _: None
 ) -> ServerFindings:
     """Probe ``models`` of the server at ``target``, or those that it lists.
 
-    ``tell`` gets a progress line before each model. Raises no error that a server causes: failures
+    ``report`` gets a progress line before each model. Raises no error that a server causes: failures
     are in the findings.
     """
     try:
@@ -43,7 +43,7 @@ async def probe(
     async with ProbeClient(connected.target) as client:
         tried = []
         for name in names:
-            tell(f"asking {connected.target.base_url} about {name}")
+            report(f"asking {connected.target.base_url} about {name}")
             tried.append(await _try(client, name, connected.models.get(name)))
         working = [each.model for each in tried if each.findings.works]
         kept: Found[KeepAlive] = _not_tried()
@@ -76,8 +76,8 @@ async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
         usage=chat.usage(first.usage, seen) if streams and answers else _not_tried(),
         output_cap=await _step(streams, chat.output_cap, model),
         running_usage=await _step(streams, chat.running_usage, model),
-        tool_calling=await _step(answers, abilities.tool_calling, model),
-        structured_output=await _step(answers, abilities.structured_output, model),
+        tool_calling=await _step(answers, chat.tool_calling, model),
+        structured_output=await _step(answers, chat.structured_output, model),
         context_length=await _context(streams or answers, client, name, listed),
         abort=await _step(streams and answers, partial(habits.abort, usual=first.seconds), model),
     )
@@ -99,7 +99,7 @@ async def _step(
 async def _context(worthwhile: bool, client: ProbeClient, name: str, listed: Any) -> Found[int]:
     if not worthwhile:
         return _not_tried()
-    return await context.context_length(client, name, listed)
+    return await habits.context_length(client, name, listed)
 
 
 def _not_tried() -> Found[Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from core.errors import UnsupportedJsonSchema
 from inference.schema_subset.tables import (
     ANNOTATIONS,
     MAX_DEPTH,
@@ -18,10 +19,9 @@ from inference.schema_subset.tables import (
     STRUCTURAL,
     SUBSET_ID,
     TYPES,
+    shown,
 )
 from inference.schema_subset.walk import Code, Finding, findings
-from inference.schema_subset.wording import shown
-from svc_project.lib.errors import UnsupportedJsonSchema
 
 __all__ = [
     "ANNOTATIONS",

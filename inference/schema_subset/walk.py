@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from inference.schema_subset import wording
-from inference.schema_subset.outline import outline
-from inference.schema_subset.refs import RefReader
+from inference.schema_subset import tables
+from inference.schema_subset.outline import RefReader, outline
 from inference.schema_subset.tables import (
     ANNOTATIONS,
     MAX_DEPTH,
@@ -96,12 +95,12 @@ def findings(schema: Any) -> Iterator[Finding]:
     known = _Definitions(frozenset(defs), endless, refs)
     root = Path(None, "")
     if not (isinstance(schema, dict) and schema.get("type") == "object" and "$ref" not in schema):
-        yield Finding(Code.ROOT_NOT_OBJECT, root, wording.ROOT_NOT_OBJECT)
+        yield Finding(Code.ROOT_NOT_OBJECT, root, tables.ROOT_NOT_OBJECT)
     if lines is not None and lines.expanded > MAX_EXPANDED:
-        yield Finding(Code.DEPTH_LIMIT, root, wording.TOO_LARGE)
+        yield Finding(Code.DEPTH_LIMIT, root, tables.TOO_LARGE)
     yield from _walked(schema, root, known)
     if lines is None:
-        yield Finding(Code.DEPTH_LIMIT, root, wording.TOO_MANY)
+        yield Finding(Code.DEPTH_LIMIT, root, tables.TOO_MANY)
 
 
 def _walked(schema: Any, root: Path, known: _Definitions) -> Iterator[Finding]:
@@ -123,17 +122,17 @@ def _walked(schema: Any, root: Path, known: _Definitions) -> Iterator[Finding]:
 def _schema(place: _Place, known: _Definitions) -> _Step:
     schema, path, depth = place
     if not isinstance(schema, dict):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NOT_A_SCHEMA)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.NOT_A_SCHEMA)
         return
     types = _as_list(schema.get("type"))
     if "object" in types or "array" in types:
         depth += 1
         if depth == MAX_DEPTH + 1:
-            yield Finding(Code.DEPTH_LIMIT, path, wording.TOO_DEEP)
+            yield Finding(Code.DEPTH_LIMIT, path, tables.TOO_DEEP)
     shapeless = _is_shapeless(schema)
     refused = not schema.keys() <= _ACCEPTED
     if shapeless and not refused:
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.NO_TYPE)
     yield from _missing(schema, path, types)
     for keyword, value in schema.items():
         if keyword not in _ANNOTATIONS:
@@ -141,7 +140,7 @@ def _schema(place: _Place, known: _Definitions) -> _Step:
             yield from _keyword(keyword, place, schema, known)
     if shapeless and refused:
         # Report the refused keyword first, because it is what the author meant.
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_TYPE)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.NO_TYPE)
 
 
 def _is_shapeless(schema: dict[str, Any]) -> bool:
@@ -152,9 +151,9 @@ def _is_shapeless(schema: dict[str, Any]) -> bool:
 def _missing(schema: dict[str, Any], path: Path, types: list[Any]) -> _Step:
     """Yield the keywords that an object or an array lacks."""
     if ("object" in types or "properties" in schema) and "additionalProperties" not in schema:
-        yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
+        yield Finding(Code.ADDITIONAL_PROPERTIES, path, tables.OPEN_OBJECT)
     if "array" in types and "items" not in schema and "prefixItems" not in schema:
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.NO_ITEMS)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.NO_ITEMS)
 
 
 def _keyword(  # noqa: C901  # one case a keyword
@@ -162,10 +161,10 @@ def _keyword(  # noqa: C901  # one case a keyword
 ) -> _Step:
     value, path = place.value, place.path
     if keyword not in _STRUCTURAL:
-        yield Finding(Code.UNSUPPORTED_KEYWORD, path, wording.keyword(keyword))
+        yield Finding(Code.UNSUPPORTED_KEYWORD, path, tables.keyword(keyword))
         return
     if "$ref" in schema and keyword not in ("$ref", "$defs"):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.beside_ref(keyword))
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.beside_ref(keyword))
     match keyword:
         case "type":
             yield from _type(value, path)
@@ -174,14 +173,14 @@ def _keyword(  # noqa: C901  # one case a keyword
         case "required":
             yield from _required(value, path, schema.get("properties"))
         case "additionalProperties" if value is not False:
-            yield Finding(Code.ADDITIONAL_PROPERTIES, path, wording.OPEN_OBJECT)
+            yield Finding(Code.ADDITIONAL_PROPERTIES, path, tables.OPEN_OBJECT)
         case "items":
             if isinstance(value, dict):
                 yield place
             else:
-                yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ITEMS)
+                yield Finding(Code.MALFORMED_SCHEMA, path, tables.BAD_ITEMS)
         case "enum" if not isinstance(value, list) or not value:
-            yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_ENUM)
+            yield Finding(Code.MALFORMED_SCHEMA, path, tables.BAD_ENUM)
         case "anyOf":
             yield from _any_of(place)
         case "$defs":
@@ -193,43 +192,43 @@ def _keyword(  # noqa: C901  # one case a keyword
 def _type(value: Any, path: Path) -> _Step:
     entries = _as_list(value)
     if not entries or not all(isinstance(entry, str) for entry in entries):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_TYPE)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.BAD_TYPE)
         return
     for index, entry in enumerate(entries):
         if entry not in _TYPES:
             at = path.to(index) if isinstance(value, list) else path
-            yield Finding(Code.UNSUPPORTED_TYPE, at, wording.unsupported_type(entry))
+            yield Finding(Code.UNSUPPORTED_TYPE, at, tables.unsupported_type(entry))
 
 
 def _properties(place: _Place, required: Any) -> _Step:
     value, path, depth = place
     if not isinstance(value, dict):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("properties"))
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.bad_map("properties"))
         return
     listed = required if isinstance(required, list) else []
     names = {name for name in listed if isinstance(name, str)}
     for name, child in value.items():
         at = path.to(name)
         if name not in names:
-            yield Finding(Code.OPTIONAL_PROPERTY, at, wording.optional(name))
+            yield Finding(Code.OPTIONAL_PROPERTY, at, tables.optional(name))
         yield _Place(child, at, depth)
 
 
 def _required(value: Any, path: Path, properties: Any) -> _Step:
     if not isinstance(value, list):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.BAD_REQUIRED)
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.BAD_REQUIRED)
         return
     names = properties if isinstance(properties, dict) else {}
     for index, name in enumerate(value):
         if not isinstance(name, str):
-            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), wording.BAD_REQUIRED)
+            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), tables.BAD_REQUIRED)
         elif name not in names:
-            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), wording.not_a_property(name))
+            yield Finding(Code.MALFORMED_SCHEMA, path.to(index), tables.not_a_property(name))
 
 
 def _any_of(place: _Place) -> _Step:
     if not isinstance(place.value, list) or not place.value:
-        yield Finding(Code.MALFORMED_SCHEMA, place.path, wording.BAD_ANY_OF)
+        yield Finding(Code.MALFORMED_SCHEMA, place.path, tables.BAD_ANY_OF)
         return
     for index, branch in enumerate(place.value):
         yield _Place(branch, place.path.to(index), place.depth)
@@ -238,7 +237,7 @@ def _any_of(place: _Place) -> _Step:
 def _defs(value: Any, path: Path) -> _Step:
     """Yield the definitions; their depth is counted from themselves, not from the root."""
     if not isinstance(value, dict):
-        yield Finding(Code.MALFORMED_SCHEMA, path, wording.bad_map("$defs"))
+        yield Finding(Code.MALFORMED_SCHEMA, path, tables.bad_map("$defs"))
         return
     for name, definition in value.items():
         yield _Place(definition, path.to(name), 0)
@@ -247,11 +246,11 @@ def _defs(value: Any, path: Path) -> _Step:
 def _ref(value: Any, path: Path, known: _Definitions) -> _Step:
     name = known.refs.name(value)
     if name is None:
-        yield Finding(Code.UNRESOLVABLE_REF, path, wording.FOREIGN_REF)
+        yield Finding(Code.UNRESOLVABLE_REF, path, tables.FOREIGN_REF)
     elif name not in known.names:
-        yield Finding(Code.UNRESOLVABLE_REF, path, wording.no_such_def(name))
+        yield Finding(Code.UNRESOLVABLE_REF, path, tables.no_such_def(name))
     elif name in known.endless:
-        yield Finding(Code.UNRESOLVABLE_REF, path, wording.ENDLESS_REF)
+        yield Finding(Code.UNRESOLVABLE_REF, path, tables.ENDLESS_REF)
 
 
 def _as_list(value: Any) -> list[Any]:

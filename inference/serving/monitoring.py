@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from core.limits.redis import RedisLimiter
+from core.monitoring.metrics import Family, Sample, gauge, total
 from inference.backends import metrics as backend_metrics
 from inference.backends.pool import BackendView
 from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import BackendRef
 from inference.chat import metrics as chat_metrics
 from inference.serving.wiring import service
-from svc_project.lib.limits.redis import RedisLimiter
-from svc_project.lib.monitoring.metrics import Family, Sample, gauge, total
 
 STATS_NAME = "backends"
 """The key of ``backends`` in the workers' statistics."""

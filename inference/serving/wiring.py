@@ -7,19 +7,20 @@ from functools import cache
 
 from django.conf import settings
 
+from core.backends.quarantine import Quarantine
+from core.limits.redis import open_limiter
+from core.limits.refused_requests import RefusedRequests
+from core.sharing.fair_queue import FairThread
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
+from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.catalog import catalog
 from inference.chat import captures
 from inference.chat.exchange import Egress
 from inference.chat.preparation import Preparation
 from inference.chat.reconciliation import Reconciler
 from inference.chat.service import ChatService
-from svc_project.lib.backends.quarantine import Quarantine
-from svc_project.lib.limits.redis import open_limiter
-from svc_project.lib.limits.refused_requests import RefusedRequests
-from svc_project.lib.sharing.fair_thread import FairThread
 from usage.ledger.ledger import ledger
 
 
@@ -45,6 +46,7 @@ def service() -> ChatService:
             client,
             quarantine,
             HealthChecks(pool, client),
+            UsageDialects(),
         ),
         ledger=ledger,
         reconciler=Reconciler(),

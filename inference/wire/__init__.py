@@ -6,7 +6,13 @@ are separate steps because the model is looked up before the other fields are va
 
 from __future__ import annotations
 
-from inference.wire.body import MAX_NESTING, glimpse_model, model_of, parse_body
-from inference.wire.request import ChatRequest, Shape
+from core.asgi.json_object import MAX_NESTING
+from inference.wire.request import (
+    ChatRequest,
+    Shape,
+    glimpse_model,
+    model_of,
+    parse_body,
+)
 
 __all__ = ["MAX_NESTING", "ChatRequest", "Shape", "glimpse_model", "model_of", "parse_body"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from inference.wire.deviations import normalized
+from inference.wire.dialects import normalized
 
 FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
@@ -112,16 +112,26 @@ class Timings(msgspec.Struct, gc=False):
     predicted_n: int | None = None
 
     def usage(self) -> Usage:
-        """Return the same counts in the convention's form."""
-        cached = self.cache_n or 0
-        prompt = None if self.prompt_n is None else cached + self.prompt_n
-        return Usage(prompt, self.predicted_n, prompt_tokens_details=PromptDetails(cached))
+        """Return the same counts in the convention's form; none without ``cache_n``.
+
+        llama.cpp sends it since September 2025. Before, the tokens from the cache are not told.
+        """
+        if self.cache_n is None:
+            return Usage()
+        prompt = None if self.prompt_n is None else self.cache_n + self.prompt_n
+        return Usage(prompt, self.predicted_n, prompt_tokens_details=PromptDetails(self.cache_n))
 
 
 class TimedChunk(Chunk, gc=False):
     """One event of an answer streamed by llama.cpp with ``timings_per_token``."""
 
     timings: Timings | None = None
+
+
+def is_timed_by_llama_cpp(chunk: Chunk) -> bool:
+    """Whether ``chunk`` has llama.cpp's counts, with the tokens from its cache."""
+    timings = chunk.timings if isinstance(chunk, TimedChunk) else None
+    return timings is not None and timings.cache_n is not None
 
 
 class FunctionCall(msgspec.Struct):
@@ -252,6 +262,14 @@ def decode_timed_chunk(event: bytes) -> TimedChunk:
         return exact_timed_chunk(event)
     except msgspec.ValidationError:
         return msgspec.convert(normalized(_decode(event)), TimedChunk)
+
+
+def decode_any_chunk(event: bytes) -> Chunk:
+    """Parse like ``decode_timed_chunk``, but ignore ``timings`` that are not llama.cpp's."""
+    try:
+        return decode_timed_chunk(event)
+    except msgspec.ValidationError:
+        return decode_chunk(event)
 
 
 def decode_completion(body: bytes) -> Completion:

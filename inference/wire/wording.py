@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
-from svc_project.lib.errors import InvalidField
+from core.errors import InvalidField
 
 _TEXT = "a string"
 _TRUTH = "true or false"

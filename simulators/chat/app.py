@@ -1,4 +1,4 @@
-"""The routes of the simulator, as a plain ASGI application."""
+"""The simulator as a plain ASGI application: its routes, and faults that take an answer's place."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-import msgspec
-
+from core.ids import uuid7_hex
 from inference.chat.tokenizers import count_prompt, load
+from simulators import serving
 from simulators.application import Application, header_names, until_disconnected
 from simulators.chat.answers.answer import compose, read_ask
-from simulators.chat.delivery.dialect_stream import answer_dialect_streamed
-from simulators.chat.delivery.dialect_whole import answer_dialect_whole
-from simulators.chat.delivery.stream import answer_streamed
-from simulators.chat.delivery.whole import answer_whole
-from simulators.chat.dialects.definition import Dialect
-from simulators.chat.dialects.known import parse_dialect
-from simulators.chat.early import apply_early_faults
+from simulators.chat.delivery import answer_streamed, answer_whole
+from simulators.chat.dialect_delivery import answer_dialect_streamed, answer_dialect_whole
+from simulators.chat.dialects import Dialect, parse_dialect
 from simulators.chat.exchange import Exchange, Pace, wants_running_usage
-from simulators.chat.fast import answer_fast
-from simulators.chat.faults import NOT_IN_DIALECTS
+from simulators.chat.faults import NOT_IN_DIALECTS, FaultName
 from simulators.chat.options import DEFAULT_MODEL, Options
 from simulators.chat.requests_log import RequestEntry, RequestLog
-from simulators.chat.responses import read_body
 from simulators.chat.wire import (
     ChatBody,
     ErrorObject,
@@ -33,8 +27,71 @@ from simulators.chat.wire import (
     parse_chat,
     parse_object,
 )
-from simulators.serving import respond
-from svc_project.lib.ids import uuid7_hex
+from simulators.serving import JSON, MAX_BODY_BYTES, BodyTooLarge, Broken, break_connection, respond
+
+ELSEWHERE = b"http://127.0.0.1:1/v1/chat/completions"
+_SSE = b"text/event-stream; charset=utf-8"
+_STATUS_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "service_unavailable_error",
+}
+
+
+async def apply_early_faults(exchange: Exchange) -> None:
+    """Apply the early faults of ``exchange``; return when an answer is to follow.
+
+    Raises ``Broken`` when it was answered or broken here, ``Refusal`` for the fault ``status``.
+    """
+    faults = exchange.faults
+    await asyncio.sleep(faults.number(FaultName.SLOW_HEADER) or 0)
+    if status := faults.number(FaultName.STATUS):
+        error = _simulated_error(int(status))
+        dialect = exchange.dialect
+        body = dialect.refusal(int(status), error.message) if dialect else None
+        raise Refusal(int(status), error, body)
+    for name in (FaultName.CUT, FaultName.RESET):
+        if faults.early(name):
+            break_connection(exchange.transport, reset=name is FaultName.RESET)
+    if faults.early(FaultName.HANG):
+        await asyncio.Event().wait()
+    if await _canned(exchange):
+        raise Broken
+
+
+async def _canned(exchange: Exchange) -> bool:
+    """Send the fixed response of a fault, and return whether there was one."""
+    send, faults = exchange.send, exchange.faults
+    if FaultName.REDIRECT in faults:
+        await respond(send, 302, b"", extra=((b"location", ELSEWHERE),))
+    elif FaultName.HTML in faults:
+        await respond(send, 200, b"<html><body>Welcome</body></html>", b"text/html")
+    elif FaultName.EMPTY in faults:
+        await respond(send, 200, b"", _SSE if exchange.body.stream else JSON)
+    elif FaultName.NULL in faults:
+        await respond(send, 200, b"null")
+    elif FaultName.ERROR_200 in faults:
+        await respond(send, 200, {"error": _simulated_error(500)})
+    else:
+        return False
+    return True
+
+
+def _simulated_error(status: int) -> ErrorObject:
+    kind = _STATUS_TYPES.get(status, "invalid_request_error")
+    return ErrorObject(f"A simulated failure of the backend ({status}).", kind)
+
+
+async def read_body(receive: Any) -> bytes:
+    """Read the request's body. Raises ``Refusal`` above 64 MiB, ``ConnectionError`` on a disconnect."""
+    try:
+        return await serving.read_body(receive)
+    except BodyTooLarge:
+        message = f"The body is larger than {MAX_BODY_BYTES} bytes."
+        raise Refusal(413, ErrorObject(message, "invalid_request_error")) from None
+
 
 CONTEXT_LENGTH = 131_072
 
@@ -85,12 +142,6 @@ class Simulator(Application):
         }
 
     async def _chat(self, scope: Any, receive: Any, send: Any) -> None:
-        if self._options.fast:
-            try:
-                await answer_fast(self._options, receive, send)
-            except msgspec.DecodeError:
-                raise bad_request("Bad body.") from None
-            return
         fields = parse_object(await read_body(receive))
         entry = _entry(scope, fields)
         transport: asyncio.Transport = scope["state"]["transport"]

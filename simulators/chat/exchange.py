@@ -11,10 +11,9 @@ from msgspec import UNSET
 
 from inference.wire.dialects import RunningUsage
 from simulators.chat.answers.answer import Answer, Part, Step
-from simulators.chat.dialects.definition import Dialect
-from simulators.chat.directives import Directive
+from simulators.chat.dialects import Dialect
 from simulators.chat.faults import FaultName, Faults
-from simulators.chat.options import Options
+from simulators.chat.options import Directive, Options
 from simulators.chat.requests_log import RequestEntry
 from simulators.chat.wire import ChatBody, CompletionTokensDetails, Usage
 
@@ -112,5 +111,5 @@ def wants_running_usage(
             return bool(asked and asked.include_usage and asked.continuous_usage_stats)
         case RunningUsage.LLAMA_CPP:
             return bool(body.timings_per_token)
-        case RunningUsage.NONE:
+        case RunningUsage.NONE | RunningUsage.AUTO:
             return False

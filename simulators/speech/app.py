@@ -13,18 +13,22 @@ import msgspec
 from django.core.files.uploadhandler import MemoryFileUploadHandler
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
+from core.ids import uuid7_hex
 from simulators.application import Application, Refused, header_names, until_disconnected
 from simulators.serving import read_body, respond
-from simulators.speech.answer import Answer, Framing
-from simulators.speech.directives import BadDirective, Directive, read_directive, without_directive
+from simulators.speech.answer import Answer, Framing, Speaker, Spoken, in_format
 from simulators.speech.faults import Faults, SpeechFault
-from simulators.speech.options import SpeechOptions
+from simulators.speech.options import (
+    BadDirective,
+    Directive,
+    SpeechOptions,
+    read_directive,
+    without_directive,
+)
 from simulators.speech.requests_log import SpeechEntry, SpeechLog
-from simulators.speech.sound import Speaker, Spoken, in_format
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
-from svc_project.lib.ids import uuid7_hex
 
 MODEL: Final = "simulated-tts"
 PRESETS: Final = ("ava", "noah", "meera", "arjun")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
@@ -11,13 +12,54 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from accounts.audit import trail
-from speech.admin.filters import CloneStateFilter, OverdueFilter
+from core import clock
+from core.admin.columns import Tone, badge
+from core.admin.restrictions import SecretColumnsAdmin
 from speech.errors import CloneNotFound
 from speech.models import CloneAudio, CloneUpload, VoiceClone
 from speech.voices.clones import rows as registry
 from speech.voices.clones.outbox import outbox
-from svc_project.lib.admin.columns import Tone, badge
-from svc_project.lib.admin.lookups import SecretColumnsAdmin
+
+OVERDUE_AFTER = timedelta(minutes=30)
+"""Time since the clone's deletion; by then the deletion was retried several times."""
+
+
+class CloneStateFilter(admin.SimpleListFilter):
+    """Filters existing clones, or tombstones."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("existing", "Existing"), ("deleted", "Deleted (tombstones)")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[VoiceClone]
+    ) -> QuerySet[VoiceClone]:
+        if self.value() == "existing":
+            return queryset.filter(deleted_at=None)
+        if self.value() == "deleted":
+            return queryset.exclude(deleted_at=None)
+        return queryset
+
+
+class OverdueFilter(admin.SimpleListFilter):
+    title = "deletion"
+    parameter_name = "deletion"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("due", "Due"), ("overdue", "Overdue: the backend does not answer")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[CloneUpload]
+    ) -> QuerySet[CloneUpload]:
+        due = queryset.exclude(delete_after=None)
+        if self.value() == "due":
+            return due
+        if self.value() == "overdue":
+            return due.filter(clone__deleted_at__lte=clock.now() - OVERDUE_AFTER)
+        return queryset
+
 
 if TYPE_CHECKING:  # generic in the stubs only
     UploadModelAdmin = admin.ModelAdmin[CloneUpload]
@@ -90,7 +132,6 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
                     trail.record("deleted", clone, {})
             except CloneNotFound:
                 continue
-            self.log_change(request, clone, "Deleted.")
             deleted += 1
         outbox.nudge()
         self.message_user(

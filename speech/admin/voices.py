@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib import admin
@@ -13,13 +14,35 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from accounts.audit import trail
-from speech.admin.spoken_word import speak_word
-from speech.engines import embedded
-from speech.models import EmbeddedEngine, SpeechBackend, Voice
+from core import variables
+from core.admin.backends import Step, StepFailed, TestedBackendAdmin, failed, try_step
+from core.admin.columns import Tone, badge
+from speech.audio.pcm import duration
+from speech.engines import EngineError, Utterance, embedded
+from speech.engines.http.engine import HttpEngine
+from speech.models import EmbeddedEngine, Language, SpeechBackend, Voice
 from speech.serving import monitoring
-from svc_project.lib import variables
-from svc_project.lib.admin.backend_test import Step, TestedBackendAdmin, failed, try_step
-from svc_project.lib.admin.columns import Tone, badge
+from speech.voices.clones.clips import clips
+from speech.voices.snapshot import backend_ref
+
+_WORDS: Final[Mapping[str, str]] = {Language.ENGLISH: "One.", Language.HINDI: "एक।"}
+
+
+async def speak_word(backend: SpeechBackend, voice: Voice) -> str:
+    """Have ``backend`` speak a word by ``voice``; return how long it sounds. Raises ``StepFailed``."""
+    engine = HttpEngine(backend_ref(backend), clips)
+    utterance = Utterance(_WORDS[voice.language], voice.language, voice.engine_voice)
+    sound = bytearray()
+    try:
+        async with aclosing(engine.speak(utterance)) as pieces:
+            async for piece in pieces:
+                sound += piece
+    except EngineError as error:
+        raise StepFailed(str(error)) from None
+    finally:
+        await engine.close()
+    return f"{duration(bytes(sound)):.2f} s of sound"
+
 
 if TYPE_CHECKING:  # generic in the stubs only
     VoiceModelAdmin = admin.ModelAdmin[Voice]
@@ -67,12 +90,12 @@ class VoiceAdmin(VoiceModelAdmin):
         if voice._state.adding:
             return "-"
         if not voice.enabled:
-            return "nobody: it is switched off"
+            return "no account: disabled"
         if voice.backend is not None and not voice.backend.enabled:
-            return f"nobody: {voice.backend} is switched off"
+            return f"no account: {voice.backend} is disabled"
         problem = embedded.problem(voice.embedded_engine, settings.SVC_NEURAL_DIR)
         if voice.backend is None and problem is not None:
-            return f"nobody: {problem}"
+            return f"no account: {problem}"
         return "enterprise accounts" if voice.language == "hi" else "every account"
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import msgspec
 
+from core.asgi.drain import drain
+from core.asgi.http import HttpConsumer
+from core.errors import ApiError, MethodNotAllowed, ServerShuttingDown
 from speech.errors import speech_error_body
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.asgi.http import HttpConsumer
-from svc_project.lib.errors import ApiError, MethodNotAllowed, ServerShuttingDown
 
 _STARTED = time.monotonic()
 

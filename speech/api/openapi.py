@@ -9,6 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from core import errors
+from core.api.openapi import (
+    BEARER,
+    REQUEST_ID,
+    RETRY_AFTER,
+    STRING,
+    WWW_AUTHENTICATE,
+    Json,
+    Schemas,
+    answer,
+    body,
+    content,
+    failures,
+    header,
+    path_parameter,
+)
+from core.asgi.websocket import VERSION, BadHandshake, UpgradeRequired
+from core.errors import ApiError
 from speech.api.openapi_messages import (
     CLIENT_MESSAGES,
     CLOSES,
@@ -36,23 +54,6 @@ from speech.names import MAX_NAME_LENGTH
 from speech.voices.clones.wire import CloneObject
 from speech.voices.views import Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList
 from speech.wire import StreamFormat
-from svc_project.lib import errors
-from svc_project.lib.api.openapi import (
-    BEARER,
-    REQUEST_ID,
-    RETRY_AFTER,
-    STRING,
-    WWW_AUTHENTICATE,
-    Json,
-    Schemas,
-    answer,
-    body,
-    content,
-    failures,
-    header,
-    path_parameter,
-)
-from svc_project.lib.errors import ApiError
 
 SENT: Final = (CloneObject, Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList)
 
@@ -81,6 +82,8 @@ ENTRY_ERRORS: Final = (*_EVERYWHERE, errors.NotFound)
 DELETION_ERRORS: Final = (*_EVERYWHERE, CloneNotFound)
 UPGRADE_ERRORS: Final = (
     *_EVERYWHERE,
+    BadHandshake,
+    UpgradeRequired,
     errors.NotFound,
     SpeechFull,
     errors.ServerShuttingDown,
@@ -89,6 +92,10 @@ UPGRADE_ERRORS: Final = (
 _NO_RETRY: Final = header("`false` where trying again can not help.", always=False)
 HEADERS: Final[dict[int, Json]] = {
     401: WWW_AUTHENTICATE,
+    426: {
+        "upgrade": header("The protocol to use.", {"const": "websocket"}),
+        "sec-websocket-version": header("Its version.", {"const": str(VERSION)}),
+    },
     409: {"x-should-retry": _NO_RETRY},
     429: {
         **RETRY_AFTER,
@@ -174,7 +181,7 @@ def _stream() -> Json:
     return {
         "operationId": "streamSpeech",
         "summary": "A WebSocket: text comes in pieces, each sentence goes out as one file",
-        "description": "Without an upgrade it is 404.",
+        "description": "Without an upgrade it is 426.",
         "security": _KEY,
         "responses": {
             "101": {"description": "The session begins.", "headers": REQUEST_ID},

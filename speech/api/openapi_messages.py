@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from core.api.openapi import INTEGER, STRING, Json
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import CHANNELS, SAMPLE_RATE
 from speech.wire import FASTEST, LONGEST_INPUT, LONGEST_INSTRUCTIONS, SLOWEST
-from svc_project.lib.api.openapi import INTEGER, STRING, Json
 
 FORMAT: Final[Json] = {"enum": [*(each.value for each in AudioFormat), None]}
 MANNER: Final[dict[str, Json]] = {
@@ -88,5 +88,8 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
         },
     ),
     "session.done": _message("session.done"),
-    "error": _message("error", {"error": object_schema({"message": STRING, "type": STRING})}),
+    "error": {
+        **_message("error", {"error": object_schema({"message": STRING, "type": STRING})}),
+        "description": "The end of the session, or a sentence that the voice cannot speak.",
+    },
 }

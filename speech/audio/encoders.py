@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
+from core.sharing.fair_queue import FairQueue
+from core.sharing.processors import Niceness, lower_priority
 from speech.audio.encoding import AudioFormat, encode
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
-from svc_project.lib.sharing.fair_queue import FairQueue
-from svc_project.lib.sharing.priority import Niceness, lower_priority
 
 _LONGEST_SHORT_CLIP: Final = 10 * SAMPLE_RATE * SAMPLE_WIDTH
 """Bytes; such a clip takes at most 0.15 s of a core."""

@@ -8,12 +8,12 @@ import msgspec
 
 from accounts.console.sessions import OpenSession, SessionConsumer
 from accounts.models import Scope
+from core.errors import ApiError
 from speech.console.wording import error_body, error_object
 from speech.requests.http_consumer import SpeechConsumer
 from speech.requests.session import CheckKey
 from speech.requests.stream_consumer import SpeechStreamConsumer
-from speech.voices.clones.consumer import CloneCreationConsumer
-from svc_project.lib.errors import ApiError
+from speech.voices.clones.creation import CloneCreationConsumer
 
 
 class VoicesSpeechConsumer(SessionConsumer, SpeechConsumer):

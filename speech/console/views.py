@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
@@ -13,25 +16,167 @@ from accounts.console import snippets
 from accounts.console.base import ConsoleView
 from accounts.console.first_request import speech_url
 from accounts.console.snippets import KEY_VARIABLE, Snippet
+from accounts.models import Organization
+from core import clock
+from core.asgi.json_object import parse_object
+from core.errors import ApiError, InvalidField
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import SAMPLE_RATE
 from speech.audio.wav import MAX_SECONDS, MIN_SECONDS
-from speech.console.typed import Typed, read_typed
-from speech.console.voice_lines import voice_groups
 from speech.console.wording import in_words
 from speech.errors import MOST_CLONES, CloneNotFound
-from speech.models import VoiceClone
+from speech.models import Language, VoiceClone
 from speech.names import MAX_NAME_LENGTH
+from speech.requests.http_request import input_named
+from speech.synthesis.script import metered_characters
 from speech.text.tags import LONGEST_PAUSE, MOST_PAUSES, SoundName
 from speech.voices.clones import rows
 from speech.voices.clones.outbox import outbox
+from speech.voices.snapshot import VoiceRef, VoiceSnapshot
 from speech.voices.voices import voices
-from speech.wire import FASTEST, LONGEST_INPUT, LONGEST_INSTRUCTIONS, LONGEST_SESSION, SLOWEST
-from svc_project.lib import clock
-from svc_project.lib.errors import ApiError
+from speech.wire import (
+    FASTEST,
+    LONGEST_INPUT,
+    LONGEST_INSTRUCTIONS,
+    LONGEST_SESSION,
+    SLOWEST,
+    SpeechRequest,
+)
 from usage.console.requests_page import REQUEST_ID
 from usage.models import SpeechRow
-from usage.queries.speech_days import characters_of
+from usage.queries.speech import characters_of
+
+_EXAMPLE: Final = '{"voice": "...", "input": "...", "by_socket": false}'
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A valid request. ``characters`` are those that are metered."""
+
+    body: Mapping[str, Any]
+    """The fields of ``POST /v1/audio/speech``, with a ``response_format``."""
+    by_socket: bool
+    characters: int
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The first message of a WebSocket session."""
+        others = {name: value for name, value in self.body.items() if name != "input"}
+        return {"type": "start", **others}
+
+    def pieces(self, longest: int) -> list[str]:
+        """The text in pieces of at most ``longest`` code points."""
+        text: str = self.body["input"]
+        return [text[at : at + longest] for at in range(0, len(text), longest)]
+
+
+def read_typed(body: bytes) -> Typed:
+    """Parse ``body``: the fields of ``POST /v1/audio/speech``, and ``by_socket``.
+
+    Raises ``InvalidField`` for the first wrong field.
+    """
+    fields = parse_object(body, _EXAMPLE)
+    by_socket = fields.pop("by_socket", False) is True
+    if fields.get("response_format") is None:
+        fields["response_format"] = AudioFormat.WAV.value
+    text = fields.get("input")
+    if by_socket and isinstance(text, str):
+        if len(text) > LONGEST_SESSION:
+            raise InvalidField(
+                f"'input' has {len(text)} characters, and a session takes at most "
+                f"{LONGEST_SESSION}. Send the rest in another one.",
+                param="input",
+            )
+        # The messages of a session have the same rules as a body, and each a part of the text.
+        _check({**fields, "input": text.strip()[:LONGEST_INPUT]})
+    else:
+        _check(fields)
+    with input_named():
+        characters = metered_characters(fields["input"])
+    return Typed(fields, by_socket, characters)
+
+
+def _check(fields: Mapping[str, Any]) -> None:
+    SpeechRequest.from_body(msgspec.json.encode(fields))
+
+
+LANGUAGES: Final = {Language.ENGLISH.value: "English", Language.HINDI.value: "Hindi"}
+"""Languages by their code, in the order of the page."""
+
+SAMPLES: Final = {
+    Language.ENGLISH.value: "The kettle is on, and the first train leaves at ten past nine.",
+    Language.HINDI.value: "नमस्ते! आज मौसम बहुत अच्छा है, चलिए टहलने चलते हैं।",
+}
+"""What ``Listen`` has a voice say, by language."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceLine:
+    """A voice of the list. ``clone`` is None for a voice of the catalog."""
+
+    id: str
+    name: str
+    language: str
+    is_neural: bool
+    takes_speed: bool
+    takes_instructions: bool
+    clone: VoiceClone | None = None
+
+    @property
+    def sample(self) -> str:
+        return SAMPLES[self.language]
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceGroup:
+    """The voices under one heading."""
+
+    title: str
+    lines: list[VoiceLine]
+
+
+def voice_groups(organization: Organization, snapshot: VoiceSnapshot) -> list[VoiceGroup]:
+    """The organization's clones, then the voices of its plan by language; empty groups left out.
+
+    Raises ``django.db.Error``.
+    """
+    groups = [
+        VoiceGroup(
+            "Your clones", [_cloned(row, snapshot) for row in rows.existing(str(organization.pk))]
+        )
+    ]
+    catalog = [_line(voice.ref) for voice in snapshot.visible_to(organization.plan)]
+    groups += [
+        VoiceGroup(title, [line for line in catalog if line.language == code])
+        for code, title in LANGUAGES.items()
+    ]
+    return [group for group in groups if group.lines]
+
+
+def _line(voice: VoiceRef) -> VoiceLine:
+    backend = voice.backend
+    return VoiceLine(
+        id=voice.id,
+        name=voice.id,
+        language=voice.language,
+        is_neural=voice.is_neural,
+        takes_speed=backend is None or bool(backend.speed_field),
+        takes_instructions=backend is not None and bool(backend.instructions_field),
+    )
+
+
+def _cloned(row: VoiceClone, snapshot: VoiceSnapshot) -> VoiceLine:
+    backend = snapshot.clone_backend
+    return VoiceLine(
+        id=row.pk,
+        name=row.name,
+        language=Language.ENGLISH.value,
+        is_neural=False,
+        takes_speed=backend is None or bool(backend.speed_field),
+        takes_instructions=backend is not None and bool(backend.instructions_field),
+        clone=row,
+    )
+
 
 PAUSES: Final = ("pause", "short pause", "long pause", "pause:1.5s")
 """The tags of pauses that the page offers."""

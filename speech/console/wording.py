@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from speech.errors import MOST_CLONES, TooManyClones, UnknownVoice, error_type
-from svc_project.lib.errors import ApiError
+from core.errors import ApiError
+from speech.errors import MOST_CLONES, TooManyClones, UnknownVoice, UnreadableText, error_type
 
 _FIELDS: Final = {
     "input": "The text",
@@ -23,6 +23,8 @@ _FIELDS: Final = {
 
 _OWN: Final[dict[type[ApiError], str]] = {
     UnknownVoice: "There is no such voice any more. Reload the page.",
+    UnreadableText: "The voice can read no word of this text, so it spoke and charged nothing. "
+    "Choose a voice of another language, or type words.",
     TooManyClones: f"You have {MOST_CLONES} clones, the most that an organization can have. "
     "Delete one first.",
 }

@@ -7,7 +7,7 @@ from typing import Final
 
 from speech.engines.espeak import voices
 from speech.engines.kokoro import files
-from speech.engines.kokoro import voices as kokoro_voices
+from speech.engines.kokoro import files as kokoro_voices
 
 ESPEAK: Final = "espeak"
 KOKORO: Final = "kokoro"

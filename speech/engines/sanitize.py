@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from typing import Final
 
-from speech.text.clauses import clauses
+from speech.text.sentences import clauses
 
 LONGEST_RUN = 40
 """Longest run of characters without a space; a longer one is broken up."""
@@ -64,6 +66,7 @@ _SPELT = str.maketrans(
         "\u2264": "<=",
         "\u2265": ">=",
         "\u2248": "~",
+        "\u0972": "\u0905\u0945",  # the letter of app and apple, as other Devanagari ones of its sound
     }
 )
 
@@ -77,6 +80,40 @@ def sanitized(text: str) -> str:
     text = _UNBROKEN.sub(lambda run: run[0] + " ", text)
     text = _STRAY_MARKS.sub("", text)
     return _SPACES.sub(" ", text).strip()
+
+
+_SCRIPTS: Final = {
+    "CJK": "Chinese",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "HANGUL": "Korean",
+}
+"""Names of scripts where Unicode has another."""
+_SCRIPT = re.compile(
+    r"(?P<script>CJK|[A-Z][A-Z -]*?)"
+    r" (?:(?:SMALL|CAPITAL|VOWEL|INDEPENDENT|FINAL) )*"
+    r"(?:LETTER|SYLLABLE|SYLLABICS|CHARACTER|(?:UNIFIED|COMPATIBILITY) IDEOGRAPH)\b"
+)
+"""The name of a letter, as Unicode has it: ``CYRILLIC SMALL LETTER A``."""
+_NO_SCRIPTS: Final = frozenset(["LATIN", "DEVANAGARI", "MODIFIER"])
+"""Of these two scripts most letters are read; a modifier letter belongs to any script."""
+
+
+def unread_letters(text: str) -> str | None:
+    """What a text is written in of whose letters and digits none can be read, such as "the Chinese
+    script" or "these letters"; None if one can be read."""
+    letters = dict.fromkeys(filter(str.isalnum, unicodedata.normalize("NFC", text)))
+    if not letters or any(map(str.isalnum, _FORBIDDEN.sub(_nearest, "".join(letters)))):
+        return None
+    [(script, _)] = Counter(map(_script, letters)).most_common(1)
+    return "these letters" if script is None else f"the {script} script"
+
+
+def _script(letter: str) -> str | None:
+    named = _SCRIPT.match(unicodedata.name(letter, ""))
+    if named is None or named["script"] in _NO_SCRIPTS:
+        return None
+    return _SCRIPTS.get(named["script"], named["script"].title())
 
 
 def _nearest(match: re.Match[str]) -> str:

@@ -19,10 +19,10 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from core.errors import ServerOverloaded
+from core.sharing import processors
+from core.sharing.fair_queue import FairQueue
 from speech.engines import EngineError, EngineFull, EngineTimeout, worker_frames
-from svc_project.lib.errors import ServerOverloaded
-from svc_project.lib.sharing import processors
-from svc_project.lib.sharing.fair_queue import FairQueue
 
 OrderT = TypeVar("OrderT")
 

@@ -2,8 +2,8 @@
 
 import django.core.validators
 import django.db.models.deletion
-import svc_project.lib.clock
-import svc_project.lib.backends.validators
+import core.clock
+import core.backends.validators
 import uuid
 from django.db import migrations, models
 
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('slot', models.PositiveSmallIntegerField(editable=False, null=True)),
                 ('reference_seconds', models.FloatField(editable=False)),
                 ('profile', models.JSONField(default=dict, editable=False)),
-                ('created_at', models.DateTimeField(default=svc_project.lib.clock.now, editable=False)),
+                ('created_at', models.DateTimeField(default=core.clock.now, editable=False)),
                 ('deleted_at', models.DateTimeField(editable=False, null=True)),
                 ('organization', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='clones', to='accounts.organization')),
             ],
@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=80, unique=True)),
-                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9100/v1.', max_length=300, validators=[svc_project.lib.backends.validators.check_base_url], verbose_name='base URL')),
+                ('base_url', models.CharField(help_text='Up to and including /v1, such as http://10.0.0.5:9100/v1.', max_length=300, validators=[core.backends.validators.check_base_url], verbose_name='base URL')),
                 ('api_key_env', models.CharField(blank=True, help_text="Name of the environment variable that holds the backend's key. Empty: no key.", max_length=100, validators=[django.core.validators.RegexValidator('\\A([A-Za-z_][A-Za-z0-9_]*)?\\Z', 'Give the name of a variable, not a key.')], verbose_name='API key variable')),
                 ('model', models.CharField(help_text='Sent as model.', max_length=200)),
                 ('delivery', models.CharField(choices=[('file', 'one complete file (wav, mp3, flac or ogg)'), ('pcm', 'raw PCM, streamed (signed 16-bit little-endian, mono)'), ('sse', 'server-sent events with base64 PCM (speech.audio.delta)')], default='file', help_text='What it sends.', max_length=8)),
@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                 ('language', models.CharField(choices=[('en', 'English'), ('hi', 'Hindi (enterprise accounts only)')], default='en', max_length=2)),
                 ('engine_voice', models.CharField(help_text="The engine's own name of it, such as en-us+f3.", max_length=120)),
                 ('enabled', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField(default=svc_project.lib.clock.now, editable=False)),
+                ('created_at', models.DateTimeField(default=core.clock.now, editable=False)),
                 ('backend', models.ForeignKey(blank=True, help_text='Empty: the embedded engine.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='voices', to='speech.speechbackend')),
             ],
             options={

@@ -10,9 +10,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from core.backends.model_server import ModelServer, base_url_field, well_formed_address
+from core.backends.validators import AT_LEAST_ONE, positive
 from speech.text.tags import SoundName
-from svc_project.lib.backends.model_server import ModelServer, base_url_field, well_formed_address
-from svc_project.lib.backends.validators import AT_LEAST_ONE, positive
 
 SOUNDS = frozenset(name.value for name in SoundName)
 """Audio tags for which a backend may have a spelling."""

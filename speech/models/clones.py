@@ -13,10 +13,10 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import Organization
+from core import clock
 from speech.errors import MOST_CLONES
 from speech.models.backends import SpeechBackend
 from speech.names import MAX_NAME_KEY_LENGTH, MAX_NAME_LENGTH
-from svc_project.lib import clock
 
 
 class VoiceClone(models.Model):
@@ -62,7 +62,7 @@ class VoiceClone(models.Model):
 
 
 class CloneAudio(models.Model):
-    """A clone's reference clip, sealed by ``svc_project.lib.sealing``; deleted with the clone."""
+    """A clone's reference clip, sealed by ``core.sealing``; deleted with the clone."""
 
     clone = models.OneToOneField(
         VoiceClone, primary_key=True, on_delete=models.CASCADE, related_name="audio"

@@ -10,10 +10,10 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 
+from core import clock
 from speech.engines import EngineError, embedded
 from speech.models.backends import SpeechBackend
 from speech.text.language import Language
-from svc_project.lib import clock
 
 VOICE_ID = r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z"
 

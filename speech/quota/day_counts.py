@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -80,20 +81,24 @@ class DayCounts:
         )
 
     def _begin(self, key: tuple[str, str]) -> _Query:
-        self._drop_other_days(key[1])
+        self._drop_earlier_days(key[1])
         loop = asyncio.get_running_loop()
         query = _Query(loop.time(), loop.create_task(self._query_ledger(*key)))
         self._queries[key] = query
         return query
 
-    def _drop_other_days(self, day: str) -> None:
-        """Drop the finished queries of other days, which are not needed any more."""
+    def _drop_earlier_days(self, day: str) -> None:
+        """Drop the finished queries of days before the one before ``day``.
+
+        Sessions that were opened before midnight still count against the day before.
+        """
         oldest = next(iter(self._queries), None)
-        if oldest is not None and oldest[1] != day:
+        before = (date.fromisoformat(day) - timedelta(days=1)).isoformat()
+        if oldest is not None and oldest[1] < before:
             self._queries = {
                 key: query
                 for key, query in self._queries.items()
-                if key[1] == day or not query.task.done()
+                if key[1] >= before or not query.task.done()
             }
 
     async def _query_ledger(self, organization_id: str, day: str) -> int | None:

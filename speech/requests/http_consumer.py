@@ -12,17 +12,17 @@ from django.conf import settings
 from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal
 from accounts.models import Scope
+from core.asgi.http import Header
+from core.errors import (
+    ApiError,
+)
+from core.sharing.places import in_flight
 from speech.audio.encoding import AudioFormat
 from speech.errors import RETRY_SOON, error_type, speech_error_body
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SpeechMeter
 from speech.requests.speaking import Synthesis
 from speech.wire import LARGEST_BODY, StreamFormat
-from svc_project.lib.asgi.http import Header
-from svc_project.lib.errors import (
-    ApiError,
-)
-from svc_project.lib.sharing.places import in_flight
 
 _EVENTS: Final = "text/event-stream; charset=utf-8"
 

@@ -12,27 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from accounts.keys.principal import Principal
-from speech.audio.encoders import Encoders
-from speech.errors import SpeechFull
-from speech.quota.quota import Reserved, SpeechQuota
-from speech.quota.refusals import refused_too_often
-from speech.requests.meter import Identity, SpeechMeter
-from speech.requests.speaking import Call, Resources, Sink, Synthesis
-from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
-from speech.synthesis.text_process import TextProcess
-from speech.text.tags import TagError
-from speech.voices.engines import Engines
-from speech.voices.voices import Voices
-from speech.wire import SpeechRequest
-from svc_project.lib.errors import (
+from core.errors import (
     ApiError,
     ClientDisconnected,
     InternalError,
     InvalidField,
     ServerOverloaded,
 )
-from svc_project.lib.limits.refused_requests import RefusedRequests
-from svc_project.lib.monitoring.logs import log_unexpected
+from core.limits.refused_requests import RefusedRequests
+from core.monitoring.logs import log_unexpected
+from speech.audio.encoders import Encoders
+from speech.errors import SpeechFull
+from speech.quota.quota import Reserved, SpeechQuota, refused_too_often
+from speech.requests.meter import Identity, SpeechMeter
+from speech.requests.speaking import Resources, Sink, SpeechCall, Synthesis
+from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
+from speech.synthesis.text_process import TextProcess
+from speech.text.tags import TagError
+from speech.voices.engines import Engines
+from speech.voices.voices import Voices
+from speech.wire import SpeechRequest
+from usage import metered
 from usage.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class SpeechService:
 
     async def prepare(
         self, body: bytes, principal: Principal, request_id: str, arrived: float
-    ) -> Call:
+    ) -> SpeechCall:
         """Check ``body`` and resolve the voice. Raises the ``ApiError`` of the first failed check;
         ``QuotaExceeded``, before the body is parsed, when too many requests were refused."""
         self.check_refused(principal)
@@ -64,25 +64,28 @@ class SpeechService:
         except ApiError as error:
             self.count_refused(principal, error, len(body))
             raise
-        return Call(request_id, arrived, principal, request, voice, characters)
+        return SpeechCall(request_id, arrived, principal, request, voice, characters)
 
     def check_refused(self, principal: Principal) -> None:
-        """Raise ``QuotaExceeded`` when too many of the organization's requests were refused."""
+        """Raise ``QuotaExceeded`` when too many requests of the key or organization were refused."""
         limit = principal.speech_limits.requests_per_minute
-        if (too_many := self.refused.too_many(principal.organization_id, limit)) is not None:
+        organization_id, key_id = principal.organization_id, principal.api_key_id
+        if (too_many := self.refused.too_many(organization_id, key_id, limit)) is not None:
             raise refused_too_often(too_many)
 
     def count_refused(self, principal: Principal, error: ApiError, body_bytes: int = 0) -> None:
         """Count a refused request or session, if ``error`` is the client's fault."""
         limit = principal.speech_limits.requests_per_minute
-        self.refused.count(principal.organization_id, limit, error, body_bytes)
+        self.refused.count(
+            principal.organization_id, principal.api_key_id, limit, error, body_bytes
+        )
 
     def count_unspoken(self, principal: Principal, units: int) -> None:
-        """Count ``units`` refused requests for texts of a session that were read for nothing."""
+        """Count ``units`` refused requests for texts of a session that were not spoken."""
         limit = principal.speech_limits.requests_per_minute
-        self.refused.charge_units(principal.organization_id, limit, units)
+        self.refused.charge_units(principal.organization_id, principal.api_key_id, limit, units)
 
-    async def complete(self, call: Call, sink: Sink) -> None:
+    async def complete(self, call: SpeechCall, sink: Sink) -> None:
         """Admit, speak and record the request, then send the last bytes.
 
         Raises ``QuotaExceeded`` or ``ServerOverloaded``, without a row, when it is not admitted,
@@ -107,18 +110,14 @@ class SpeechService:
         except Exception as error:
             log_unexpected(log, call.request_id, error)
             failure = failure or InternalError()
-        try:
-            await self.ledger.record(
-                meter.receipt(failure, _http_status(failure, sink)), begun=sink.status is not None
-            )
-        except InternalError as error:
-            failure = failure or error
+        receipt = meter.receipt(failure, metered.http_status(failure, sink.status))
+        failure = await metered.record(self.ledger, receipt, failure, begun=sink.status is not None)
         if failure is not None:
             self.count_refused(call.principal, failure)
             raise failure
         await sink.finish(synthesis.last)
 
-    async def _script(self, call: Call) -> Script:
+    async def _script(self, call: SpeechCall) -> Script:
         """Parse the text into sentences. It is costly, so limits are reserved before."""
         text = call.request.input
         with input_named():
@@ -126,7 +125,7 @@ class SpeechService:
                 return read_script(text)
             return await self.texts.read_script(text, call.principal.organization_id)
 
-    async def _run(self, call: Call, synthesis: Synthesis, sink: Sink) -> ApiError | None:
+    async def _run(self, call: SpeechCall, synthesis: Synthesis, sink: Sink) -> ApiError | None:
         """Speak. Never raises, because a row must be written."""
         try:
             sink.follow(synthesis)
@@ -171,7 +170,7 @@ def _charge_or_refund(
         reserved.refund_characters()
 
 
-def _identity(call: Call, reserved: Reserved) -> Identity:
+def _identity(call: SpeechCall, reserved: Reserved) -> Identity:
     return Identity(
         request_id=call.request_id,
         organization_id=call.principal.organization_id,
@@ -182,10 +181,3 @@ def _identity(call: Call, reserved: Reserved) -> Identity:
         transport="http",
         arrived=call.arrived,
     )
-
-
-def _http_status(failure: ApiError | None, sink: Sink) -> int:
-    """The row's HTTP status: 499 for a disconnected client, 200 for an answer that began."""
-    if isinstance(failure, ClientDisconnected):
-        return failure.status
-    return sink.status or (200 if failure is None else failure.status)

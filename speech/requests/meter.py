@@ -8,19 +8,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from core.asgi.websocket import ReaderStalled
+from core.errors import (
+    ApiError,
+    ClientDisconnected,
+    InternalError,
+    ServerShuttingDown,
+)
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
 from speech.errors import error_type
 from speech.synthesis.sentence import EngineClock
 from speech.voices.snapshot import VoiceRef
-from svc_project.lib.asgi.websocket import ReaderStalled
-from svc_project.lib.errors import (
-    ApiError,
-    ClientDisconnected,
-    InternalError,
-    ServerShuttingDown,
-)
 from usage.models import SpeechOutcome
 from usage.receipts import SpeechProgress, SpeechReceipt
 

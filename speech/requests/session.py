@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from accounts.keys.principal import Principal
+from core.asgi.drain import absorbed_cancellation
+from core.asgi.websocket import SocketConsumer
+from core.errors import ApiError, InternalError, InvalidField
+from core.monitoring.logs import log_unexpected
+from speech.errors import UnreadableText
 from speech.quota.quota import Reserved
-from speech.requests.held_sound import HeldSound
 from speech.requests.http_request import SpeechService
-from speech.requests.meter import SWITCHING_PROTOCOLS, SpeechMeter
+from speech.requests.meter import SpeechMeter
 from speech.requests.session_bounds import (
     Pace,
     SessionBounds,
@@ -26,10 +30,10 @@ from speech.requests.session_bounds import (
     SessionTooLong,
     is_read_aside,
 )
-from speech.requests.speaking import whole_sound
+from speech.requests.speaking import HeldSound, whole_sound
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
-from speech.synthesis.sentence import Speaker, speak_sentence
+from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
 from speech.text.tags import NothingToSpeak, TagError
 from speech.wire import (
     LONGEST_SESSION,
@@ -40,15 +44,6 @@ from speech.wire import (
     Text,
     parse_message,
 )
-from svc_project.lib.asgi.drain import absorbed_cancellation
-from svc_project.lib.asgi.websocket import ReaderStalled, SocketConsumer
-from svc_project.lib.errors import (
-    ApiError,
-    ClientDisconnected,
-    InternalError,
-    InvalidField,
-)
-from svc_project.lib.monitoring.logs import log_unexpected
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +86,8 @@ class Session:
         """Sentences to speak, then None, or the error that ends the session after them."""
         self._received = 0
         self._queued = 0
+        self._unread = 0
+        """Sentences that the voice could not read."""
         self._is_done = False
         self._is_ending = False
         self._active_at = self._loop.time()
@@ -188,7 +185,7 @@ class Session:
         now = self._loop.time()
         if self._is_done or now < self._active_at + self._bounds.idle_seconds:
             return
-        if self._queued == self._meter.sentences:
+        if self._queued == self._meter.sentences + self._unread:
             raise SessionIdle
         # The client may be waiting for sentences that it has already sent.
         self._active_at = now
@@ -241,11 +238,16 @@ class Session:
     # -- speaking ----------------------------------------------------------------------------
 
     async def _deliver(self, ready: str) -> None:
-        """Send one file for each sentence and record the progress; return after the last one."""
+        """Send one file, or the error of an unreadable one, for each sentence, until the last."""
         audio_format = self._start.response_format
         await self._socket.send_text(ready)
         async with aclosing(prefetch(self._spoken(), _FRAMES_AHEAD)) as spoken:
             async for each in spoken:
+                if isinstance(each, UnreadableText):
+                    await self._socket.send_text(self._socket.error_message(each))
+                    self._active_at = self._loop.time()
+                    self._unread += 1
+                    continue
                 file = await self._service.encoders.encode(
                     each.pieces, audio_format, self._principal.organization_id
                 )
@@ -262,25 +264,32 @@ class Session:
                 self._meter.pcm_bytes += spoken_bytes
                 self._service.report_progress(self._meter)
 
-    async def _spoken(self) -> AsyncGenerator[_Spoken, None]:
+    async def _spoken(self) -> AsyncGenerator[_Spoken | UnreadableText, None]:
         while (sentence := await self._sentences.get()) is not None:
             if isinstance(sentence, ApiError):
                 raise sentence
             principal = self._principal
             # Resolved for each sentence: a clone may have been deleted, a plan changed.
             voice = await self._service.voices.resolve(self._start.voice, principal)
-            self._charged.append(await self._service.quota.charge(principal, sentence.characters))
             engine = self._service.engines.of(voice)
+            manner = self._start.speed, self._start.instructions
             speaker = Speaker(
-                voice,
-                engine,
-                self._service.texts,
-                principal.organization_id,
-                self._start.speed,
-                self._start.instructions,
+                voice, engine, self._service.texts, principal.organization_id, *manner
             )
-            spoken = speak_sentence(sentence, speaker, self._meter.clock)
-            pieces = await whole_sound(spoken, "text", self._held)
+            reserved = None
+            try:
+                # Before the charge, so that no limit refuses what is not charged.
+                parts = await read_sentence(sentence, speaker)
+                day = self._meter.identity.day
+                reserved = await self._service.quota.charge(principal, sentence.characters, day)
+                self._charged.append(reserved)
+                spoken = speak_parts(parts, speaker, self._meter.clock)
+                pieces = await whole_sound(spoken, "text", self._held)
+            except UnreadableText as unread:
+                if reserved is not None:
+                    self._charged.pop().refund_characters()
+                yield unread
+                continue
             yield _Spoken(sentence, pieces, cloned=voice.clone is not None)
 
     async def _watch_key(self, check_key: CheckKey) -> None:
@@ -288,10 +297,3 @@ class Session:
         while True:
             await asyncio.sleep(KEY_SECONDS)
             self._principal = await check_key()
-
-
-def http_status(failure: ApiError | None) -> int:
-    """The row's HTTP status: 499 for a client that disconnected or stopped reading."""
-    if isinstance(failure, ClientDisconnected | ReaderStalled):
-        return ClientDisconnected.status
-    return SWITCHING_PROTOCOLS

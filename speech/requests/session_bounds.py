@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from core.errors import ApiError
 from speech.synthesis.script import LONG_READING, SHORT_READING
-from svc_project.lib.errors import ApiError
 
 BURST_SECONDS: Final = 10.0
 """Seconds of the steady rate that a client may send at once, such as a text word by word."""
@@ -22,6 +22,8 @@ class SessionIdle(ApiError):
     status = 408
     type = "invalid_request_error"
     default_message = "The session was idle for too long. Send text or 'done'."
+    cause = "A WebSocket session got no text for too long."
+    cure = "Send text as it comes, and `done` at its end; open sessions only when there is text."
 
 
 class SessionTooLong(ApiError):
@@ -30,6 +32,8 @@ class SessionTooLong(ApiError):
     status = 408
     type = "invalid_request_error"
     default_message = "The session lasted too long. Open another one for the rest."
+    cause = "A WebSocket session reached its longest duration."
+    cure = "Open another one for the rest."
 
 
 @dataclass(frozen=True, slots=True)

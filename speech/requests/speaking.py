@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accounts.keys.principal import Principal
+from core.asgi.drain import absorbed_cancellation
+from core.errors import ApiError, InternalError, InvalidField, ServerShuttingDown
+from core.monitoring.logs import log_unexpected
+from core.sharing.places import sound_bytes
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat, chunks
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
-from speech.requests.held_sound import HeldSound
+from speech.errors import UnreadableText
 from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, Script
@@ -25,9 +29,29 @@ from speech.synthesis.text_process import TextProcess
 from speech.voices.engines import Engines
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest
-from svc_project.lib.asgi.drain import absorbed_cancellation
-from svc_project.lib.errors import ApiError, InternalError, InvalidField, ServerShuttingDown
-from svc_project.lib.monitoring.logs import log_unexpected
+
+
+class HeldSound:
+    """Counts the sound of one request against its organization's share (``SVC_MAX_SOUND_BYTES``)."""
+
+    def __init__(self, organization_id: str) -> None:
+        self._organization_id = organization_id
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        """Hold ``size`` more bytes. Raises ``ServerOverloaded``; then takes nothing."""
+        sound_bytes.take(size, self._organization_id)
+        self._size += size
+
+    def release(self, size: int) -> None:
+        """Release ``size`` of the bytes."""
+        sound_bytes.release(size, self._organization_id)
+        self._size -= size
+
+    def release_all(self) -> None:
+        """Release the rest."""
+        self.release(self._size)
+
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +70,7 @@ CHUNK_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SpeechCall:
     """A request that passed every check except limits; ``arrived`` is a ``perf_counter`` time."""
 
     request_id: str
@@ -104,7 +128,7 @@ class Synthesis:
 
     def __init__(
         self,
-        call: Call,
+        call: SpeechCall,
         script: Script,
         meter: SpeechMeter,
         resources: Resources,
@@ -210,11 +234,18 @@ class Synthesis:
             call.request.instructions,
             self._script.characters > LONG_READING,
         )
+        is_read, unread = False, None
         for sentence in self._script.sentences:
             spoken = speak_sentence(sentence, speaker, self._meter.clock)
             async with aclosing(spoken) as pieces:
-                async for piece in pieces:
-                    yield piece
+                try:
+                    async for piece in pieces:
+                        is_read = True
+                        yield piece
+                except UnreadableText as error:
+                    unread = unread or error
+        if unread is not None and not is_read:
+            raise unread
 
 
 async def whole_sound(

@@ -13,6 +13,19 @@ from accounts.keys.header import authorization
 from accounts.keys.keyring import keyring
 from accounts.keys.principal import Principal
 from accounts.models import Scope
+from core.asgi.drain import drain
+from core.asgi.websocket import ReaderStalled, SocketConsumer
+from core.errors import (
+    ApiError,
+    BadRequest,
+    ClientDisconnected,
+    InvalidCredential,
+    InvalidField,
+    RequestTooLarge,
+    ServerOverloaded,
+    ServerShuttingDown,
+)
+from core.sharing.places import sessions, unstarted
 from speech.audio.pcm import CHANNELS, SAMPLE_RATE
 from speech.errors import (
     RETRY_SOON,
@@ -25,8 +38,8 @@ from speech.errors import (
     speech_error_body,
 )
 from speech.requests.http_request import SpeechService
-from speech.requests.meter import Identity, SpeechMeter
-from speech.requests.session import CheckKey, Session, http_status
+from speech.requests.meter import SWITCHING_PROTOCOLS, Identity, SpeechMeter
+from speech.requests.session import CheckKey, Session
 from speech.requests.session_bounds import (
     SessionBounds,
     SessionIdle,
@@ -34,20 +47,7 @@ from speech.requests.session_bounds import (
     refused_units,
 )
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.asgi.websocket import ReaderStalled, SocketConsumer
-from svc_project.lib.errors import (
-    ApiError,
-    BadRequest,
-    ClientDisconnected,
-    InternalError,
-    InvalidCredential,
-    InvalidField,
-    RequestTooLarge,
-    ServerOverloaded,
-    ServerShuttingDown,
-)
-from svc_project.lib.sharing.places import sessions, unstarted
+from usage import metered
 
 SCOPES = frozenset({Scope.SPEECH})
 
@@ -124,7 +124,7 @@ class SpeechStreamConsumer(SocketConsumer):
         credential = authorization(self.scope["headers"])
 
         async def check_key() -> Principal:
-            return await keyring.authenticate(credential, SCOPES, self.scope)
+            return await keyring.authenticate(credential, SCOPES)
 
         return check_key
 
@@ -141,12 +141,9 @@ class SpeechStreamConsumer(SocketConsumer):
         ready = msgspec.json.encode(self.ready()).decode()
         failure = await session.run(principal, check_key, ready)
         speech.count_unspoken(principal, refused_units(session.unspoken, failure))
-        try:
-            await speech.ledger.record(
-                meter.receipt(failure, http_status(failure), self._ended_with(failure))
-            )
-        except InternalError as error:
-            failure = failure or error
+        status = metered.http_status(failure, SWITCHING_PROTOCOLS)
+        receipt = meter.receipt(failure, status, self._ended_with(failure))
+        failure = await metered.record(speech.ledger, receipt, failure)
         if failure is not None:
             raise failure
         await self.send_text(_SESSION_DONE)

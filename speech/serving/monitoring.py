@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from core.monitoring.metrics import Family, gauge
+from core.monitoring.worker_stats import worker_stats
 from speech.engines.kokoro.engine import TOO_SLOW
 from speech.serving.wiring import service
-from svc_project.lib.monitoring.metrics import Family, gauge
-from svc_project.lib.monitoring.worker_stats import worker_stats
 
 STATS_NAME: Final = "neural-speed"
 """The name of ``own_speed`` among the workers' stats."""

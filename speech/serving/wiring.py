@@ -11,6 +11,10 @@ from functools import cache, partial
 
 from django.conf import settings
 
+from core.database.threads import threads
+from core.limits.buckets import Limiter
+from core.limits.redis import open_limiter
+from core.limits.refused_requests import RefusedRequests
 from speech.audio.encoders import Encoders
 from speech.engines import EngineError
 from speech.engines.espeak.engine import Espeak
@@ -23,12 +27,8 @@ from speech.voices.clones.creation import CloneCreation
 from speech.voices.clones.outbox import outbox
 from speech.voices.engines import Engines
 from speech.voices.voices import voices
-from svc_project.lib.database.pool import threads
-from svc_project.lib.limits.buckets import Limiter
-from svc_project.lib.limits.redis import open_limiter
-from svc_project.lib.limits.refused_requests import RefusedRequests
 from usage.ledger.ledger import ledger
-from usage.queries.speech_days import characters_of
+from usage.queries.speech import characters_of
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from speech.text import markdown, pauses, tags
-from speech.text.clauses import clauses
-from speech.text.sentences import SentenceSplitter
+from speech.text import markdown, tags
+from speech.text.sentences import SentenceSplitter, clauses
 from speech.text.tags import NothingToSpeak, Pause, Sound, TagReader, Text, has_words
 
 LONGEST_SENTENCE: Final = 4096
@@ -39,7 +38,7 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     marks: tuple[tuple[int, Mark], ...] = ()
     lead: float = 0.0
-    place: markdown.Place = markdown.START
+    place: markdown.MarkdownState = markdown.START
 
     @property
     def characters(self) -> int:
@@ -62,8 +61,8 @@ class ScriptReader(msgspec.Struct):
     _fed: int = 0
     _taken: int = 0
     _held: str = ""
-    _held_place: markdown.Place = markdown.START
-    _place: markdown.Place = markdown.START
+    _held_place: markdown.MarkdownState = markdown.START
+    _place: markdown.MarkdownState = markdown.START
     _before: str | None = None
     _paused: bool = False
 
@@ -129,11 +128,11 @@ class ScriptReader(msgspec.Struct):
         pause_first, self._paused = _pauses_around(text, marks, self._held_place)
         if before is None or pause_before or pause_first:
             return 0.0
-        return pauses.between(before, self._held_place, text, self._place)
+        return tags.between(before, self._held_place, text, self._place)
 
 
 def _pauses_around(
-    text: str, marks: tuple[tuple[int, Mark], ...], place: markdown.Place
+    text: str, marks: tuple[tuple[int, Mark], ...], place: markdown.MarkdownState
 ) -> tuple[bool, bool]:
     """Whether a pause stands before the first word of a sentence, and whether one after its last."""
     ends = [at for at, mark in marks if isinstance(mark, Pause)]

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from core.errors import ApiError
 from speech.audio.pcm import EdgeTrimmer, Joiner, silence
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
-from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.engines.sanitize import unread_letters
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnreadableText
 from speech.synthesis.script import LONG_READING, Sentence
 from speech.synthesis.text_process import TextProcess
-from speech.text import markdown, pauses, preparation
-from speech.text.clauses import clauses
+from speech.text import markdown, preparation, tags
 from speech.text.language import Language
+from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
+from speech.text.sentences import clauses
 from speech.text.tags import Pause, has_words
 from speech.voices.snapshot import VoiceRef
-from svc_project.lib.errors import ApiError
 
 LONGEST_UTTERANCE: Final = 300
 """Code points of one utterance; a longer sentence is cut at clauses."""
+
+_SIGNS = re.compile(r"[^\w\s]+")
 
 
 class EngineClock:
@@ -82,25 +87,60 @@ class Speaker:
 async def speak_sentence(
     sentence: Sentence, speaker: Speaker, clock: EngineClock
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the sentence and its pauses as PCM pieces, none empty; each part starts and ends at 0.
+    """``read_sentence``, then ``speak_parts``; raises what they raise."""
+    async with aclosing(
+        speak_parts(await read_sentence(sentence, speaker), speaker, clock)
+    ) as sound:
+        async for piece in sound:
+            yield piece
+
+
+async def speak_parts(
+    parts: list[str | Pause], speaker: Speaker, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """Yield the sound of ``read_sentence`` as PCM pieces, none empty; each part starts and ends at 0.
 
     The silence that an engine leaves around a part is removed, so that pauses last as long as they
-    should on every engine.
+    should on every engine. Nothing is yielded before there is sound.
 
-    Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does.
+    Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does, and
+    ``UnreadableText`` when it made no sound.
     """
-    for part in await _parts(sentence, speaker):
+    before: list[Pause] = []
+    is_heard = False
+    for part in parts:
         if isinstance(part, Pause):
-            if still := silence(part.seconds):
+            if not is_heard:
+                before.append(part)
+            elif still := silence(part.seconds):
                 yield still
             continue
-        trimmer, joiner = EdgeTrimmer(), Joiner()
-        async with aclosing(_timed(speaker.engine, _utterance(part, speaker), clock)) as pieces:
+        async with aclosing(_sound(_utterance(part, speaker), speaker.engine, clock)) as pieces:
             async for piece in pieces:
-                if ready := joiner.piece(trimmer.piece(piece)):
+                is_heard = True
+                while before:
+                    if still := silence(before.pop(0).seconds):
+                        yield still
+                yield piece
+    if not is_heard:
+        raise UnreadableText
+
+
+async def _sound(
+    utterance: Utterance, engine: Engine, clock: EngineClock
+) -> AsyncGenerator[bytes, None]:
+    """Yield the engine's sound without the silence around it; nothing if all of it is silent."""
+    trimmer, joiner = EdgeTrimmer(), Joiner()
+    is_heard = False
+    async with aclosing(_timed(engine, utterance, clock)) as pieces:
+        async for piece in pieces:
+            if sound := trimmer.piece(piece):
+                is_heard = True
+                clock.audio_arrived()
+                if ready := joiner.piece(sound):
                     yield ready
-        if rest := joiner.piece(trimmer.end()) + joiner.end_part():
-            yield rest
+    if is_heard and (rest := joiner.piece(trimmer.end()) + joiner.end_part()):
+        yield rest
 
 
 async def _timed(
@@ -116,7 +156,6 @@ async def _timed(
                 raise _failure(error) from error
             if piece is None:
                 return
-            clock.audio_arrived()
             yield piece
 
 
@@ -141,18 +180,25 @@ def _utterance(text: str, speaker: Speaker) -> Utterance:
     )
 
 
-async def _parts(sentence: Sentence, speaker: Speaker) -> list[str | Pause]:
-    """The utterances of the sentence, and the silences before and between them."""
+async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Pause]:
+    """The utterances of the sentence, and the silences before and between them.
+
+    Raises ``UnreadableText`` when there is nothing in it that the voice can speak.
+    """
     parts: list[str | Pause] = [Pause(sentence.lead)] if sentence.lead else []
     words: list[str] = []
     speakable = False
+    unread: str | None = None
     start = 0
     place = sentence.place
     for offset, mark in (*sentence.marks, (len(sentence.text), None)):
         plain, place = markdown.read(sentence.text[start:offset], place)
         start = max(start, offset)
-        if has_words(plain):
-            speakable = True
+        # An entity such as &nbsp; has letters, and means none.
+        if has_words(meant := cleaned(plain)):
+            letters = await _unread_letters(meant, speaker)
+            speakable = speakable or letters is None
+            unread = unread or letters
             plain = await prepared(plain, speaker)
         words.append(plain)
         if mark is not None and not isinstance(mark, Pause):
@@ -165,7 +211,21 @@ async def _parts(sentence: Sentence, speaker: Speaker) -> list[str | Pause]:
         words, speakable = [], False
         if mark is not None:
             parts.append(mark)
+    if not any(isinstance(part, str) for part in parts):
+        raise UnreadableText(unread)
     return parts
+
+
+async def _unread_letters(text: str, speaker: Speaker) -> str | None:
+    """``unread_letters`` of ``text`` if the voice can read no word of it.
+
+    What a speech server reads is not known here. A letter such as π may have a word; a sign is no
+    word, though it may be read as one.
+    """
+    if speaker.voice.backend is not None or (letters := unread_letters(text)) is None:
+        return None
+    words = await prepared(_SIGNS.sub(" ", text), speaker)
+    return letters if unread_letters(words) is not None else None
 
 
 def _utterances(text: str) -> Iterator[str | Pause]:
@@ -175,7 +235,7 @@ def _utterances(text: str) -> Iterator[str | Pause]:
         if stillness:
             yield Pause(stillness)
         yield part
-        stillness = pauses.after_part(part)
+        stillness = tags.after_part(part)
 
 
 def _spelled(sound: str, voice: VoiceRef) -> str | None:

@@ -71,14 +71,14 @@ _TAG_ERRORS: Final[list[type[TagError]]] = [TagError, *TagError.__subclasses__()
 _BY_NAME: Final = {kind.__name__: kind for kind in _TAG_ERRORS}
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class InvalidTags(msgspec.Struct, frozen=True, tag=True):
     """The ``TagError`` that an order raised, by the name of its class."""
 
     kind: str
     message: str
 
     @classmethod
-    def of(cls, error: TagError) -> Refused:
+    def of(cls, error: TagError) -> InvalidTags:
         """The answer that stands for ``error``."""
         return cls(type(error).__name__, str(error))
 
@@ -89,4 +89,4 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
         return kind.__new__(kind, self.message)
 
 
-Answer = Loading | Script | Fed | Prepared | Refused
+Answer = Loading | Script | Fed | Prepared | InvalidTags

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from core.errors import InternalError, ServerOverloaded
 from speech.engines import EngineError, EngineFull
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 from speech.synthesis.script import Script, ScriptReader, Sentence
@@ -21,16 +22,15 @@ from speech.synthesis.text_orders import (
     READY_PAYLOAD,
     Fed,
     Feed,
+    InvalidTags,
     Load,
     Order,
     Parse,
     Prepare,
     Prepared,
-    Refused,
 )
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
-from svc_project.lib.errors import InternalError, ServerOverloaded
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +45,12 @@ _PROGRAM: Final = Program(
 
 AnswerT = TypeVar("AnswerT")
 
-_SCRIPT: Final[msgspec.json.Decoder[Script | Refused]] = msgspec.json.Decoder(Script | Refused)
-_FED: Final[msgspec.json.Decoder[Fed | Refused]] = msgspec.json.Decoder(Fed | Refused)
-_PREPARED: Final[msgspec.json.Decoder[Prepared | Refused]] = msgspec.json.Decoder(
-    Prepared | Refused
+_SCRIPT: Final[msgspec.json.Decoder[Script | InvalidTags]] = msgspec.json.Decoder(
+    Script | InvalidTags
+)
+_FED: Final[msgspec.json.Decoder[Fed | InvalidTags]] = msgspec.json.Decoder(Fed | InvalidTags)
+_PREPARED: Final[msgspec.json.Decoder[Prepared | InvalidTags]] = msgspec.json.Decoder(
+    Prepared | InvalidTags
 )
 
 
@@ -108,8 +110,8 @@ class TextProcess:
     async def feed_in_turn(
         self, reader: ScriptReader, text: str, organization_id: str
     ) -> tuple[ScriptReader, list[Sentence]]:
-        """As ``feed``, with one text of an organization at a time: its others wait here, where
-        their number refuses none of them."""
+        """As ``feed``, with one text of an organization at a time; the others wait here, without a
+        bound on their number."""
         async with self._turns.setdefault(organization_id, asyncio.Lock()):
             return await self.feed(reader, text, organization_id)
 
@@ -127,7 +129,10 @@ class TextProcess:
         return (await self._answer(order, _PREPARED, organization_id)).text
 
     async def _answer(
-        self, order: Order, decoder: msgspec.json.Decoder[AnswerT | Refused], organization_id: str
+        self,
+        order: Order,
+        decoder: msgspec.json.Decoder[AnswerT | InvalidTags],
+        organization_id: str,
     ) -> AnswerT:
         try:
             answered = decoder.decode(await self._pool.run(order, organization_id))
@@ -137,7 +142,7 @@ class TextProcess:
             log.error("a long text could not be read: %s", error)
             # Not as the cause, which would be recorded as the failure of a speech engine.
             raise InternalError from None
-        if isinstance(answered, Refused):
+        if isinstance(answered, InvalidTags):
             raise answered.error()
         return answered
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from core.sharing.processors import Niceness
 from speech.engines.worker_frames import DATA, READY, answer, confine, own_answers, serve
 from speech.synthesis.script import read_script
 from speech.synthesis.text_orders import (
@@ -19,20 +20,19 @@ from speech.synthesis.text_orders import (
     Answer,
     Fed,
     Feed,
+    InvalidTags,
     Load,
     Loading,
     Order,
     Parse,
     Prepare,
     Prepared,
-    Refused,
 )
 from speech.text.hindi import detect
 from speech.text.language import Language
-from speech.text.normalise.numbers import numbers
+from speech.text.normalise import numbers
 from speech.text.preparation import prepared
 from speech.text.tags import TagError
-from svc_project.lib.sharing.priority import Niceness
 
 _MEMORY_BYTES = 1 << 29
 
@@ -58,7 +58,7 @@ class _Texts:
                         self._lexicon.join()
                     return Prepared(prepared(text, language, region, only_clean=only_clean))
         except TagError as error:
-            return Refused.of(error)
+            return InvalidTags.of(error)
 
     def _load(self, hindi: bool) -> Answer:
         numbers.prepare()

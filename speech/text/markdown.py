@@ -1,9 +1,10 @@
 """Removes the marks of Markdown from text before an engine gets it.
 
 Input is often written by a language model and arrives in pieces. ``read`` gets one piece, a
-sentence or part of one, and the ``Place`` where it begins; it needs no text after the piece, so a
-mark whose partner stands in another sentence (``**One. Two.**``) is recognised by its neighbours
-alone. Rules: docs/explain/speech-text.md, Markdown. Every step takes time linear in the text.
+sentence or part of one, and the ``MarkdownState`` where it begins; it needs no text after the
+piece, so a mark whose partner stands in another sentence (``**One. Two.**``) is recognised by its
+neighbours alone. Rules: docs/explain/speech-text.md, Markdown. Every step takes time linear in the
+text.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from enum import Enum
 import msgspec
 from msgspec.structs import replace
 
-from speech.text.markdown_inline import inline, table_row
-from speech.text.source_code import code_words
+from speech.text.markdown_inline import code_words, inline, table_row
 
 
 class Line(Enum):
@@ -29,8 +29,8 @@ class Line(Enum):
     UNSPOKEN = "unspoken"
 
 
-class Place(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place in a Markdown text, with the context of the text before it.
+class MarkdownState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The state of a reader at one place of a Markdown text.
 
     ``line`` and ``length`` (code points) describe the line of the place; at the start of a line,
     the line before. ``fence`` is the mark that opened the code block around the place.
@@ -42,7 +42,7 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     fence: str = ""
 
 
-START = Place()
+START = MarkdownState()
 
 _LINE = re.compile(r"[^\n\r\u2028\u2029]*(?:\r\n|[\n\r\u2028\u2029])|[^\n\r\u2028\u2029]+")
 _BREAKS = "\n\r\u2028\u2029"
@@ -59,7 +59,7 @@ _DEFINITION = re.compile(
 _NOTE = re.compile(r"[ ]{0,3}\[\^[^\[\]\s]{1,64}\]:")
 
 
-def read(text: str, place: Place = START) -> tuple[str, Place]:
+def read(text: str, place: MarkdownState = START) -> tuple[str, MarkdownState]:
     """Return the words of a piece that begins at ``place``, and the place after the piece."""
     said: list[str] = []
     for line in _LINE.findall(text):
@@ -68,7 +68,7 @@ def read(text: str, place: Place = START) -> tuple[str, Place]:
     return "".join(said), place
 
 
-def _line(line: str, place: Place) -> tuple[str, Place]:
+def _line(line: str, place: MarkdownState) -> tuple[str, MarkdownState]:
     body = line.rstrip(_BREAKS)
     ending = line[len(body) :]
     if place.at_line_start:
@@ -78,7 +78,7 @@ def _line(line: str, place: Place) -> tuple[str, Place]:
     return words + ending, replace(place, length=length, at_line_start=bool(ending))
 
 
-def _said(body: str, place: Place) -> str:
+def _said(body: str, place: MarkdownState) -> str:
     match place.line:
         case Line.UNSPOKEN:
             return ""
@@ -92,7 +92,7 @@ def _said(body: str, place: Place) -> str:
             return inline(body)
 
 
-def _begun(body: str, place: Place) -> tuple[str, Place]:
+def _begun(body: str, place: MarkdownState) -> tuple[str, MarkdownState]:
     """Remove the marks at the beginning of a line; return the rest and the kind of line."""
     fence = _FENCE.match(body)
     if place.fence:

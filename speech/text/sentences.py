@@ -9,6 +9,7 @@ text, so the result does not depend on how the text was cut into pieces.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left
 
 import msgspec
@@ -16,10 +17,72 @@ import sentencex
 
 from speech.text.tags import has_words
 
+_CLAUSE_OPENING = re.compile(
+    r"\s(?=(?:and|but|or|nor|yet|so|because|which|who|whom|whose|that|when|while|where|whereas|if"
+    r"|although|though|since|until|unless|after|before|than"
+    r"|और|एवं|तथा|लेकिन|मगर|परंतु|किंतु|बल्कि|या|क्योंकि|कि|ताकि|इसलिए|अगर|यदि|तो|जो|जब|जहाँ|जहां|जिस\S{0,4}|जिन\S{0,4}|तब)\s)",
+    re.IGNORECASE,
+)
+_PHRASE_EDGE = re.compile(
+    r"\s(?=(?:in|on|at|to|for|from|with|without|by|of|as|into|through|during|about|over|under|between)\s)"
+    r"|\s(?:में|को|ने|से|पर|तक)\s",
+    re.IGNORECASE,
+)
+_LONGEST_JOINING_WORD = 12
+_CLAUSE_END = re.compile(r"[,;:!?.…।॥—–)\]](?=\s)")  # noqa: RUF001 the dash is meant
+
+
+def clauses(sentence: str, longest: int) -> list[str]:
+    """Cut a sentence into pieces of at most ``longest`` code points; joined they are ``sentence``.
+
+    Cut after punctuation if the piece has at least a third of ``longest``, else before a word that
+    opens a clause, else beside a preposition, else at a space, else anywhere except before a
+    combining mark or a joiner. ``longest`` is at least 16, otherwise ``ValueError`` is raised.
+    """
+    if longest < 16:
+        raise ValueError("longest must be at least 16 code points.")
+    pieces: list[str] = []
+    start = 0
+    while len(sentence) - start > longest:
+        cut = _clause_cut(sentence, start, longest)
+        pieces.append(sentence[start:cut])
+        start = cut
+    if start < len(sentence):
+        pieces.append(sentence[start:])
+    return pieces
+
+
+def _clause_cut(sentence: str, start: int, longest: int) -> int:
+    limit = start + longest
+    least = start + longest // 3
+    punctuated = [match.end() for match in _CLAUSE_END.finditer(sentence, least, limit)]
+    if punctuated:
+        return min(punctuated[-1] + 1, limit)
+    for edge in (_CLAUSE_OPENING, _PHRASE_EDGE):
+        seen = limit + _LONGEST_JOINING_WORD
+        ends = [match.end() for match in edge.finditer(sentence, least, seen)]
+        if fitting := [end for end in ends if end <= limit]:
+            return fitting[-1]
+    for position in range(limit, least, -1):
+        if sentence[position - 1].isspace():
+            return position
+    for position in range(limit, least, -1):
+        if not _joins(sentence, position):
+            return position
+    return limit
+
+
+def _joins(sentence: str, position: int) -> bool:
+    """Whether the characters around ``position`` make one written syllable or symbol."""
+    before, after = sentence[position - 1], sentence[position]
+    joiners = "\u200c\u200d\u094d"
+    return unicodedata.category(after).startswith("M") or after in joiners or before in joiners
+
+
 _WINDOW = 300
 """Characters examined before a boundary; bounded so that a hostile text takes linear time."""
 
-_PATIENCE = 48
+_MOST_FRUITLESS = 48
 """After so many words in a row that might end a sentence and do not, ``_NARROW`` is the window."""
 
 _NARROW = 80
@@ -47,10 +110,10 @@ def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str
 
 
 _ALWAYS = _words("Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv approx vs")
-_BEFORE_FIGURES = _words("Fig No Nos Vol pp Ch")
+_BEFORE_FIGURES = _words("Fig No Nos Vol pp Ch Rte")
 _BEFORE_MORE = _words(
     "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
-    "Inc Ltd Corp Co Ave Blvd Rd Dept dept Est est Min min Max max Tel tel Ext ext etc"
+    "Inc Ltd Corp Co Ave Blvd Rd Dept dept Est est Min min Max max Tel tel Ext ext etc mgr bldg"
 )
 """Abbreviations that may also end a sentence: the next word must continue it."""
 _HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु")
@@ -69,6 +132,15 @@ _PROTECTED = re.compile(
     + ")"
 )
 """A dot that ends an abbreviation and no sentence."""
+_PLAIN_WORD = re.compile(
+    r"\.(?:(?<=\b(?:no|me|ok|OK)\.)|(?<=\b(?:ill|may|art|fed)\.)|(?<=\bmiss\.))"
+    r"(?=\s+[\"“‘(]?(?:[A-Z][a-z'’]|[AI]\s))"  # noqa: RUF001 quotes of all kinds
+)
+"""A dot that ends a sentence, after a word that sentencex takes for an abbreviation."""
+_FACTORIAL = re.compile(r"!(?:(?<=\d!)|(?<=\b[a-z]!))(?=\s?[=+*/×÷^−])")  # noqa: RUF001
+_LEADING_DOTS = re.compile(r"\.(?:(?<=[\s(]\.)|(?<=[\s(]\.\.))(?=\.?[/\w])")
+_MARKS = re.compile(r"[.…!?।॥]{2,}+")
+_DOTS = frozenset(".…")
 _SIGNS = re.compile(r"[*`]|_(?<![^\W_]_)_*|_+(?![^\W_])|~~")
 """Markdown that hides the end of a sentence or an abbreviation. Each alternative begins with a
 sign, so that the search skips everything else."""
@@ -140,7 +212,7 @@ class SentenceSplitter(msgspec.Struct):
         if not has_words(self._line[last:end]) or not _MAY_END.search(self._line, before, end):
             return []
         self._fruitless += 1
-        start = max(0, end - (_WINDOW if self._fruitless <= _PATIENCE else _NARROW))
+        start = max(0, end - (_WINDOW if self._fruitless <= _MOST_FRUITLESS else _NARROW))
         whole = start == 0 and self._at_line_start
         return self._take(_boundaries(self._line[start : end + 1], whole), start, end)
 
@@ -185,7 +257,10 @@ def _last_word_character(text: str) -> int:
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """The ends of the sentences of one line, except the end of the line."""
     plain, places = _without_signs(text)
-    shielded = _PROTECTED.sub(_SHIELD, plain)
+    shielded = _FACTORIAL.sub(_SHIELD, _PROTECTED.sub(_SHIELD, plain))
+    shielded = _LEADING_DOTS.sub(lambda dots: _SHIELD * len(dots[0]), shielded)
+    shielded = _PLAIN_WORD.sub("!", shielded)
+    shielded = _MARKS.sub(_one_mark, shielded)
     if at_line_start and (number := _LIST_NUMBER.match(shielded)):
         shielded = shielded[: number.end() - 1] + _SHIELD + shielded[number.end() :]
     language = "hi" if _DEVANAGARI.search(text) else "en"
@@ -198,6 +273,15 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
             ends.append(places.raw(start))
         ends.append(_raw_end(text, segment, places.raw(end)))
     return ends[:-1]
+
+
+def _one_mark(marks: re.Match[str]) -> str:
+    """``?!`` and the like as one mark of the same length; dots alone stay as they are.
+
+    sentencex ends no sentence at several marks before ``I``, a figure or a small letter.
+    """
+    length = len(marks[0])
+    return marks[0] if _DOTS.issuperset(marks[0]) else _SHIELD * (length - 1) + "!"
 
 
 class _Places:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from accounts.models import Plan
+from core import variables
 from speech.engines import embedded
 from speech.engines.espeak.profile import CloneProfile
 from speech.engines.http.backend import BackendRef
 from speech.models import Language, SpeechBackend, Voice
 from speech.names import name_key
-from svc_project.lib import variables
 
 log = logging.getLogger(__name__)
 

@@ -15,21 +15,21 @@ from rest_framework.response import Response
 
 from accounts.keys.authentication import require
 from accounts.models import Scope
-from speech.errors import UnknownVoice, speech_error_body
-from speech.models import Language, VoiceClone
-from speech.voices.clones import rows
-from speech.voices.clones.outbox import outbox
-from speech.voices.snapshot import GlobalVoice
-from speech.voices.voices import voices
-from svc_project.lib.api.unknown_paths import unknown_path
-from svc_project.lib.api.views import (
+from core.api.unknown_paths import unknown_path
+from core.api.views import (
     ApiView,
     api_error,
     error_response,
     internal_error,
     refused_by_django,
 )
-from svc_project.lib.errors import ApiError, NotFound
+from core.errors import ApiError, NotFound
+from speech.errors import UnknownVoice, speech_error_body
+from speech.models import Language, VoiceClone
+from speech.voices.clones import rows
+from speech.voices.clones.outbox import outbox
+from speech.voices.snapshot import GlobalVoice
+from speech.voices.voices import voices
 
 SCOPES = frozenset({Scope.SPEECH})
 

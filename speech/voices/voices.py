@@ -13,14 +13,15 @@ import msgspec
 
 from accounts.changes import VOICES, ChangeWatcher, watcher
 from accounts.keys.principal import Principal
+from accounts.models import Organization
 from accounts.snapshots import SnapshotHolder
+from core.database.threads import threads
+from core.errors import InternalError
 from speech.engines.espeak.profile import CloneProfile, UnreadableProfile
 from speech.errors import UnknownVoice
 from speech.models import Language, VoiceClone
 from speech.voices.clones.rows import CLONE_ID
 from speech.voices.snapshot import CloneRef, VoiceRef, VoiceSnapshot, read_snapshot
-from svc_project.lib.database.pool import threads
-from svc_project.lib.errors import InternalError
 
 log = logging.getLogger(__name__)
 
@@ -88,3 +89,11 @@ def _clone_ref(
 
 voices = Voices(watcher)
 """The voices of this process."""
+
+
+def first_voice(organization: Organization) -> str | None:
+    """Return the first global voice that the organization's plan has; None when there is none."""
+    found = voices.current().voices
+    return next(
+        (name for name in sorted(found) if found[name].is_visible_to(organization.plan)), None
+    )

@@ -11,13 +11,13 @@ from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 
 from accounts.models import Organization, User
+from core import clock
+from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
+from core.monitoring.worker_stats import worker_stats
 from inference.backends.pool import BackendView
 from inference.models import ModelEntry
 from inference.serving.monitoring import STATS_NAME
-from svc_project.lib import clock
-from svc_project.lib.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
-from svc_project.lib.monitoring.worker_stats import worker_stats
-from usage.queries.overviews.everyone import By, Entry, Latest, latest, sums, throttled
+from usage.queries.everyone import By, Entry, Latest, latest, sums, throttled
 from usage.queries.periods import Period
 
 ENDS_WITHIN: Final = timedelta(days=60)

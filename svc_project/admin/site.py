@@ -1,18 +1,64 @@
-"""The admin site: its own titles, and a login throttled like the console's."""
+"""The admin site: its own titles, searches without secrets, and passwords throttled like the console's."""
 
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import BadRequest
 from django.db import DataError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
-from accounts.login.forms import OperatorLoginForm, login_answer
+from accounts.keys.keys import cut_secrets
+from accounts.login.forms import (
+    OperatorLoginForm,
+    OwnPasswordForm,
+    login_answer,
+    throttled_answer,
+)
 from svc_project.admin import overview
+from svc_project.admin.history import AuditHistory
+
+_SEARCH: Final = "_search"
+"""The field that tells a search (``templates/admin/search_form.html``) from other forms."""
+
+
+def _search_address(request: HttpRequest) -> str | None:
+    """The address of the list that ``request`` searches, where that is not its own address.
+
+    A search is sent by POST and redirected to a list by GET, so that an API key that somebody pastes
+    is in no address, history or proxy's log: only its prefix is, which the lists know keys by.
+    """
+    if request.method == "POST" and _SEARCH not in request.POST:
+        return None
+    sent = request.POST if request.method == "POST" else request.GET
+    query = QueryDict(mutable=True)
+    for name, values in sent.lists():
+        if name not in (_SEARCH, "csrfmiddlewaretoken"):
+            query.setlist(name, [cut_secrets(value) for value in values])
+    if sent is request.GET and dict(query.lists()) == dict(sent.lists()):
+        return None
+    return f"{request.path}?{query.urlencode()}"
+
+
+class OwnPasswordView(PasswordChangeView):
+    """Takes an operator's old password and a new one."""
+
+    form_class = OwnPasswordForm
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "request": self.request}
+
+    def form_invalid(self, form: PasswordChangeForm) -> HttpResponse:
+        response = super().form_invalid(form)
+        if isinstance(form, OwnPasswordForm):
+            throttled_answer(form, response)
+        return response
 
 
 class OperationsSite(AdminSite):
@@ -23,12 +69,25 @@ class OperationsSite(AdminSite):
     site_url = None
     login_form = OperatorLoginForm
 
+    def register(
+        self,
+        model_or_iterable: Any,
+        admin_class: type[ModelAdmin[Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        """Register with the audit trail as the history of every object."""
+        shown = admin_class or ModelAdmin
+        audited = type(shown.__name__, (AuditHistory, shown), {"__module__": shown.__module__})
+        super().register(model_or_iterable, audited, **options)
+
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT002  # Django's
-        """Answer 400 where a value of the request cannot be sent to the database, such as a NUL."""
+        """Send searches on to their lists, and answer 400 where a value cannot be sent to the database."""
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
         def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if (address := _search_address(request)) is not None:
+                return HttpResponseRedirect(address)
             try:
                 return inner(request, *args, **kwargs)
             except DataError as error:
@@ -48,4 +107,15 @@ class OperationsSite(AdminSite):
     ) -> HttpResponse:
         answer = login_answer(request, super().login(request, extra_context))
         assert isinstance(answer, HttpResponse)  # noqa: S101  # the base returns one
+        return answer
+
+    def password_change(  # type: ignore[override]  # the stubs forget the redirect
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Serve Django's page with the throttled form, for which Django has no attribute."""
+        context = {**self.each_context(request), **(extra_context or {})}
+        done = reverse("admin:password_change_done", current_app=self.name)
+        view = OwnPasswordView.as_view(success_url=done, extra_context=context)
+        answer = view(request)
+        assert isinstance(answer, HttpResponse)  # noqa: S101  # the view returns one
         return answer

@@ -17,9 +17,9 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from accounts.keys.callers import Caller
+from core.sharing.places import SharedBytes, SharedPlaces
+from core.sharing.processors import Niceness, lower_priority
 from svc_project.gate.view_threads import ViewThread, ViewThreads
-from svc_project.lib.sharing.priority import Niceness, lower_priority
-from svc_project.lib.sharing.shared import SharedBytes, SharedPlaces
 
 _MEGABYTE: Final = 1_000_000
 _STRANGERS_PART: Final = 3
@@ -41,20 +41,20 @@ class CallerThreads:
         self._threads = ViewThreads(partial(lower_priority, Niceness.SHORT_WORK))
 
     @asynccontextmanager
-    async def thread(self, caller: str) -> AsyncIterator[Place]:
-        """Lend a thread to ``caller``, which ``Place.release`` ends early.
+    async def thread(self, caller: str) -> AsyncIterator[ThreadTurn]:
+        """Lend a thread to ``caller``, which ``ThreadTurn.release`` ends early.
 
         Raises ``ServerOverloaded``.
         """
         await self.places.acquire(caller)
-        place = Place(self, caller, self._threads.take())
+        place = ThreadTurn(self, caller, self._threads.take())
         try:
             async with ThreadSensitiveContext(executor=place.executor):
                 yield place
         finally:
             place.release()
 
-    def release(self, place: Place) -> None:
+    def release(self, place: ThreadTurn) -> None:
         self._threads.give_back(place.executor)
         self.places.release(place.caller)
 
@@ -64,7 +64,7 @@ class CallerThreads:
 
 
 @dataclass(slots=True)
-class Place:
+class ThreadTurn:
     """One caller's thread."""
 
     threads: CallerThreads

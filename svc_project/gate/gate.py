@@ -19,10 +19,10 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from accounts.keys.callers import caller_of
-from svc_project.gate.caller_threads import Place, threads_for
-from svc_project.lib.asgi.http import JSON_TYPE, Header, HttpConsumer
-from svc_project.lib.errors import ApiError, ServerOverloaded
-from svc_project.lib.sharing.body_budget import held_bodies
+from core.asgi.http import JSON_TYPE, Header, HttpConsumer
+from core.errors import ApiError, ServerOverloaded
+from core.sharing.places import held_bodies
+from svc_project.gate.caller_threads import ThreadTurn, threads_for
 from svc_project.page_headers import PAGE_HEADERS
 from svc_project.surfaces import Application, Receive, Send, Surface, error_body_of
 
@@ -77,7 +77,7 @@ class _Page(HttpConsumer):
         self._is_too_much = False
         """Whether the answer exceeds the memory for answers."""
         self._body = b""
-        self._thread: Place | None = None
+        self._thread: ThreadTurn | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self.scope, self._receive, self._send = scope, receive, send
@@ -154,7 +154,7 @@ class _Page(HttpConsumer):
     def _has_disconnected(self) -> bool:
         """Whether the client disconnected while it waited. Always False on other servers."""
         connection = self.scope.get("svc.connection")
-        return connection is not None and connection.transport.is_closing()
+        return connection is not None and connection.has_disconnected()
 
     async def _receive_for_django(self) -> dict[str, Any]:
         """Django's ``receive``: the body, then the disconnect."""

@@ -7,8 +7,8 @@ import logging
 from typing import Any
 
 from accounts.keys.callers import known_callers
+from core.errors import InternalError, ServerOverloaded
 from svc_project.gate.page_messages import AnswerHead, PageRequest, framed, read_answer
-from svc_project.lib.errors import InternalError, ServerOverloaded
 from svc_project.surfaces import Receive, Send
 
 log = logging.getLogger(__name__)

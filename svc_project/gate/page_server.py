@@ -11,10 +11,10 @@ from typing import Any
 from asgiref.sync import ThreadSensitiveContext
 
 from accounts.keys.callers import RECOGNIZED
+from core.ids import request_id
+from core.monitoring.logs import log_unexpected
 from svc_project.gate.page_messages import AnswerHead, AnswerPart, framed, read_request
 from svc_project.gate.view_threads import ViewThreads
-from svc_project.lib.ids import request_id
-from svc_project.lib.monitoring.logs import log_unexpected
 from svc_project.surfaces import Application
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,7 @@ from django.db import transaction
 
 from inference.catalog.file import read_catalog_file
 from inference.catalog.load import load_catalog
-from speech.voices.file import read_speech_tables
-from speech.voices.load import load_voices
+from speech.voices.load import load_voices, read_speech_tables
 
 
 def load_catalog_file(content: bytes) -> list[str]:

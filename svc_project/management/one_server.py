@@ -14,6 +14,10 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 
+from core import clock
+from core.backends.validators import check_base_url
+from core.money import price_text
+from core.variables import secret_of
 from inference.catalog.file import (
     BackendTable,
     CatalogFile,
@@ -24,16 +28,11 @@ from inference.catalog.file import (
 from inference.catalog.load import load_catalog
 from inference.catalog.pricing import price_in_force
 from inference.models import ModelEntry
-from inference.probe import wording
+from inference.probe import findings
 from inference.probe.client import Target
-from inference.probe.findings import ModelFindings, ServerFindings
-from inference.probe.run import Tell, probe
-from inference.probe.settings import fitting
+from inference.probe.findings import ModelFindings, ServerFindings, fitting
+from inference.probe.run import ReportProgress, probe
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
-from svc_project.lib import clock
-from svc_project.lib.backends.validators import check_base_url
-from svc_project.lib.money import price_text
-from svc_project.lib.variables import secret_of
 
 KEY_VARIABLE: Final = "SVC_BACKEND_KEY_MODEL_SERVER"
 """The variable with the servers' key, if they need one."""
@@ -60,7 +59,7 @@ def publish_servers(
     addresses: Sequence[str],
     models: Sequence[str] = (),
     context_length: int | None = None,
-    tell: Tell = lambda _: None,
+    report: ReportProgress = lambda _: None,
 ) -> Published:
     """Probe the servers at ``addresses`` concurrently, and publish the models that work.
 
@@ -79,7 +78,7 @@ def publish_servers(
     targets = [Target(address, headers, has_key=key is not None) for address in addresses]
 
     async def all_at_once() -> list[ServerFindings]:
-        return await asyncio.gather(*(probe(target, models, tell) for target in targets))
+        return await asyncio.gather(*(probe(target, models, report) for target in targets))
 
     return publish(asyncio.run(all_at_once()), models, context_length, KEY_VARIABLE if key else "")
 
@@ -125,7 +124,7 @@ def _backend_table(server: ServerFindings, api_key_env: str) -> BackendTable:
         name=backend_name(server.base_url),
         base_url=server.base_url,
         api_key_env=api_key_env,
-        running_usage=found.running_usage.value or RunningUsage.NONE,
+        running_usage=found.running_usage.value or RunningUsage.AUTO,
         output_cap_field=found.output_cap_field.value or OutputCapField.BOTH,
         keep_alive=found.keep_alive.value or KeepAlive.AUTO,
     )
@@ -184,9 +183,9 @@ def _told(server: ServerFindings, api_key_env: str) -> Iterator[str]:
         return
     yield f"{server.base_url}: {server.connection.words}; {server.listing.words}"
     for model in server.models:
-        yield f"  {wording.summary(model)}"
+        yield f"  {findings.summary(model)}"
         if model.works:
-            yield from (f"    {line}" for line in wording.shortcomings(model))
+            yield from (f"    {line}" for line in findings.shortcomings(model))
 
 
 _KEY_ADVICE: Final = f" {KEY_VARIABLE}=... gives one."

@@ -1,4 +1,4 @@
-"""The entries of the page of error codes, made from the error classes and their causes."""
+"""The entries of the page of error codes, made from the error classes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,88 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from accounts.console import sessions
+from core import errors
+from core.asgi import websocket
+from core.errors import ApiError
 from inference.schema_subset import Code
+from speech import errors as speech
 from speech.api.openapi_messages import CLOSES
-from speech.errors import error_type
-from svc_project.lib import errors
-from svc_project.lib.errors import ApiError
-from svc_project.reference.causes import CAUSES, SECTIONS
+from speech.requests import session_bounds
+from svc_project import surfaces
+from svc_project.serving import http_protocol
 
 _WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _GENERIC: Final = frozenset({ApiError.default_message, errors.BadRequest.default_message})
+
+SECTIONS: Final[Mapping[str, tuple[type[ApiError], ...]]] = {
+    "Chat": (
+        errors.InvalidField,
+        errors.UnsupportedParameter,
+        errors.ModelDoesNotSupportTools,
+        errors.ModelDoesNotSupportStructuredOutput,
+        errors.UnsupportedJsonSchema,
+        errors.BackendRejectedRequest,
+        errors.ModelNotFound,
+        errors.ModelRetired,
+        errors.RateLimitExceeded,
+        errors.BackendUnavailable,
+        errors.BackendProtocolError,
+        errors.BackendError,
+        errors.BackendTimeout,
+        errors.ClientDisconnected,
+    ),
+    "Usage": (
+        errors.InvalidQuery,
+        errors.PeriodInverted,
+        errors.PeriodTooLong,
+        errors.InvalidCursor,
+        errors.CursorNotSupported,
+    ),
+    "Every path": (
+        errors.InvalidCredential,
+        errors.NotFound,
+        errors.MethodNotAllowed,
+        errors.RequestTooLarge,
+        errors.BadRequest,
+        errors.InternalError,
+        errors.ServerOverloaded,
+        errors.ServerShuttingDown,
+    ),
+    "Speech": (
+        speech.UnknownVoice,
+        speech.UnreadableText,
+        speech.TooManyClones,
+        speech.CloneNotFound,
+        speech.NameTaken,
+        speech.QuotaExceeded,
+        speech.SpeechFailed,
+        speech.SpeechFull,
+        speech.SpeechTimedOut,
+        session_bounds.SessionIdle,
+        session_bounds.SessionTooLong,
+        websocket.BadHandshake,
+        websocket.UpgradeRequired,
+        websocket.ReaderStalled,
+    ),
+    "Address and connection": (
+        surfaces.UnknownHost,
+        surfaces.DisguisedPath,
+        surfaces.HttpsOnly,
+        http_protocol.NotHttp,
+        http_protocol.NotOneHost,
+        http_protocol.AnotherHost,
+        http_protocol.UnknownFraming,
+        http_protocol.HeadTooSlow,
+        http_protocol.TargetTooLong,
+        http_protocol.HeadTooLarge,
+    ),
+    "Console": (
+        sessions.SessionEnded,
+        sessions.StaleForm,
+    ),
+}
+"""The errors by the part of the service that answers them."""
 
 VIOLATIONS: Final[Mapping[Code, str]] = {
     Code.ROOT_NOT_OBJECT: "The root is not an object. Put other answers into a property of one.",
@@ -100,7 +173,7 @@ def cases(error: type[ApiError]) -> Iterator[type[ApiError]]:
     """``error`` and the subclasses that have no cause of their own: its other messages."""
     yield error
     for each in error.__subclasses__():
-        if each not in CAUSES:
+        if "cause" not in each.__dict__:
             yield from cases(each)
 
 
@@ -115,10 +188,10 @@ def _entry(error: type[ApiError]) -> ErrorEntry:
         name=error.code or _words(error).capitalize(),
         status=error.status,
         type=error.type,
-        speech_type=error_type(error) if error in _of_speech() else "",
+        speech_type=speech.error_type(error) if error in _of_speech() else "",
         code=error.code,
-        cause=CAUSES[error].cause,
-        cure=CAUSES[error].cure,
+        cause=error.cause,
+        cure=error.cure,
         messages=tuple(each for each in messages if each not in _GENERIC),
     )
 

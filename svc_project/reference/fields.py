@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from svc_project.lib.api.openapi import Json
+from core.api.openapi import Json
 
 _REF: Final = "#/components/schemas/"
 _DEEPEST: Final = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from accounts.console.snippets import Snippet
-from svc_project.lib.api.openapi import BEARER, Json
+from core.api.openapi import BEARER, Json
 from svc_project.reference.fields import Field, SchemaReader
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")

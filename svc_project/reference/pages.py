@@ -1,6 +1,6 @@
 """The pages below /docs/: offline, without a sign-in, rendered once in a process.
 
-They hold nothing that GET /openapi.json does not tell everybody. Only the base URLs in the examples
+They show only what GET /openapi.json makes public. Only the base URLs in the examples
 depend on the request, and are put into the rendered text.
 """
 

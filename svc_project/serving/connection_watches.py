@@ -10,10 +10,13 @@ import termios
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from uvicorn.protocols.http.flow_control import FlowControl
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 _LOOKS: Final = 3
 """Checks of a stalled client within ``SVC_CLIENT_STALL_SECONDS``."""
@@ -23,9 +26,14 @@ class DisconnectWatch:
     """Calls back when a connection ends, which takes no task that waits for the ASGI message.
 
     A mixin before uvicorn's HTTP protocol; one watch at a time, of the request that is answered.
+
+    It also tells this request's own ``receive`` and ``send``. uvicorn tells those of the request
+    that came last, which may still wait for its turn: then the answer would fail on the transport.
     """
 
     flow: FlowControl
+    transport: asyncio.Transport
+    _answered: RequestResponseCycle | None = None
     _is_lost = False
     _disconnected: Callable[[], None] | None = None
 
@@ -42,8 +50,28 @@ class DisconnectWatch:
             self._disconnected = disconnected
         return partial(self._unwatch, disconnected)
 
+    def has_disconnected(self) -> bool:
+        """Whether the client of the request that is being answered has disconnected.
+
+        An application may then return without an answer.
+        """
+        if not self.transport.is_closing():
+            return False
+        # Between this moment and `connection_lost`, uvicorn would log that the answer is missing.
+        if self._answered is not None:
+            self._answered.disconnected = True
+        return True
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)  # type: ignore[misc]  # the protocol behind this
+
     def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)  # type: ignore[misc]  # the protocol behind this
+        super().connection_lost(exc)  # type: ignore[misc]
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered.disconnected = True
+            answered.message_event.set()
         self._is_lost = True
         disconnected, self._disconnected = self._disconnected, None
         if disconnected is not None:
@@ -210,9 +238,19 @@ class PipelineBound:
                 self.parsing_held()
                 return
             super().data_received(data[begin : begin + PARSED_AT_ONCE])  # type: ignore[misc]
-            # Closed, or upgraded to a WebSocket.
-            if self.parser is None or self.transport.is_closing():
+            if self.transport.is_closing():
                 return
+            if self.parser is None:
+                self._hand_over(data[begin + PARSED_AT_ONCE :])
+                return
+
+    def _hand_over(self, unparsed: bytes) -> None:
+        """Give what this protocol does not read to the WebSocket, where the connection became one."""
+        protocol: Any = self.transport.get_protocol()
+        if unparsed and protocol is not self:
+            protocol.data_received(unparsed)
+        elif unparsed:
+            super().data_received(unparsed)  # type: ignore[misc]  # which drops it
 
     def _parse_more(self) -> None:
         self._is_parsing_soon = False

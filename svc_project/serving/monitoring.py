@@ -18,28 +18,28 @@ from prometheus_client import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from inference.catalog.catalog import catalog
-from inference.serving import monitoring
-from speech.serving import monitoring as speech_present
-from svc_project.gate.caller_threads import known, strangers
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.backends.addresses import is_this_machine
-from svc_project.lib.errors import (
+from core.asgi.drain import drain
+from core.backends.addresses import is_this_machine
+from core.database.clocks import LARGEST_DIFFERENCE
+from core.errors import (
     ApiError,
     InvalidCredential,
     MethodNotAllowed,
     NotFound,
     error_body,
 )
-from svc_project.lib.ids import request_id
-from svc_project.lib.monitoring import metrics
-from svc_project.lib.monitoring.metrics import Family, Sample, gauge, total
-from svc_project.lib.monitoring.problems import Problem
-from svc_project.lib.monitoring.worker_stats import worker_stats
-from svc_project.lib.sharing import places
-from svc_project.lib.sharing.body_budget import held_bodies
-from svc_project.lib.sharing.places import Places
-from svc_project.serving.connection_bounds import BoundedProtocol
+from core.ids import request_id
+from core.monitoring import metrics
+from core.monitoring.metrics import Family, Sample, gauge, total
+from core.monitoring.problems import Problem
+from core.monitoring.worker_stats import worker_stats
+from core.sharing import places
+from core.sharing.places import Places, held_bodies
+from inference.catalog.catalog import catalog
+from inference.serving import monitoring
+from speech.serving import monitoring as speech_present
+from svc_project.gate.caller_threads import known, strangers
+from svc_project.serving.http_protocol import BoundedProtocol
 from svc_project.surfaces import Application, Receive, Send, host_of
 from usage.ledger.ledger import ledger
 
@@ -93,11 +93,12 @@ def unready_reasons() -> list[Problem]:
 def readiness_notes() -> list[Problem]:
     """Problems that need attention, although this process can get requests."""
     found = {
-        Problem.DATABASE_AWAY: not ledger.figures.database_answers,
-        Problem.JOURNAL_TAKES_NOTHING: not ledger.figures.journal_works,
-        Problem.ROWS_WAIT_IN_MEMORY: ledger.figures.rows_in_memory > 0,
-        Problem.ROWS_REFUSED_BY_THE_DATABASE: ledger.figures.refused_waiting > 0,
-        Problem.JOURNAL_FILES_UNREADABLE: bool(ledger.figures.unreadable_files),
+        Problem.DATABASE_AWAY: not ledger.state.database_answers,
+        Problem.JOURNAL_TAKES_NOTHING: not ledger.state.journal_works,
+        Problem.ROWS_WAIT_IN_MEMORY: ledger.state.rows_in_memory > 0,
+        Problem.ROWS_REFUSED_BY_THE_DATABASE: ledger.state.refused_waiting > 0,
+        Problem.JOURNAL_FILES_UNREADABLE: bool(ledger.state.unreadable_files),
+        Problem.CLOCKS_APART: abs(ledger.state.clock_difference or 0.0) > LARGEST_DIFFERENCE,
     }
     return [note for note, applies in found.items() if applies]
 
@@ -166,39 +167,43 @@ def _capacity_families() -> Iterator[Family]:
 
 
 def _ledger_families() -> Iterator[Family]:
-    figures = ledger.figures
-    yield total("svc_ledger_rows", "Usage rows brought into the database.", figures.rows_written)
+    state = ledger.state
+    yield total("svc_ledger_rows", "Usage rows brought into the database.", state.rows_written)
     yield gauge(
         "svc_ledger_rows_waiting",
         "Answers held back until their row is durable.",
-        figures.rows_waiting,
+        state.rows_waiting,
     )
-    yield gauge("svc_ledger_journal_bytes", "Bytes of the local journal.", figures.journal_bytes)
+    yield gauge("svc_ledger_journal_bytes", "Bytes of the local journal.", state.journal_bytes)
     yield gauge(
         "svc_ledger_database_up",
         "1 while rows go to the database, 0 while they go to the journal.",
-        figures.database_answers,
+        state.database_answers,
     )
-    yield gauge(
-        "svc_ledger_journal_up", "1 while the journal takes records.", figures.journal_works
-    )
+    yield gauge("svc_ledger_journal_up", "1 while the journal takes records.", state.journal_works)
     yield gauge(
         "svc_ledger_rows_owed",
         "Rows that the database does not have yet.",
-        figures.rows_owed,
+        state.rows_owed,
     )
-    yield gauge("svc_ledger_rows_kept", "Rows that are in memory alone.", figures.rows_in_memory)
-    yield total("svc_ledger_rows_refused", "Rows that the database refused.", figures.rows_refused)
+    yield gauge("svc_ledger_rows_kept", "Rows that are in memory alone.", state.rows_in_memory)
+    yield total("svc_ledger_rows_refused", "Rows that the database refused.", state.rows_refused)
     yield gauge(
         "svc_ledger_refused_rows",
         "Refused rows that wait in files.",
-        figures.refused_waiting,
+        state.refused_waiting,
     )
     yield gauge(
         "svc_ledger_unreadable_files",
         "Files of the journal's directory that cannot be adopted.",
-        len(figures.unreadable_files),
+        len(state.unreadable_files),
     )
+    if state.clock_difference is not None:
+        yield gauge(
+            "svc_ledger_clock_difference_seconds",
+            "How far this host's clock is ahead of the database's.",
+            state.clock_difference,
+        )
 
 
 class _Workers(Collector):

@@ -19,14 +19,15 @@ import uvloop
 from django.db import Error
 
 from accounts.login.password_links import reset_mails
+from core import garbage
+from core.database.threads import run_once, threads
+from core.monitoring.worker_stats import FAILED_ENGINES, worker_stats
+from core.sharing.processors import Niceness, lower_priority
 from speech.engines import embedded
 from speech.voices.voices import voices
 from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.page_server import PageServer
-from svc_project.lib.database import pool
-from svc_project.lib.monitoring.worker_stats import FAILED_ENGINES, worker_stats
-from svc_project.lib.sharing.priority import Niceness, lower_priority
-from svc_project.serving import caches, garbage
+from svc_project.serving import caches
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 
 _LEARN_SECONDS = 2.0
@@ -67,7 +68,7 @@ async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None
     await pages.close()
     await caches.close()
     await asyncio.to_thread(reset_mails.close)
-    await asyncio.to_thread(pool.threads.close)
+    await asyncio.to_thread(threads.close)
 
 
 async def _beat(line: WorkerEnd) -> None:
@@ -85,5 +86,5 @@ async def _learn_failed_engines() -> None:
                 embedded.mark_failed(engine, failed[engine])
                 known.add(engine)
                 with contextlib.suppress(Error):
-                    await pool.run_once(voices.load)
+                    await run_once(voices.load)
         await asyncio.sleep(_LEARN_SECONDS)

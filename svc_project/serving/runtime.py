@@ -11,6 +11,10 @@ from django.db import Error
 
 from accounts.console import session_lookups
 from accounts.login.password_links import reset_mails
+from core.clock import now
+from core.database.threads import run_once, threads
+from core.monitoring.problems import PROBLEMS_STATS
+from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
 from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
 from inference.chat import captures
@@ -20,14 +24,10 @@ from speech.engines import EngineError, embedded
 from speech.models import Language
 from speech.serving import monitoring
 from speech.serving import wiring as speech
-from speech.text.normalise.numbers import numbers
+from speech.text.normalise import numbers
 from speech.voices.clones.outbox import outbox
 from speech.voices.voices import voices
 from svc_project.gate import caller_threads
-from svc_project.lib.clock import now
-from svc_project.lib.database import pool
-from svc_project.lib.monitoring.problems import PROBLEMS_STATS
-from svc_project.lib.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
 from svc_project.serving import caches
 from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
 from svc_project.surfaces import Receive, Send
@@ -69,7 +69,7 @@ class Runtime:
         await chat.close()
         await speech.close()
         await caller_threads.close()
-        await asyncio.to_thread(pool.threads.close)
+        await asyncio.to_thread(threads.close)
         await asyncio.to_thread(session_lookups.close)
         await asyncio.to_thread(reset_mails.close)
         await asyncio.to_thread(throttle_counts.counters.close)
@@ -116,7 +116,7 @@ class Runtime:
     async def _run_upkeep(self) -> None:
         while True:
             try:
-                await pool.run_once(_upkeep)
+                await run_once(_upkeep)
                 await outbox.delete_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
@@ -132,7 +132,7 @@ async def _start_neural() -> None:
         log.error("the neural engine does not start: %s", error)
         embedded.mark_failed(embedded.KOKORO, str(error))
         with contextlib.suppress(Error):
-            await pool.run_once(voices.load)
+            await run_once(voices.load)
 
 
 async def _publish_stats() -> None:

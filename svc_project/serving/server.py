@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from types import FrameType
@@ -15,11 +16,11 @@ from types import FrameType
 import uvicorn
 from django.conf import settings
 
-from svc_project.lib.asgi.drain import drain
-from svc_project.serving import garbage
-from svc_project.serving.connection_bounds import BoundedWebSocket
+from core import garbage
+from core.asgi.drain import drain
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
+from svc_project.serving.websocket_protocol import BoundedWebSocket
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +30,16 @@ _CLOSE_SECONDS = 2.0
 _LAST_SECONDS = 30.0
 """The time for the end of a process after its drain: rows, engines, connections."""
 _LOOK_SECONDS = 0.05
+_BACKLOG = 2048
 
 
 class DrainingServer(uvicorn.Server):
-    """On SIGTERM keeps accepting, so that new requests get a clear 503, until no request runs.
+    """On SIGTERM takes no new work, and ends when no request runs.
 
     With ``SVC_DRAIN_DELAY_SECONDS`` it first serves for that long while it reports not ready, so
-    that a load balancer can switch before any request is refused. Requests that outlast
+    that a load balancer can switch before any request is refused. Then new connections are refused,
+    which every proxy tries at another server, and requests on open ones get a clear 503. Requests
+    that outlast
     ``SVC_DRAIN_SECONDS`` are aborted and write their rows. A second Ctrl-C stops at once; a
     second SIGTERM changes nothing, because service managers signal every process of a group and
     the parent of the workers signals them again. SIGHUP works as SIGTERM.
@@ -56,7 +60,13 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._listening = list(sockets or ())
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            # Another server reserved the address as well, and listened first.
+            log.error("Cannot listen: %s", error.strerror)
+            await self.lifespan.shutdown()
+            sys.exit(1)
         if self._line is not None:
             self._beat(self._line)
         garbage.keep_loaded_objects()
@@ -113,6 +123,7 @@ class DrainingServer(uvicorn.Server):
     async def _drain(self) -> None:
         await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
         drain.begin()
+        self._close_addresses()
         await _wait_until_idle(settings.SVC_DRAIN_SECONDS)
         if drain.running:
             drain.abort()
@@ -126,18 +137,31 @@ async def _wait_until_idle(seconds: float) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket. Raises ``OSError`` when the address is not available."""
+def bind(host: str, port: int) -> socket.socket:
+    """Reserve an address; connections to it are refused until a process listens on the socket.
+
+    So nobody waits for a start: a proxy tries the next server. Raises ``OSError`` when the address
+    is not available.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved = socket.socket(family, socket.SOCK_STREAM)
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
-        listener.listen(2048)
+        reserved.bind((host, port))
+    except OSError:
+        reserved.close()
+        raise
+    return reserved
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a listening socket, whose connections wait for a server. Raises ``OSError``."""
+    listener = bind(host, port)
+    try:
+        listener.listen(_BACKLOG)
     except OSError:
         listener.close()
         raise
-    listener.set_inheritable(True)
     return listener
 
 
@@ -156,6 +180,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         ws_ping_interval=settings.SVC_WEBSOCKET_PING_SECONDS or None,

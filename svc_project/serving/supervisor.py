@@ -26,6 +26,13 @@ _RESTART_SECONDS = 1.0
 _PAGES_END_SECONDS = 20.0
 """The time for the page process to end after the last worker."""
 _BACKLOG = 2048
+_MOST_STARTS = 5
+"""Processes that may end before any worker has ever become ready."""
+_PROGRAM = Path(__file__).resolve().parents[2] / "manage.py"
+
+
+class NeverReady(Exception):
+    """No worker has ever become ready; the message says what to look at."""
 
 
 class NoPageSocket(Exception):
@@ -68,11 +75,13 @@ class Supervisor:
         self._heartbeats = Heartbeats()
         self._children: list[_Child] = []
         self._stopping = False
+        self._was_ready = False
+        self._failed_starts = 0
 
     def run(self) -> None:
         """Run until SIGTERM, SIGINT or SIGHUP; returns when every process has ended.
 
-        Raises ``NoPageSocket``.
+        Raises ``NoPageSocket``, and ``NeverReady`` when process after process ends in its start.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             # Under nohup SIGHUP is ignored: the server outlives its terminal.
@@ -81,13 +90,18 @@ class Supervisor:
         with _listening() as (self._pages, self._page_address):
             self._last_worker_end, self._kept_open = os.pipe()
             self._children = [self._start(number) for number in (None, *range(self._count))]
-            while not self._stopping:
-                time.sleep(_LOOK_SECONDS)
-                self._kill_silent()
-                self._replace_dead()
-            self._end()
+            try:
+                while not self._stopping:
+                    time.sleep(_LOOK_SECONDS)
+                    self._kill_silent()
+                    self._replace_dead()
+            finally:
+                self._end()
 
     def _end(self) -> None:
+        # The workers have copies; with the last one's the address is free.
+        for each in self._sockets:
+            each.close()
         workers = [child for child in self._children if child.number is not None]
         for worker in workers:
             worker.process.send_signal(signal.SIGTERM)
@@ -107,6 +121,9 @@ class Supervisor:
 
     def _kill_silent(self) -> None:
         beats = {child.process.pid: child.line.has_beaten() for child in self._children}
+        self._was_ready |= any(
+            beats[child.process.pid] for child in self._children if child.number is not None
+        )
         silent = self._heartbeats.seconds_silent(time.monotonic(), beats)
         if not self._silence_seconds:
             return
@@ -124,12 +141,21 @@ class Supervisor:
     def _replace_dead(self) -> None:
         for index, child in enumerate(self._children):
             if not child.runs and not self._stopping:
+                self._count_start(child)
                 log.error("%s ended with %d and is replaced", child.name, child.process.returncode)
                 child.line.close()
                 self._heartbeats.remove(child.process.pid)
                 # A process that dies at once must not make the parent loop without pause.
                 time.sleep(_RESTART_SECONDS)
                 self._children[index] = self._start(child.number)
+
+    def _count_start(self, child: _Child) -> None:
+        self._failed_starts += 1
+        if not self._was_ready and self._failed_starts >= _MOST_STARTS:
+            raise NeverReady(
+                f"No worker became ready: {child.name} is the {_MOST_STARTS}th process that ended, "
+                f"with {child.process.returncode}. Its own last lines say why."
+            )
 
     def _start(self, number: int | None) -> _Child:
         """Start a worker, or the page process."""
@@ -142,7 +168,7 @@ class Supervisor:
             descriptors = [*served, self._kept_open]
             roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
         process = subprocess.Popen(  # noqa: S603  # our own command line
-            [sys.executable, "manage.py", "serve", *roles, "--lifeline", str(line.descriptor)],
+            [sys.executable, str(_PROGRAM), "serve", *roles, "--lifeline", str(line.descriptor)],
             pass_fds=[*descriptors, line.descriptor],
             env={
                 **os.environ,

@@ -8,15 +8,7 @@ import pytest
 
 from accounts.changes import ChangeWatcher
 from accounts.keys.keyring import Keyring
-from accounts.keys.keyring import keyring as process_keyring
 from accounts.models import Organization
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    """Ends the threads once no test's transaction is open, which they could wait for."""
-    yield
-    process_keyring.close()
 
 
 @pytest.fixture

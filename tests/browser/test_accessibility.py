@@ -9,7 +9,7 @@ import pytest
 from django.template.loader import render_to_string
 from playwright.sync_api import Page, expect
 
-from svc_project.lib.errors import ServerOverloaded
+from core.errors import ServerOverloaded
 from tests.browser.conftest import Person, Visit, log_in
 from tests.support.builders import speech_rows
 from tests.support.builders.receipts import speech_receipt

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from accounts.models import User
 from tests.browser.conftest import Person, Visit
-from tests.support.live import eventually
+from tests.support.until import until
 
 NEW = "a better battery staple"
 
@@ -30,7 +30,7 @@ def test_from_a_forgotten_password_back_into_the_console(
                 return found[0]
         return None
 
-    page.goto(eventually(mailed, 30))
+    page.goto(until(mailed))
     page.fill("#id_new_password1", NEW)
     page.fill("#id_new_password2", NEW)
     page.click("button.primary")

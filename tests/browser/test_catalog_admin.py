@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -12,15 +10,8 @@ from playwright.sync_api import Locator, Page
 
 from inference.models import Backend
 from tests.browser.conftest import Visit
-from tests.support.live import Gateway, eventually
-
-WITHIN_SECONDS = 1.0
-
-
-def seen_within_a_second(look: Callable[[], bool]) -> None:
-    began = time.monotonic()
-    eventually(look, WITHIN_SECONDS)
-    assert time.monotonic() - began < WITHIN_SECONDS
+from tests.support.live import Gateway
+from tests.support.until import until
 
 
 def choose(page: Page, field: Locator, text: str) -> None:
@@ -65,23 +56,21 @@ def test_an_operator_publishes_reprices_and_supersedes(operating: Visit) -> None
 
     page.click(".object-tools >> text=Publish")
     page.click("#content-main [type=submit]")
-    seen_within_a_second(lambda: entry(gateway, model).get("id") == model)
+    until(lambda: entry(gateway, model).get("id") == model)
     first = gateway.chat("say: before", model=model)
     assert first.status_code == 200
 
     page.fill("#id_prices-1-input_per_mtok", "0.25")
     page.fill("#id_prices-1-output_per_mtok", "1.00000001")
     page.click("[name=_continue]")
-    seen_within_a_second(
-        lambda: entry(gateway, model)["pricing"]["output_per_mtok"] == "1.00000001"
-    )
+    until(lambda: entry(gateway, model)["pricing"]["output_per_mtok"] == "1.00000001")
     second = gateway.chat("say: after", model=model)
 
     page.click(".object-tools >> text=Supersede")
     choose(page, page.locator("#id_superseded_by"), "acme/demo-8b")
     page.click("#content-main [type=submit]")
     page.wait_for_load_state()
-    seen_within_a_second(
+    until(
         lambda: (
             entry(gateway, model)["lifecycle"]
             == {"status": "superseded", "superseded_by": "acme/demo-8b", "shutdown_at": None}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from accounts.models import Scope
-from svc_project.lib.clock import now
-from tests.browser.conftest import Person, Visit
-from tests.support.live import Gateway, eventually
+from accounts.models import ApiKey, Scope
+from core.clock import now
+from tests.browser.conftest import Person, Visit, log_in, send_twice
+from tests.support.live import Gateway
+from tests.support.until import until
 
 
 def wide_period() -> str:
@@ -143,6 +146,7 @@ def test_the_downloads_equal_the_apis_answers(consoling: Visit, tmp_path: Path) 
     assert json.loads(found["JSON"].read_text()) == httpx2.get(address, headers=headers).json()
 
 
+@pytest.mark.walk
 def test_a_key_is_made_copied_used_and_revoked(consoling: Visit) -> None:
     gateway, page = consoling.gateway, consoling.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -165,10 +169,23 @@ def test_a_key_is_made_copied_used_and_revoked(consoling: Visit) -> None:
     page.fill("#id_confirmation", "made in a browser")
     page.click("text=Revoke the key")
     expect(page.get_by_role("status")).to_contain_text("is revoked")
-    eventually(lambda: gateway.post(body, headers=headers).status_code == 401, 5)
+    until(lambda: gateway.post(body, headers=headers).status_code == 401)
 
     consoling.open(f"/console/usage?{wide_period()}")
     expect(page.locator(".breakdown a", has_text="made in a browser")).to_be_visible()
+
+
+def test_a_double_click_and_a_reload_of_a_new_secret_make_no_second_key(consoling: Visit) -> None:
+    page = consoling.open("/console/keys/new")
+    page.fill("#id_label", "made once")
+    send_twice(page)
+    expect(page.locator("#secret")).to_be_visible()
+
+    page.reload()
+
+    expect(page.locator("h1")).to_have_text("This key was made already")
+    assert ApiKey.objects.filter(label="made once").count() == 1
+    consoling.problems[:] = [each for each in consoling.problems if "409" not in each]
 
 
 def test_the_console_works_without_javascript(
@@ -213,6 +230,72 @@ def test_pages_fit_a_telephone_and_follow_the_dark_scheme(
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         context.close()
     assert len(grounds) == 2
+
+
+@pytest.fixture
+def telephone(chromium: Browser, gateway: Gateway, member: Person) -> Iterator[Page]:
+    """A page of 390 px with a touch screen, logged in."""
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    log_in(page, gateway.url, member)
+    yield page
+    context.close()
+
+
+def test_the_menu_of_a_telephone_shows_the_current_entry(telephone: Page, gateway: Gateway) -> None:
+    page = telephone
+    for path in ("keys", "requests", "usage", ""):
+        page.goto(f"{gateway.url}/console/{path}")
+        expect(page.locator(".top nav [aria-current]")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("scrollY") == 0
+
+
+def test_the_first_tap_on_a_bar_shows_its_parts_and_the_second_leads_to_its_day(
+    telephone: Page, gateway: Gateway
+) -> None:
+    traffic(gateway)
+    page = telephone
+    page.goto(f"{gateway.url}/console/usage?{wide_period()}&metric=requests")
+    asked = page.url
+    bar = page.locator("#chart .bar").first
+    bar.scroll_into_view_if_needed()
+    bar.tap()
+    expect(page.locator(".tip")).to_contain_text(": 4 requests")
+    assert page.url == asked
+    page.locator("h1").tap()
+    expect(page.locator(".tip")).to_be_hidden()
+    bar.tap()
+    expect(page.locator(".tip")).to_be_visible()
+    bar.tap()
+    page.wait_for_url("**bucket=hour*")
+
+
+def test_a_print_of_the_usage_names_the_organization_and_leaves_today_out(
+    consoling: Visit,
+) -> None:
+    page = consoling.open(f"/console/usage?{wide_period()}")
+    name = page.locator(".printed")
+    expect(name).to_have_text(consoling.gateway.organization.name)
+    expect(name).to_be_hidden()
+    expect(page.locator("#speech")).to_be_visible()
+
+    page.emulate_media(media="print")
+
+    expect(name).to_be_visible()
+    expect(page.locator("#speech")).to_be_hidden()
+
+
+def test_the_way_back_from_a_request_keeps_the_filters(consoling: Visit) -> None:
+    traffic(consoling.gateway)
+    page = consoling.open(f"/console/requests?{wide_period()}&outcome=success&model=acme/plain-8b")
+    filtered = page.url
+    page.click("table.requests tbody a")
+    page.reload()
+
+    page.click("main .hint >> text=Requests")
+
+    assert page.url == filtered
+    expect(page.locator("table.requests tbody tr")).to_have_count(1)
 
 
 def test_a_bar_says_its_parts_by_keyboard_and_leads_to_its_day(consoling: Visit) -> None:

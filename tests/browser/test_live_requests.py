@@ -9,7 +9,7 @@ from playwright.sync_api import WebSocketRoute, expect
 
 from tests.browser.conftest import Visit
 
-SLOWLY = 20_000
+SLOWLY = 60_000
 """Milliseconds: the machine may be busy."""
 
 

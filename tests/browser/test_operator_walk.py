@@ -6,12 +6,14 @@ import re
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from accounts.models import ApiKey
 from inference.models import Backend
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, send_twice
 from tests.browser.test_catalog_admin import choose, entry
-from tests.support.live import eventually
+from tests.support.until import until
 
 MOST_FORMS = 4
 """The forms that an operator sends from nothing to a published model."""
@@ -62,6 +64,7 @@ def publish(page: Page, url: str, backend: Backend, model: str) -> None:
     expect(page.locator(".field-status")).to_contain_text("active")
 
 
+@pytest.mark.walk
 def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: Visit) -> None:
     gateway, page = operating.gateway, operating.page
     model = f"acme/walk-{uuid.uuid4().hex[:8]}"
@@ -78,7 +81,7 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     sent = sent_forms(page)
     publish(page, gateway.url, backend, model)
     assert len(sent) <= MOST_FORMS, sent
-    eventually(lambda: entry(gateway, model).get("id") == model, SEEN_SECONDS)
+    until(lambda: entry(gateway, model).get("id") == model)
 
     assert gateway.chat("say: hello", model=model).status_code == 200
     end = datetime.now(UTC) + timedelta(days=30)
@@ -89,7 +92,7 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     page.click("#content-main [type=submit]")
     expect(page.locator(".field-status")).to_contain_text("superseded")
     expect(page.locator(".field-shutdown_at")).to_contain_text(f"{end:%Y-%m-%d} 12:00:00 UTC")
-    eventually(
+    until(
         lambda: (
             entry(gateway, model)["lifecycle"]
             == {
@@ -97,8 +100,7 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
                 "superseded_by": "acme/demo-8b",
                 "shutdown_at": f"{end:%Y-%m-%d}T12:00:00.000Z",
             }
-        ),
-        SEEN_SECONDS,
+        )
     )
     answer = gateway.chat("say: still serving", model=model)
     assert "sunset" in answer.headers
@@ -114,3 +116,38 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     )
     page.goto(f"{gateway.url}/admin/")
     expect(page.locator(".svc-overview")).to_contain_text(model)
+
+
+def test_the_search_for_a_leaked_key_puts_it_into_no_address(operating: Visit) -> None:
+    gateway, page = operating.gateway, operating.page
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
+    for found, address in (
+        (f"/admin/accounts/apikey/{gateway.api_key.pk}/change/", "/admin/accounts/apikey/"),
+        (f"/console/keys/{gateway.api_key.pk}", "/console/requests"),
+    ):
+        operating.open(address)
+        page.fill("#searchbar, #request_id", gateway.key)
+        page.keyboard.press("Enter")
+        if "/admin/" in address:
+            page.wait_for_url("**?q=*")
+            page.click("#result_list tbody th a")
+        page.wait_for_url(f"**{found}*")
+
+    assert len(addresses) > 4
+    assert not [each for each in addresses if gateway.key[20:] in each]
+
+
+def test_a_double_click_and_a_reload_make_no_second_key_in_the_admin(operating: Visit) -> None:
+    page = operating.open("/admin/accounts/apikey/add/")
+    choose(page, page.locator("#id_organization"), operating.gateway.organization.name)
+    page.select_option("#id_scope", "read")
+    page.fill("#id_label", "made once by an operator")
+    send_twice(page)
+    expect(page.locator("code.secret")).to_be_visible()
+
+    page.reload()
+
+    expect(page.locator(".errornote, .errorlist").first).to_be_visible()
+    expect(page.locator("#content")).to_contain_text("already. Its secret was shown once.")
+    assert ApiKey.objects.filter(label="made once by an operator").count() == 1

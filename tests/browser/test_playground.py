@@ -8,14 +8,16 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
-from svc_project.lib.ids import NIL_UUID
-from svc_project.lib.money import cost_text, sum_costs, token_cost
+from core.ids import NIL_UUID
+from core.money import cost_text, sum_costs, token_cost
 from tests.browser.conftest import Visit
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until
 
 PATH = "/console/playground/chat"
 
 
+@pytest.mark.walk
 def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit) -> None:
     gateway = consoling.gateway
     page = consoling.open("/console/playground?model=acme/demo-8b")
@@ -86,7 +88,7 @@ def test_a_stopped_answer_is_metered(consoling: Visit) -> None:
     page.click("#stop")
 
     expect(page.locator(".message.stopped")).to_be_visible()
-    eventually(lambda: [row.outcome for row in gateway.rows()] == ["client_disconnected"])
+    until(lambda: [row.outcome for row in gateway.rows()] == ["client_disconnected"])
     # The receipt is asked for until the row is there.
     expect(page.locator("#receipt .exact")).to_be_visible()
     consoling.problems[:] = [each for each in consoling.problems if "404" not in each]
@@ -105,6 +107,53 @@ def test_a_refusal_is_shown_in_the_conversation(consoling: Visit) -> None:
 
     expect(page.locator(".message.error")).to_contain_text("limit")
     consoling.problems[:] = [each for each in consoling.problems if "429" not in each]
+
+
+def test_reasoning_streams_folded_above_the_answer(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.fill("#message", "[[sim reasoning=60 tokens=5 pace=20]]")
+    page.click("#send")
+
+    # While only reasoning has come.
+    expect(page.locator(".message .reasoning summary")).to_contain_text("Thinking")
+    expect(page.locator("#receipt")).to_contain_text("First token seen here after")
+    expect(page.locator(".message.assistant .content")).to_be_empty()
+    page.click(".reasoning summary")
+    expect(page.locator(".reasoning pre")).not_to_be_empty()
+
+    expect(page.locator("#receipt")).to_contain_text("of which reasoning 60")
+    expect(page.locator(".reasoning summary")).to_contain_text("Thought for")
+    expect(page.locator(".message.assistant .content")).not_to_be_empty()
+    page.fill("#message", "say: second")
+    page.click("#send")
+    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+    answered = consoling.gateway.simulator.request_with("say: second")["body"]["messages"][1]
+    assert answered["content"] == page.locator(".message.assistant .content").nth(0).inner_text()
+
+
+@pytest.mark.parametrize("failure", ["offline", "refused", "cut"])
+def test_a_text_that_failed_is_back_in_its_field(consoling: Visit, failure: str) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    if failure == "refused":
+        consoling.gateway.organization.requests_per_minute = 0
+        consoling.gateway.organization.save()
+    text = "a question [[sim fault=cut@3]]" if failure == "cut" else "a question"
+    page.fill("#message", text)
+    page.context.set_offline(failure == "offline")
+    page.click("#send")
+
+    expect(page.locator(".message.error")).to_be_visible()
+    expect(page.locator("#send")).to_be_enabled()
+    expect(page.locator("#message")).to_have_value(text)
+    # What was answered in part stays with its question; nothing else is there twice.
+    expect(page.locator(".message.user")).to_have_count(1 if failure == "cut" else 0)
+    if failure == "offline":
+        expect(page.locator(".message.error")).to_contain_text("cannot be reached")
+        page.context.set_offline(False)
+        page.fill("#message", "say: sent again")
+        page.click("#send")
+        expect(page.locator(".message.assistant .content")).to_have_text("sent again")
+    consoling.problems.clear()
 
 
 @pytest.mark.parametrize(

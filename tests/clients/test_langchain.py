@@ -79,6 +79,7 @@ def whole(chunks: list[AIMessageChunk]) -> AIMessageChunk:
     return reduce(add, chunks)
 
 
+@pytest.mark.walk
 def test_a_conversation_of_two_turns(model: ChatOpenAI, gateway: Gateway) -> None:
     first = model.invoke(FIRST_TURN)
     second = model.invoke([HumanMessage(FIRST_TURN), first, HumanMessage(SECOND_TURN)])

@@ -43,6 +43,7 @@ def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
         assert model.model_dump()["lifecycle"]["status"] == "active"
 
 
+@pytest.mark.walk
 def test_a_streamed_conversation_of_two_turns_is_two_successes(
     chat_client: ChatClient, gateway: Gateway
 ) -> None:

@@ -60,6 +60,7 @@ def test_the_catalog_is_listed_and_each_entry_is_found_by_its_id_with_a_slash(
         assert retrieved == listed
 
 
+@pytest.mark.walk
 def test_a_conversation_of_a_stream_and_a_whole_answer(gateway: Gateway) -> None:
     answer = told(gateway, "turns")
 

@@ -19,9 +19,10 @@ from speech.audio.pcm import SAMPLE_RATE
 from speech.models import Voice
 from tests.support.clients.javascript import node
 from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT, Gateway, eventually
+from tests.support.live import ROOT, Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SENTENCE, SpeechAccount
+from tests.support.until import until
 
 # The first test may install the packages of npm.
 pytestmark = pytest.mark.timeout(300)
@@ -42,10 +43,10 @@ def speech(gateway: Gateway) -> Iterator[SpeechAccount]:
     """Create an account that has ``VOICE``."""
     account = speech_account(gateway)
     Voice.objects.get_or_create(id=VOICE, defaults={"engine_voice": "en-us+f2"})
-    eventually(lambda: VOICE in account.voices())
+    until(lambda: VOICE in account.voices())
     yield account
     Voice.objects.filter(id=VOICE).delete()
-    eventually(lambda: VOICE not in account.voices())
+    until(lambda: VOICE not in account.voices())
 
 
 @pytest.fixture
@@ -76,6 +77,7 @@ def assert_metered(speech: SpeechAccount, requests: int) -> None:
     ] * requests
 
 
+@pytest.mark.walk
 def test_openai_python(speech: SpeechAccount, usual: float, tmp_path: Path) -> None:
     with speech.openai() as sdk:
         request: dict[str, Any] = {"model": "tts-1", "voice": VOICE, "input": SENTENCE}
@@ -138,6 +140,7 @@ def agent(speech: SpeechAccount, client: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.walk
 def test_livekit_agents(speech: SpeechAccount, usual: float) -> None:
     found = agent(speech, "livekit")
 
@@ -148,6 +151,7 @@ def test_livekit_agents(speech: SpeechAccount, usual: float) -> None:
     assert_metered(speech, 6)
 
 
+@pytest.mark.walk
 def test_pipecat(speech: SpeechAccount, usual: float) -> None:
     found = agent(speech, "pipecat")
 

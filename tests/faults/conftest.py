@@ -18,6 +18,7 @@ def gateway(gateway: Gateway) -> Gateway:
     organization = gateway.organization
     organization.tokens_per_minute = TOKEN_LIMIT
     organization.save()
+    gateway.sees_changes()
     return gateway
 
 

@@ -24,8 +24,6 @@ from usage.models import UsageRow
 StartGateway = Callable[..., Gateway]
 REQUESTS = 24
 SLOWEST = 5.0
-KEYS = {"SVC_KEY_CACHE_SECONDS": "0.2"}
-"""Keys are also looked up during a fault, not only cached."""
 
 
 def roomy_model(gateway: Gateway) -> str:
@@ -53,9 +51,7 @@ def case(gateway: Gateway, start_gateway: StartGateway, to_database: FaultProxy)
     address = urlsplit(os.environ["DATABASE_URL"])
     user = address.netloc.rpartition("@")[0]
     name = connection.settings_dict["NAME"]
-    started = start_gateway(
-        DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}", **KEYS
-    )
+    started = start_gateway(DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}")
     found = Case(started, model, [gateway.simulator.requests])
     assert found.ask(streamed=True).complete
     return found
@@ -118,7 +114,7 @@ def test_rows_wait_for_a_lock_on_them(
     gateway: Gateway, start_gateway: StartGateway, streams: bool
 ) -> None:
     model = roomy_model(gateway)
-    case = Case(start_gateway(**KEYS), model, [gateway.simulator.requests])
+    case = Case(start_gateway(), model, [gateway.simulator.requests])
     assert case.ask(streamed=streams).complete
     case.agree(1)  # a busy machine may have kept the row in the journal until now
     with rows_locked():

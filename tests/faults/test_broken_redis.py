@@ -21,9 +21,10 @@ from accounts.models import Organization, Scope
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
 from tests.support.faults.seen import Seen, ask
 from tests.support.gateways import Served
-from tests.support.live import Command, Gateway, database, eventually, free_port
+from tests.support.live import Command, Gateway, database, free_port
 from tests.support.live_catalog import backend, served_models
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,
@@ -51,7 +52,7 @@ class Redis:
             cwd=self._directory,
             stdout=subprocess.DEVNULL,
         )
-        eventually(self._answers)
+        until(self._answers)
 
     def _answers(self) -> bool:
         with suppress(redis.ConnectionError), self.client() as client:
@@ -94,7 +95,7 @@ class Shared:
 
     def wait_for_all(self) -> None:
         """Return when every worker uses the store: each keeps one connection to it."""
-        eventually(self._knock, 90)
+        until(self._knock, 90)
 
     def _knock(self) -> bool:
         model = self.caller.models["running"]
@@ -149,7 +150,7 @@ def case_on(gateway: Gateway, shared: Shared) -> Case:
     shared.wait_for_all()
     through = replace(gateway, port=shared.port, command=shared.command)
     # Every worker polls for changes by itself.
-    eventually(lambda: all(model in served_models(through) for _ in range(20)))
+    until(lambda: all(model in served_models(through) for _ in range(20)))
     return Case(through, model, [gateway.simulator.requests])
 
 
@@ -182,7 +183,7 @@ def test_a_broken_limit_store_fails_and_refuses_no_request(
             )
             for number in range(60)
         ]
-        eventually(lambda: sum(future.done() for future in futures) > AT_ONCE)
+        until(lambda: sum(future.done() for future in futures) > AT_ONCE)
         break_store(shared, fault)
         seen = [future.result() for future in futures]
     case.seen += seen
@@ -228,6 +229,7 @@ def limit_requests(gateway: Gateway) -> None:
     organization.requests_per_minute = PER_MINUTE
     organization.tokens_per_minute = None
     organization.save()
+    gateway.sees_changes()
 
 
 def crowd(gateway: Gateway, model: str) -> tuple[list[Seen], float]:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import Case, publish_on, publish_single, single
 from tests.support.faults.seen import CAP, Seen, new_marker, read_answer
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.model_servers.scripted import (
     DONE,
     FINISH,
@@ -24,6 +24,7 @@ from tests.support.model_servers.scripted import (
     stream,
     usage,
 )
+from tests.support.until import until
 
 SLOW = "[[sim first=0.1 tokens=80 pace=100]]"
 
@@ -73,7 +74,7 @@ def test_a_disconnect_before_the_first_byte(case: Case, how: Disconnect, streame
     with RawClient(case.gateway) as client:
         marker = begin(client, case, "[[sim first=0.3 tokens=4]]", streamed=streamed)
         # Once the request is admitted it holds the only slot: another request has to wait.
-        eventually(lambda: is_running(case))
+        until(lambda: is_running(case))
         client.disconnect(how)
         case.seen.append(Seen(marker, streamed))
 
@@ -183,7 +184,7 @@ def test_a_request_of_a_disconnected_client_is_not_retried(
     case = Case(gateway, publish_on(gateway, *pair), [scripted.requests])
     with RawClient(gateway) as client:
         marker = begin(client, case, "", streamed=streamed)
-        eventually(lambda: scripted.requests_of(marker))
+        until(lambda: scripted.requests_of(marker))
         client.disconnect(Disconnect.FIN)
 
         (row,) = gateway.rows_when(1)

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
 from tests.support.faults.seen import Seen
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import FaultProxy, Way
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 AT_ONCE = 8
@@ -44,7 +45,7 @@ def test_sigterm_ends_what_outlasts_the_drain_in_band_or_by_status(
     taken = broken.accepted
     with ThreadPoolExecutor(4) as threads:
         futures = begin(threads, case, "[[sim tokens=400 pace=40]]", 4)
-        eventually(lambda: broken.accepted - taken == 4)
+        until(lambda: broken.accepted - taken == 4)
         assert case.gateway.command.stop() == 0
         ended = [future.result() for future in futures]
 
@@ -64,7 +65,7 @@ def test_sigterm_lets_running_answers_finish(
     taken = broken.accepted
     with ThreadPoolExecutor(AT_ONCE) as threads:
         futures = begin(threads, case, ANSWER, AT_ONCE)
-        eventually(lambda: broken.accepted - taken == AT_ONCE)
+        until(lambda: broken.accepted - taken == AT_ONCE)
         assert case.gateway.command.stop() == 0
         ended = [future.result() for future in futures]
 
@@ -82,7 +83,7 @@ def kill_when(case: Case, way: FaultProxy, answered: int) -> None:
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         futures = begin(threads, case, ANSWER, AT_ONCE)
-        eventually(lambda: is_time() or all(future.done() for future in futures))
+        until(lambda: is_time() or all(future.done() for future in futures))
         case.gateway.command.kill()
 
 

@@ -12,10 +12,11 @@ import pytest
 from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.speech.caller import SpeechAccount
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 LEASE = 4.0
@@ -71,14 +72,14 @@ def test_a_gateway_killed_while_its_journal_takes_nothing_leaves_a_row_for_every
             )
             for number in range(6)
         ]
-        eventually(lambda: broken.accepted - taken == 6)
+        until(lambda: broken.accepted - taken == 6)
         case.gateway.command.kill()
         for future in futures:
             future.result()
 
     case.gateway = start_host()
-    [speech] = eventually(account.rows, LEASE + SLACK)
-    rows = eventually(lambda: found if len(found := gateway.rows()) == 6 else None, LEASE + SLACK)
+    [speech] = until(account.rows, LEASE + SLACK)
+    rows = until(lambda: found if len(found := gateway.rows()) == 6 else None, LEASE + SLACK)
 
     assert {row.outcome for row in rows} == {"interrupted"} == {speech.outcome}
     case.check(6)

@@ -12,8 +12,9 @@ from django.db import connection
 
 from accounts.models import Scope
 from svc_project.gate.view_threads import KEPT_SECONDS
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 REQUESTS = 12
@@ -39,7 +40,7 @@ def read_usage(
     headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
 
     def read() -> int:
-        answer = httpx2.get(f"{started.url}/v1/usage", headers=headers, timeout=30, verify=NO_TLS)
+        answer = httpx2.get(f"{started.url}/v1/usage", headers=headers, timeout=60, verify=NO_TLS)
         return answer.status_code
 
     assert read() == 200
@@ -56,7 +57,7 @@ def test_requests_share_a_connection_until_none_comes_for_a_while(
     # The background work of the gateway may open one or two in the same moments.
     assert to_database.accepted - before < REQUESTS // 2
     kept = to_database.open_connections
-    assert eventually(lambda: to_database.open_connections < kept, 3 * KEPT_SECONDS)
+    assert until(lambda: to_database.open_connections < kept, 3 * KEPT_SECONDS)
     assert read_usage() == 200
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_project.lib.ids import request_id
+from core.ids import request_id
 from tests.support.faults import oracle
 from tests.support.faults.case import Case, publish_single
 from tests.support.faults.seen import Seen, new_marker

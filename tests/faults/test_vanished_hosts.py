@@ -17,10 +17,11 @@ from django.db import connection
 from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import FaultProxy, Way
 from tests.support.speech.caller import SpeechAccount
+from tests.support.until import until
 from usage.models import Admission
 
 pytestmark = pytest.mark.postgresql
@@ -95,17 +96,15 @@ def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
             threads.submit(case.ask, LONG, streamed=streamed, max_completion_tokens=SMALL_CAP)
             for streamed in (True, False)
         ]
-        eventually(lambda: open_admissions(gateway) == 3)
+        until(lambda: open_admissions(gateway) == 3)
         host.command.kill()
         shutil.rmtree(tmp_path / "one")
         for future in futures:
             future.result()
 
     case.gateway = start_host("two")
-    [speech] = eventually(account.rows, LEASE * 1.5 + SLACK)
-    rows = eventually(
-        lambda: found if len(found := gateway.rows()) == 2 else None, LEASE * 1.5 + SLACK
-    )
+    [speech] = until(account.rows, LEASE * 1.5 + SLACK)
+    rows = until(lambda: found if len(found := gateway.rows()) == 2 else None, LEASE * 1.5 + SLACK)
 
     assert {row.outcome for row in rows} == {"interrupted"} == {speech.outcome}
     case.check(2)
@@ -140,10 +139,10 @@ def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     case = Case(host, model, [gateway.simulator.requests])
     before = broken.carried[Way.TO_CLIENT]
     answer = threads.submit(case.ask, "[[sim tokens=60 pace=20]]", streamed=True)
-    eventually(lambda: broken.carried[Way.TO_CLIENT] > before)
+    until(lambda: broken.carried[Way.TO_CLIENT] > before)
     host.command.process.send_signal(signal.SIGSTOP)
     try:
-        [row] = eventually(gateway.rows, LEASE * 1.5 + SLACK)
+        [row] = until(gateway.rows, LEASE * 1.5 + SLACK)
         assert row.outcome == "interrupted"
     finally:
         host.command.process.send_signal(signal.SIGCONT)
@@ -164,7 +163,6 @@ def test_without_the_database_nothing_reaches_a_model_server(
         host = start_host(
             "one",
             DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}",
-            SVC_KEY_CACHE_SECONDS="600",
         )
         case = Case(host, model, [gateway.simulator.requests])
         assert case.ask(streamed=True).complete
@@ -173,7 +171,7 @@ def test_without_the_database_nothing_reaches_a_model_server(
             refused = case.ask_many(4)
             assert {each.told for each in refused} == {(503, "server_overloaded")}
             to_database.heal()
-            eventually(lambda: case.ask(streamed=False).complete, SLACK)
+            until(lambda: case.ask(streamed=False).complete, SLACK)
 
         # Only the served requests are in the books.
         case.check(sum(each.complete for each in case.seen))

@@ -11,11 +11,11 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.asgi.sse import EventReader, FrameTooLarge
+from core.errors import BackendError, BackendProtocolError
 from inference.chat.meter import Identity, Meter
 from inference.chat.relays.stream import StreamRelay
 from inference.chat.relays.whole import completion_of
-from svc_project.lib.asgi.sse import EventReader, FrameTooLarge
-from svc_project.lib.errors import BackendError, BackendProtocolError
 from tests.support.fuzzing.mutations import damaged, split, within
 from tests.support.live import events
 

@@ -11,9 +11,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.audio.wav import MAX_SECONDS, MIN_SECONDS, Clip, canonical_wav, clip_from_base64
-from speech.audio.wav_format import UnusableClip
-from svc_project.lib.errors import InvalidCursor
+from core.errors import InvalidCursor
+from speech.audio.wav import (
+    MAX_SECONDS,
+    MIN_SECONDS,
+    Clip,
+    UnusableClip,
+    canonical_wav,
+    clip_from_base64,
+)
 from tests.support.builders import clips
 from tests.support.fuzzing.mutations import damaged, within
 from usage.queries import cursors

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ApiError
 from inference.schema_subset import violations
 from inference.wire import ChatRequest, model_of, parse_body
 from speech.voices.clones.wire import read_request
 from speech.wire import SpeechRequest, parse_message
-from svc_project.lib.errors import ApiError
 from tests.support.cases.chat_requests import ACCEPTED, MINIMAL
 from tests.support.fuzzing.mutations import damaged, within
 

@@ -1,6 +1,6 @@
 """Live limiters on their own clocks, with two workers on one store, against bounds.
 
-``tests/svc_project/lib/limits/test_buckets.py`` compares exact values with a stopped clock. Here time
+``tests/core/limits/test_buckets.py`` compares exact values with a stopped clock. Here time
 passes by itself, so the model knows each bucket's level as an interval: no caller may get more than its
 upper end, and no caller within its lower end may be refused.
 """
@@ -22,9 +22,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from svc_project.lib.limits.buckets import Charge, Granted
-from svc_project.lib.limits.memory import MemoryLimiter
-from svc_project.lib.limits.redis import RedisLimiter
+from core.limits.buckets import Charge, Granted
+from core.limits.memory import MemoryLimiter
+from core.limits.redis import RedisLimiter
 from tests.support.fuzzing.state_machines import run_state_machine
 from tests.support.servers.redis_store import PATIENT, REDIS_URL
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ApiError, BackendProtocolError
 from inference.chat.meter import Identity, Meter
 from inference.chat.relays.stream import StreamRelay
 from inference.wire.answers import CompletionDetails, PromptDetails, Usage
 from inference.wire.dialects import RunningUsage
-from svc_project.lib.errors import ApiError, BackendProtocolError
 from tests.fuzz.test_backend_streams import GOOD, IDENTITY, PIECES
 from tests.support.fuzzing.mutations import damaged, split
 

@@ -8,12 +8,12 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from speech.synthesis.script import ScriptReader, Sentence
-from speech.text.clauses import clauses
 from speech.text.hindi.detect import prepare, transliterate
+from speech.text.sentences import clauses
 from speech.text.tags import TagError, TagReader, Text, characters, has_words
 from speech.wire import LONGEST_INPUT
 from tests.support.fuzzing.mutations import within
@@ -138,6 +138,7 @@ HINDI = st.lists(
 ).map("".join)
 
 
+@example(text="nn")
 @given(text=HINDI)
 def test_transliteration_changes_latin_words_only(text: str) -> None:
     with within(1):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from socket import SHUT_RDWR
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,16 @@ from websockets.sync.client import ClientConnection
 
 from speech.api.openapi_messages import CLOSES, SERVER_MESSAGES
 from tests.support.clients.raw_client import RawClient
+from tests.support.fuzzing.connections import Player
+from tests.support.fuzzing.http_conversations import Conversation as FuzzedConnection
 from tests.support.fuzzing.mutations import damaged
-from tests.support.live import Gateway, eventually
+from tests.support.fuzzing.seeds import BOUNDS, SECONDS, batches
+from tests.support.fuzzing.websocket_conversations import Conversations as Connections
+from tests.support.fuzzing.websocket_reading import faults_of, is_over
+from tests.support.live import NO_TLS, Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount
+from tests.support.until import until
 
 UNREADABLE = {1002, 1007}
 """Close codes of the protocol itself, without a message (RFC 6455, section 7.4.1)."""
@@ -170,7 +177,7 @@ def test_a_protocol_violation_is_recorded_as_the_clients_end(speech: SpeechAccou
             socket.protocol.send_text(b"\xff")
             socket.socket.sendall(b"".join(socket.protocol.data_to_send()))
             assert Conversation(socket).close_code == 1007
-    rows = eventually(lambda: found if len(found := speech.rows()) == 5 else None)
+    rows = until(lambda: found if len(found := speech.rows()) == 5 else None)
     assert {row.outcome for row in rows} == {"client_disconnected"}
     assert "unexpected" not in logged(speech.gateway, before)
 
@@ -238,3 +245,51 @@ def test_any_order_of_messages_ends_as_the_model_says(
     with speech.connect() as socket:
         send_all(socket, [("text", message) for message in sent])
         assert Conversation(socket).close_code in expected(order)
+
+
+@pytest.mark.timeout(0)
+def test_any_bytes_get_one_answer_and_end(start_gateway: Callable[..., Gateway]) -> None:
+    """Handshakes and frames, byte by byte: what no library of clients would send."""
+    gateway = start_gateway(**BOUNDS)
+    connections = Connections(speech_account(gateway).key)
+    player = Player(gateway.port, gateway.speech_port, gateway.command.log, SECONDS)
+    for seeds in batches(400):
+        findings = player.play(
+            map(connections.make, seeds),
+            lambda each, received, ended: faults_of(each, received, ended=ended),
+            is_over,
+        )
+        assert not findings, "\n".join(map(str, findings[:20]))
+    assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS).status_code == 200
+
+
+HANDSHAKE = UPGRADE.format(key="sk").encode()
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nx-request-id: req_1\r\n\r\n"
+CLOSED = b"\x88\x02\x03\xe8"
+FAULTY = {
+    "neither a close frame nor an end": (SWITCHED + b"\x81\x02", False),
+    "opcode 1 behind the close frame": (SWITCHED + CLOSED + b"\x81\x00", True),
+    "opcode 3": (SWITCHED + b"\x83\x00", True),
+    "reserved bit": (SWITCHED + b"\x91\x00", True),
+    "not agreed": (SWITCHED + b"\xc1\x00", True),
+    "longer form": (SWITCHED + b"\x81\x7e\x00\x01a", True),
+    "not UTF-8": (SWITCHED + b"\x81\x01\xff", True),
+    "not JSON": (SWITCHED + b"\x81\x01{", True),
+    "close code 1011": (SWITCHED + b"\x88\x02\x03\xf3", True),
+    "close code 1006": (SWITCHED + b"\x88\x02\x03\xee", True),
+    "no status line": (b"\x8a\x00" + SWITCHED, True),
+    "without x-request-id": (SWITCHED.replace(b"x-request-id", b"x") + CLOSED, True),
+    "0 of 1 answered": (b"", False),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_every_fault_of_a_connection_is_noticed(fault: str) -> None:
+    received, ended = FAULTY[fault]
+    connection = FuzzedConnection(0, True, [HANDSHAKE], [], hangs_up=False)
+    assert fault in "; ".join(faults_of(connection, received, ended=ended))
+
+
+def test_a_session_that_closes_is_no_fault() -> None:
+    connection = FuzzedConnection(0, True, [HANDSHAKE], [], hangs_up=False)
+    assert faults_of(connection, SWITCHED + CLOSED, ended=False) == []

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_project.lib import errors
+from core import errors
+from svc_project.operator_settings import REMOVED, SETTINGS, page
 from tests.support.live import ROOT
 
 ENVIRONMENT_NAME = re.compile(r'(?:env\.\w+|_secret)\(\s*"([A-Z_]+)"')
@@ -19,16 +20,29 @@ NAMES_TESTS = re.compile(
 )
 """A folder or module of tests, a test in a module, or a test alone."""
 EXISTS = "test_links_between_pages_lead_somewhere"
-TABLE_NAME = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
+MOST_SETTINGS = 70
 
 
-def test_every_setting_is_documented_and_no_other() -> None:
+def test_every_setting_is_in_the_table_and_no_other() -> None:
     read = set(ENVIRONMENT_NAME.findall((ROOT / "svc_project/settings.py").read_text()))
     # Settings of peppers and encryption keys are plural; the singular names are default files.
     read -= {"SVC_KEY_PEPPER", "SVC_CAPTURE_KEY", "SVC_CLONE_KEY"}
-    documented = set(TABLE_NAME.findall((ROOT / "docs/settings.md").read_text()))
 
-    assert documented == read
+    assert read == SETTINGS.keys()
+    assert not SETTINGS.keys() & REMOVED.keys()
+    assert len(SETTINGS) <= MOST_SETTINGS
+
+
+def test_the_page_of_settings_is_the_table() -> None:
+    """Where it fails: ``manage.py describe_settings > docs/settings.md``."""
+    assert (ROOT / "docs/settings.md").read_text() == page()
+
+
+def test_the_documentation_names_no_setting_that_there_is_not() -> None:
+    for path in PAGES:
+        if path.name != "CHANGELOG.md":
+            named = set(re.findall(r"`(SVC_[A-Z_]+[A-Z])`", path.read_text()))
+            assert not named & REMOVED.keys(), path.name
 
 
 def _codes() -> dict[str, int]:
@@ -161,3 +175,22 @@ def test_every_defence_of_the_threat_model_names_the_tests_that_show_it() -> Non
     assert len(rows) > 60
     for threat, *_, shown in rows:
         assert re.findall(NAMES_TESTS, shown), threat
+
+
+THREAD = re.compile(
+    r"(?:DatabaseThreads?|FairThread|SessionLookups)\(\s*\"([a-z-]+)\""
+    r"|thread_name_prefix=\"([a-z-]+)\"|Thread\(target=[\w.]+, name=\"([a-z-]+)\""
+)
+"""Where the source names a thread."""
+
+
+def test_the_page_of_what_runs_has_every_named_thread() -> None:
+    page = (ROOT / "docs/operate/what-runs.md").read_text()
+    packages = ("svc_project", "core", "accounts", "usage", "inference", "speech")
+    sources = [path for each in packages for path in (ROOT / each).rglob("*.py")]
+    named = {
+        next(filter(None, each)) for path in sources for each in THREAD.findall(path.read_text())
+    }
+
+    assert len(named) > 10
+    assert [name for name in sorted(named) if f"`{name}" not in page] == []

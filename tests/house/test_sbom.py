@@ -87,4 +87,5 @@ def test_the_application_depends_on_every_component(document: Any) -> None:
 def test_the_build_makes_the_document_before_the_tests_look_at_it() -> None:
     steps = (ROOT / ".ci/run").read_text().splitlines()
 
-    assert steps.index("make check") < steps.index("make sbom") < steps.index("make test")
+    tests = next(number for number, step in enumerate(steps) if "make test" in step.split("#")[0])
+    assert steps.index("make check") < steps.index("make sbom") < tests

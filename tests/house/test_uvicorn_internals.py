@@ -18,20 +18,27 @@ SERVING = Path(__file__).resolve().parents[2] / "svc_project" / "serving"
 
 INTERNALS: dict[type, set[str]] = {
     HttpToolsProtocol: {
-        "config", "connections", "cycle", "flow", "loop", "parser", "pipeline", "scope", "transport",
-        "connection_lost", "connection_made", "data_received", "eof_received", "handle_websocket_upgrade",
+        "app", "app_state", "config", "connections", "cycle", "flow", "headers", "loop", "parser", "pipeline",
+        "scope", "server", "server_state", "transport", "url", "ws_protocol_class",
+        "_should_upgrade", "_start_asgi_task", "_unset_keepalive_if_required", "connection_lost", "connection_made", "data_received", "eof_received",
         "on_body", "on_header", "on_headers_complete", "on_message_begin", "on_message_complete",
         "on_response_complete", "on_url",
         "pause_writing", "resume_writing", "send_400_response", "shutdown", "timeout_keep_alive_handler",
     },
     FlowControl: {"_transport", "pause_reading", "read_paused", "resume_reading", "write_paused"},
-    RequestResponseCycle: {"disconnected", "response_complete", "response_started"},
-    WebSocketsSansIOProtocol: {
-        "close_timer", "config", "conn", "handshake_complete", "handshake_initiated", "loop", "queue",
-        "read_paused", "transport", "connection_lost", "connection_made", "data_received", "receive", "send",
-        "handle_events", "handle_parser_exception", "pause_writing", "resume_writing",
+    RequestResponseCycle: {
+        "chunked_encoding", "disconnected", "expected_content_length", "keep_alive", "message_event",
+        "response_complete", "response_started", "scope", "waiting_for_100_continue",
     },
-    ServerProtocol: {"available_extensions", "close_sent", "data_to_send", "logger", "parser_exc"},
+    WebSocketsSansIOProtocol: {
+        "close_sent", "close_timer", "config", "conn", "handshake_complete", "loop", "queue", "read_paused",
+        "server", "transport", "writable", "connection_lost", "connection_made", "data_received", "receive", "send",
+        "handle_connect", "handle_parser_exception", "pause_writing", "resume_writing",
+    },
+    ServerProtocol: {
+        "accept", "available_extensions", "close_sent", "data_to_send", "discard", "handshake_exc", "logger", "parse",
+        "parser", "parser_exc", "recv_frame", "reject", "send_eof", "send_response",
+    },
     Server: {"capture_signals", "handle_exit", "main_loop", "shutdown", "startup"},
 }  # fmt: skip
 
@@ -74,7 +81,8 @@ def overridden(name: str, kind: type) -> set[str]:
     [
         ("http_protocol.py", {HttpToolsProtocol}),
         ("connection_watches.py", {FlowControl, HttpToolsProtocol}),
-        ("connection_bounds.py", {HttpToolsProtocol, WebSocketsSansIOProtocol}),
+        ("http_messages.py", {HttpToolsProtocol}),
+        ("websocket_protocol.py", {WebSocketsSansIOProtocol, ServerProtocol}),
         ("server.py", {Server}),
     ],
 )

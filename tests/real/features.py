@@ -56,7 +56,7 @@ def on_llama(reason: str, check: Check) -> Mapping[Server, Differs]:
     return dict.fromkeys((Server.LLAMA_CPP, Server.LITELLM), Differs(reason, check))
 
 
-ONLY_NOISE = "Not tried: the tiny model here says noise only."
+ONLY_NOISE = "Not tried: the tiny model here answers nonsense."
 NO_COUNTERS = "Not tried: the server has no counters of its own to compare with."
 SLOW_START = "Not tried: the server takes too long to start to be killed in a test."
 BAD_REQUEST = (
@@ -183,8 +183,8 @@ FEATURES = (
         "A picture for a text model",
         contents.picture_is_ignored,
         on_llama(
-            "The server answers 500, and so does the gateway (`backend_error`); it puts no backend out.",
-            contents.picture_fails,
+            "The server answers 500 with its reason, the gateway 400 `backend_rejected_request` with the same.",
+            contents.picture_is_refused,
         ),
     ),
     Feature(
@@ -218,8 +218,8 @@ FEATURES = (
         faults.leaving_a_stream,
         {
             Server.LITELLM: Differs(
-                "Metered, but the proxy lets go of the server behind it late or never; that generates "
-                "on for nobody, up to the cap.",
+                "Metered, but the proxy closes its connection to the server behind it late or never, so "
+                "that server keeps generating, up to the cap.",
                 faults.leaving_only_the_gateway,
             ),
             **transformers(NO_COUNTERS),
@@ -231,7 +231,7 @@ FEATURES = (
         transformers(NO_COUNTERS),
     ),
     Feature(
-        "A client leaves a whole answer: its figures are taken",
+        "A client leaves a whole answer: its token usage is taken",
         faults.leaving_a_whole_answer,
         transformers(NO_COUNTERS),
     ),

@@ -14,7 +14,8 @@ import httpx2
 import pytest
 
 from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
-from tests.support.live import NO_TLS, Command, eventually, free_port
+from tests.support.live import NO_TLS, Command, free_port
+from tests.support.until import until
 
 pytestmark = pytest.mark.timeout(300)
 SAYS = """\
@@ -109,7 +110,7 @@ def demo(calling_llama: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -
         return "Stop with Ctrl-C." in command.log.read_text()
 
     try:
-        eventually(greeted, 200)
+        until(greeted, 200)
         command.wait_for(f"127.0.0.1:{port}")
         yield Demo(f"http://127.0.0.1:{port}", command.log.read_text())
     finally:
@@ -131,7 +132,7 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     demo: Demo, calling_llama: LlamaServer
 ) -> None:
     known = {row["request_id"] for row in demo.rows()}
-    eventually(lambda: not calling_llama.busy_slots(), 30)
+    until(lambda: not calling_llama.busy_slots())
     before = calling_llama.counters()
 
     whole = demo.ask(max_tokens=9).json()
@@ -151,14 +152,13 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     with demo.asking(stream=True, **NEVER_ENDS) as left:
         next(left.iter_bytes())
 
-    eventually(lambda: not calling_llama.busy_slots(), 30)
-    rows = eventually(
+    until(lambda: not calling_llama.busy_slots())
+    rows = until(
         lambda: (
             rows
             if len(rows := [row for row in demo.rows() if row["request_id"] not in known]) == 5
             else None
-        ),
-        30,
+        )
     )
     after = calling_llama.counters()
     outcomes = sorted(row["outcome"] for row in rows)
@@ -167,7 +167,7 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     (gone,) = [row for row in rows if row["outcome"] != "success"]
     prompts = sum(row["backend_reported_input_tokens"] for row in rows)
     assert prompts == after.prompt_tokens - before.prompt_tokens
-    # A hang-up reaches the server a little after the last figure that it reported.
+    # A disconnect reaches the server a little after the last figure that it reported.
     made = after.output_tokens - before.output_tokens
     reported = sum(row["backend_reported_output_tokens"] for row in done)
     assert 0 < gone["backend_reported_output_tokens"] <= made - reported < 3500

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx2
 
-from inference.wire.dialects import RunningUsage
 from tests.real.replies import Reply, reply_of
 from tests.real.servers.llama import LlamaServer, running_llama
 from tests.real.servers.upstreams import Says, Seat, Upstream
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
 from tests.support.live_catalog import backend, publish
+from tests.support.until import until
 from usage.models import UsageRow
 
 Body = dict[str, Any]
@@ -55,7 +55,6 @@ class Trial:
         told = {
             "first_byte_seconds": 60,
             "idle_seconds": 60,
-            "running_usage": RunningUsage.LLAMA_CPP if seat.llama else RunningUsage.NONE,
             **columns,
         }
         server = backend(self.gateway, base_url=seat.base_url, **told)
@@ -115,9 +114,9 @@ class Trial:
         assert found is not None
         return found
 
-    def row(self, seconds: float = 30) -> UsageRow:
+    def row(self) -> UsageRow:
         """The one row of the organization, for a client that did not wait."""
-        (row,) = self.gateway.rows_when(1, seconds)
+        (row,) = self.gateway.rows_when(1)
         return row
 
     @contextmanager
@@ -130,13 +129,12 @@ class Trial:
     def on_spare(self, **columns: Any) -> str:
         """The identifier of a model that the spare server answers for."""
         assert self.upstream.spare is not None
-        told = {"running_usage": RunningUsage.LLAMA_CPP, **columns}
-        return self.published(self.upstream.spare, **told)
+        return self.published(self.upstream.spare, **columns)
 
 
 def quiet(llama: LlamaServer) -> None:
     """Return when the server works on nothing."""
-    eventually(lambda: not llama.busy_slots(), QUIET_SECONDS)
+    until(lambda: not llama.busy_slots())
 
 
 @contextmanager

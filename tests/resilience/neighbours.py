@@ -5,7 +5,7 @@
 
 Run by hand; it makes everything that it needs (a directory, a PostgreSQL cluster by ``initdb``, a
 redis-server where there are several workers, a model simulator, a gateway, organizations and keys) and
-removes it. Without ``--attacker`` it runs the twelve that docs/explain/threat-model.md shows, one after
+removes it. Without ``--attacker`` it runs the twelve that docs/measurements/neighbours.md shows, one after
 the other and then all at once as one tenant; ``--write`` puts the tables into that page. The exit status is 1
 when the victim saw an error.
 """

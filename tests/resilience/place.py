@@ -16,14 +16,15 @@ from django.db import connection
 
 from tests.resilience.measuring.processes import pids_of_workers
 from tests.resilience.target import Target, Tenant
-from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, eventually, free_port
+from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, free_port
 from tests.support.processes import page_process_of
+from tests.support.until import until
 
 _CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
-_STOP_SECONDS = 60.0
+_STOP_SECONDS = 90.0
 _LATENCY_SECONDS = "0.02"
 """Seconds until the first token."""
 
@@ -104,9 +105,9 @@ def served(directory: Path, workers: int, environment: dict[str, str]) -> Iterat
                 )
             )
         command.wait_for(f"127.0.0.1:{port}")
-        eventually(lambda: _ready_workers(port) == workers, START_SECONDS)
+        until(lambda: _ready_workers(port) == workers, START_SECONDS)
         pid = command.process.pid
-        pages = eventually(lambda: page_process_of(pid), START_SECONDS) if workers > 1 else None
+        pages = until(lambda: page_process_of(pid), START_SECONDS) if workers > 1 else None
         yield Place(port, speech_port, pids_of_workers(pid, workers), pages, observer)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,7 +21,6 @@ from tests.resilience.victim import ANSWER_SECONDS, Kind, Sample
 from tests.support.live import ROOT
 
 _END_SECONDS = 90.0
-"""An attacker has a low priority, so its end may take long."""
 
 
 class _Program:
@@ -52,9 +53,13 @@ class _Program:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _end(self) -> None:
+    def begin_end(self) -> None:
+        """Close its standard input, which ends it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def _end(self) -> None:
+        self.begin_end()
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -74,6 +79,13 @@ class AttackerProgram(_Program):
         """Return when the gateway has answered it, or accepted a connection."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == f"{BEGUN}\n", "the attacker ended early"
+
+    def begin_end(self) -> None:
+        """End it with an ordinary priority: idle processor time may not come for minutes."""
+        if sys.platform == "linux":
+            with suppress(ProcessLookupError):
+                os.sched_setscheduler(self._process.pid, os.SCHED_OTHER, os.sched_param(0))
+        super().begin_end()
 
     def end(self) -> dict[str, int]:
         assert self._process.stdout is not None

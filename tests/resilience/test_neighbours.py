@@ -17,6 +17,8 @@ from tests.resilience.attackers import NAMED
 from tests.resilience.measuring.street import Street, open_street
 from tests.support.gateways import Served
 
+pytestmark = pytest.mark.long
+
 DATABASE = ("read_key", "console_user", "invented_keys", "slow_readers", "captures")
 """Attackers of the database, which are tried on PostgreSQL too."""
 
@@ -41,6 +43,7 @@ def test_an_attack_does_not_slow_down_the_victim(street: Street, tmp_path: Path,
 
 @pytest.mark.postgresql
 @pytest.mark.redis
+@pytest.mark.last
 @pytest.mark.timeout(300)  # it starts sixteen programs, twelve of which get only idle processors
 def test_all_attacks_at_once_do_not_stop_the_victim(
     served: Served, tmp_path: Path, django_db_blocker: Any

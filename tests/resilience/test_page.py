@@ -1,4 +1,4 @@
-"""The page of measurements gives the bounds of the suite, and lists every attacker."""
+"""The threat model gives the bounds of the suite, and the page of measurements lists every attacker."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.resilience.measuring.bounds import (
 )
 from tests.resilience.measuring.processes import MEGABYTE
 from tests.resilience.measuring.street import LONGEST_PROBE, SLOWER
+from tests.support.live import ROOT
 
 
 @pytest.mark.parametrize(
@@ -29,8 +30,8 @@ from tests.resilience.measuring.street import LONGEST_PROBE, SLOWER
         f"of request of the victim | {SLOWER} times",
     ],
 )
-def test_the_page_gives_the_bounds_of_the_suite(row: str) -> None:
-    assert row in table.PAGE.read_text()
+def test_the_threat_model_gives_the_bounds_of_the_suite(row: str) -> None:
+    assert row in (ROOT / "docs/explain/threat-model.md").read_text()
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -12,9 +12,10 @@ import pytest
 
 from tests.resilience.measuring.processes import bytes_on_disk
 from tests.support.clients.raw_client import RawClient
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.metrics import metrics
 from tests.support.speech.accounts import speech_account
+from tests.support.until import until
 
 _SIZE = 900_000
 
@@ -80,7 +81,7 @@ def test_bodies_that_are_being_read_are_no_files(
             )
         ]
 
-        eventually(lambda: metrics(gateway).sum("svc_body_bytes") >= 2 * _SIZE)
+        until(lambda: metrics(gateway).sum("svc_body_bytes") >= 2 * _SIZE)
         assert (bytes_on_disk(gateway.command.process.pid), files()) == (0, set())
 
         for client in clients:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_project.lib.clock import now
-from svc_project.lib.money import (
+from core.clock import now
+from core.money import (
     COST_DECIMALS,
     PRICE_DECIMALS,
     cost_text,

@@ -15,6 +15,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from jsonschema import Draft202012Validator
 from msgspec.structs import fields
 
+from core import errors
+from core.asgi.websocket import UpgradeRequired
+from core.errors import ApiError
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
 from speech import errors as speech_errors
@@ -23,8 +26,6 @@ from speech.errors import error_type
 from speech.requests.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
 from svc_project.asgi import router
-from svc_project.lib import errors
-from svc_project.lib.errors import ApiError
 from svc_project.openapi import DOCUMENTS, PATH, printed
 from svc_project.surfaces import Surface
 from tests.support.live import NO_TLS, ROOT, Gateway
@@ -115,6 +116,7 @@ def test_every_error_of_the_speech_contract_is_documented_and_no_other() -> None
         errors.InternalError,
         errors.ServerOverloaded,
         errors.ServerShuttingDown,
+        UpgradeRequired,
     }
     own = {error for error in coded(speech_errors) if error.__module__ == speech_errors.__name__}
     assert documented_errors(Surface.SPEECH) == {

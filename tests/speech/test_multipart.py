@@ -7,7 +7,7 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import cast
 
-from speech.engines.http.multipart import form
+from speech.engines.http.clone_uploads import form
 
 CLIP = b"RIFF\r\n--\x00\xff" * 100
 

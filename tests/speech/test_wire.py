@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import InvalidField
 from speech.audio.encoding import AudioFormat
 from speech.wire import (
     LARGEST_BODY,
@@ -25,7 +26,6 @@ from speech.wire import (
     Text,
     parse_message,
 )
-from svc_project.lib.errors import InvalidField
 
 
 def request(**fields: Any) -> SpeechRequest:

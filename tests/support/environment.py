@@ -13,4 +13,4 @@ import tempfile
 if "PYTEST_XDIST_WORKER" not in os.environ and "SVC_DATA_DIR" not in os.environ:
     os.environ["SVC_DATA_DIR"] = tempfile.mkdtemp(prefix="svc-test-")
     atexit.register(shutil.rmtree, os.environ["SVC_DATA_DIR"], ignore_errors=True)
-os.environ.setdefault("SVC_CHANGE_POLL_SECONDS", "0.1")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.support.settings")

@@ -8,20 +8,22 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+from django.conf import settings
 from django.db import connections
 from openai import AsyncOpenAI, OpenAI
 
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
+from svc_project.operator_settings import SETTINGS
 from tests.support.servers.own_servers import free_port as free_port  # many take it from here
+from tests.support.until import until
 from usage.models import UsageRow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,15 +33,15 @@ NO_TLS = False
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found | None], seconds: float = 10.0) -> Found:
-    """Return what ``look`` returns once it is true; fail after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not seen within {seconds} s"
-        time.sleep(0.02)
+def with_constants(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a gateway; constants among them are passed on by ``tests.support.settings``."""
+    constants = {
+        name: json.loads(value)
+        for name, value in environment.items()
+        if name.startswith("SVC_") and name not in SETTINGS and hasattr(settings, name)
+    }
+    variables = {name: value for name, value in environment.items() if name not in constants}
+    return {**variables, "SVC_TEST_CONSTANTS": json.dumps(constants)}
 
 
 class Command:
@@ -51,7 +53,7 @@ class Command:
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**os.environ, **with_constants(environment)},
             stdout=self._file,
             stderr=subprocess.STDOUT,
         )
@@ -65,9 +67,9 @@ class Command:
             with socket.socket() as probe:
                 return probe.connect_ex((host, int(port))) == 0
 
-        eventually(takes_connections, START_SECONDS)
+        until(takes_connections, START_SECONDS)
 
-    def stop(self, seconds: float = 20.0) -> int:
+    def stop(self, seconds: float = 60.0) -> int:
         """Send SIGTERM, wait, and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -119,7 +121,7 @@ class Simulator:
             assert len(matching) < 2, "the marker is not unique"
             return matching[0] if matching else None
 
-        return eventually(look)
+        return until(look)
 
 
 @dataclass
@@ -168,14 +170,14 @@ class Gateway:
             f"{self.base_url}/chat/completions",
             content=content,
             headers={**self.headers, **options.pop("headers", {})},
-            timeout=options.pop("timeout", 30),
+            timeout=options.pop("timeout", 60),
             verify=NO_TLS,
             **options,
         )
 
     def get(self, path: str) -> httpx2.Response:
         """GET a path under ``/v1``."""
-        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=30, verify=NO_TLS)
+        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=60, verify=NO_TLS)
 
     def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
         """Send one user message to one of ``models``."""
@@ -191,6 +193,14 @@ class Gateway:
         """Create another key of the organization."""
         return mint(self.organization, scope, "test").secret
 
+    def sees_changes(self) -> None:
+        """Return when every request sees what was changed of keys and organizations before this call.
+
+        A key that is not known waits until the process has read all changes (accounts.keys.keyring).
+        """
+        seen = self.post({}, headers={"authorization": f"Bearer {self.mint()}"})
+        assert seen.status_code == 400, seen.text
+
     def rows(self) -> list[UsageRow]:
         """Return the organization's rows, oldest first."""
         return list(UsageRow.objects.filter(organization_id=self.organization.pk))
@@ -199,9 +209,9 @@ class Gateway:
         """Return the row of one request, which must exist at once."""
         return UsageRow.objects.get(request_id=request_id)
 
-    def rows_when(self, count: int, seconds: float = 15.0) -> list[UsageRow]:
+    def rows_when(self, count: int) -> list[UsageRow]:
         """Wait for ``count`` rows; for requests whose client did not wait."""
-        return eventually(lambda: rows if len(rows := self.rows()) >= count else None, seconds)
+        return until(lambda: rows if len(rows := self.rows()) >= count else None)
 
 
 def events(text: str) -> list[Any]:

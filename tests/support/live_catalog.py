@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+from core.clock import now
 from inference.catalog import lifecycle
 from inference.models import Backend, Deployment, ModelEntry
-from svc_project.lib.clock import now
 from tests.support.builders import catalog_rows
-from tests.support.live import Gateway, eventually, free_port
+from tests.support.live import Gateway, free_port
+from tests.support.until import until
 
 _numbers = count(1)
 
@@ -60,7 +61,7 @@ def publish(gateway: Gateway, *backends: Backend, **columns: Any) -> ModelEntry:
     """Publish a model, and wait until ``gateway`` serves it."""
     entry = ready(gateway, *backends, **columns)
     lifecycle.publish(entry)
-    eventually(lambda: entry.identifier in served_models(gateway))
+    until(lambda: entry.identifier in served_models(gateway))
     return entry
 
 
@@ -77,4 +78,4 @@ def soon() -> datetime:
 
 def wait_until_served(gateway: Gateway, look: Callable[[dict[str, Any]], Any]) -> None:
     """Wait until ``look`` is true of the catalog that ``gateway`` serves."""
-    eventually(lambda: look(served_models(gateway)))
+    until(lambda: look(served_models(gateway)))

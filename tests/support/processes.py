@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -20,6 +21,12 @@ def runs(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that the process has used, its own and the system's for it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def command_of(pid: int) -> list[bytes]:

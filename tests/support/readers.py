@@ -1,4 +1,4 @@
-"""Fixtures of the usage tests."""
+"""Fixtures of tests that answer requests in this process: an organization and readers of its data."""
 
 from __future__ import annotations
 

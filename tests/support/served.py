@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -29,10 +30,17 @@ def another_gateway(
         command.stop()
 
 
+def refuses(url: str) -> bool:
+    """Whether no server listens at ``url``."""
+    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) != 0
+
+
 def ask(base_url: str, gateway: Gateway, text: str, **fields: Any) -> httpx2.Response:
     body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": text}], **fields}
     return httpx2.post(
-        f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+        f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=60
     )
 
 
@@ -45,6 +53,6 @@ def slow_stream(base_url: str, gateway: Gateway, tokens: int) -> Iterator[Iterat
         "messages": [{"role": "user", "content": f"[[sim tokens={tokens} pace=20]]"}],
     }
     with httpx2.stream(
-        "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=30
+        "POST", f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=60
     ) as stream:
         yield stream.iter_text()

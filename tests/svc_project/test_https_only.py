@@ -22,7 +22,7 @@ def asked(gateway: Gateway, method: str, path: str, key: str, proto: str) -> htt
         f"http://127.0.0.1:{gateway.speech_port if on_speech else gateway.port}{path}",
         headers={"authorization": f"Bearer {key}", "x-forwarded-proto": proto},
         content=b"{}" if method == "POST" else None,
-        timeout=30,
+        timeout=60,
         verify=NO_TLS,
     )
 

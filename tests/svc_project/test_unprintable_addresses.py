@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from django.test import Client
 from django.urls import get_resolver
 from pytest_django.fixtures import Settings
 
-from accounts.keys.keyring import keyring
 from accounts.keys.keys import mint
 from accounts.models import Membership, Organization, Scope, User
 from tests.svc_project.test_csrf import VALUES, addresses
@@ -36,17 +34,6 @@ PARAMETERS = (
     "start",
 )
 OF_LISTS = ("q", "p", "o", "scope", "status", "pk__exact", "_changelist_filters", "_to_field")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    yield
-    keyring.close()
-
-
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from svc_project.lib.money import token_cost
+from core.money import token_cost
 from tests.support.builders import traffic
 from tests.support.clients.separate_environment import program
 from usage.models import UsageRow

@@ -8,9 +8,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from usage.admin.filters import AdmittedFilter
 from usage.admin.read_only import (
+    AdmittedFilter,
     LedgerAdmin,
+    OutcomeFilter,
     RequestsAdmin,
     named_organization,
     with_organization,
@@ -36,7 +37,7 @@ class SpeechRowAdmin(RequestsAdmin):
     )
     list_filter = (
         AdmittedFilter,
-        "outcome",
+        OutcomeFilter,
         "close_code",
         "response_format",
         "transport",

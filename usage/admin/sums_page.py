@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django import forms
@@ -14,12 +15,15 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
-from accounts.models import Organization
-from svc_project.lib import clock
-from svc_project.lib.money import cost_text
-from usage.admin.names import Names
-from usage.queries.overviews.everyone import By, Entry, sums, totals
+from accounts.models import ApiKey, Organization
+from core import clock
+from core.clock import midnight
+from core.ids import NIL_UUID
+from core.money import cost_text
+from usage.api.export_views import slug
+from usage.queries.everyone import By, Entry, sums, totals
 from usage.queries.periods import Period
 
 PERMISSION: Final = "usage.view_usagerow"
@@ -73,7 +77,7 @@ class SumsForm(forms.Form):
     def period(self) -> Period:
         """The chosen days, from midnight to midnight UTC."""
         first, last = self.cleaned_data["first"], self.cleaned_data["last"]
-        return Period(_midnight(first), _midnight(last) + timedelta(days=1))
+        return Period(midnight(first), midnight(last) + timedelta(days=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,9 @@ def _csv(form: SumsForm, by: tuple[By, ...], entries: list[Entry]) -> HttpRespon
         )
     answer = HttpResponse(content.getvalue(), content_type="text/csv; charset=utf-8")
     first, last = form.cleaned_data["first"], form.cleaned_data["last"]
-    named = f"usage-{form.cleaned_data['by']}-{first}-{last}.csv"
+    chosen = form.cleaned_data["organization"]
+    whose = f"{slug(chosen)}-" if chosen else ""
+    named = f"usage-{whose}by-{form.cleaned_data['by']}-{first}-{last}.csv"
     answer["content-disposition"] = f'attachment; filename="{named}"'
     return answer
 
@@ -179,5 +185,36 @@ def _query(request: HttpRequest) -> str:
     return kept.urlencode()
 
 
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time.min, UTC)
+class Names:
+    """Names and admin pages of the organizations and keys in ``entries``."""
+
+    def __init__(self, by: tuple[By, ...], entries: list[Entry]) -> None:
+        ids = {each: {entry.key[at] for entry in entries} for at, each in enumerate(by)}
+        self._organizations = dict(
+            Organization.objects.filter(pk__in=ids.get(By.ORGANIZATION, ())).values_list(
+                "pk", "name"
+            )
+        )
+        self._keys = {
+            pk: f"{prefix}… {label}".strip()
+            for pk, prefix, label in ApiKey.objects.filter(
+                pk__in=ids.get(By.API_KEY, ())
+            ).values_list("pk", "prefix", "label")
+        }
+
+    def of(self, by: By, value: str) -> tuple[str, str]:
+        """Return the name of ``value``, and the address of its admin page or an empty text."""
+        if by is By.ORGANIZATION:
+            return self._named(self._organizations, value, "admin:accounts_organization_change")
+        if by is By.API_KEY:
+            if value == str(NIL_UUID):
+                return "without a key", ""
+            return self._named(self._keys, value, "admin:accounts_apikey_change")
+        return value, ""
+
+    @staticmethod
+    def _named(names: dict[uuid.UUID, str], value: str, page_name: str) -> tuple[str, str]:
+        name = names.get(uuid.UUID(value))
+        if name is None:
+            return f"{value} (no longer here)", ""
+        return name, reverse(page_name, args=[value])

@@ -9,13 +9,12 @@ from django.http import HttpRequest
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 
-from svc_project.lib.money import cost_text, price_text, sum_costs, token_cost
+from core.money import cost_text, price_text, sum_costs, token_cost
 from usage.admin import (
     speech_rows,  # noqa: F401  # registers the pages of the speech rows
     sums_page,
 )
-from usage.admin.filters import AdmittedFilter
-from usage.admin.read_only import RequestsAdmin, link
+from usage.admin.read_only import AdmittedFilter, OutcomeFilter, RequestsAdmin, link
 from usage.models import UsageRow
 
 
@@ -34,7 +33,7 @@ class UsageRowAdmin(RequestsAdmin):
         "total_cost",
         "short_request_id",
     )
-    list_filter = (AdmittedFilter, "outcome", "streamed", "shape", "reconciliation")
+    list_filter = (AdmittedFilter, OutcomeFilter, "streamed", "shape", "reconciliation")
     shown: ClassVar[tuple[str, ...]] = (*RequestsAdmin.shown, "model_id")
 
     def get_urls(self) -> list[URLPattern]:

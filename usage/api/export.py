@@ -11,12 +11,12 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
 
-from svc_project.lib.errors import ServerOverloaded
+from core.errors import ServerOverloaded
 from usage.api.export_columns import (
     COLUMN_NAMES,
     EXPORT_COLUMNS,
@@ -30,7 +30,7 @@ from usage.api.export_columns import (
     sqlite_csv_line,
     sqlite_csv_select,
 )
-from usage.ledger.completeness import completeness
+from usage.ledger.completeness import Completeness, completeness
 from usage.models import UsageRow
 from usage.queries.cursors import Cursor
 from usage.queries.periods import Period
@@ -132,11 +132,22 @@ def complete_page(
         # Read before the page: the page then contains every row before that moment.
         complete = completeness()
         found = page(organization_id, period, filters, limit, after)
-        if found.next_cursor is None or complete.covers(found.next_cursor.occurred_at):
+        if found.next_cursor is None or _is_settled(found.next_cursor.occurred_at, complete):
             return found
         if time.monotonic() > deadline:
             raise ServerOverloaded("The newest rows are still being written. Try again shortly.")
         time.sleep(_LOOK_SECONDS)
+
+
+def _is_settled(moment: datetime, complete: Completeness) -> bool:
+    """Whether a page that ends at ``moment`` has all rows up to it.
+
+    ``complete`` was read before the page. Rows from the future are not waited for; but only a clock
+    that is read after the page tells them from rows that were stamped while it was read.
+    """
+    if complete.covers(moment):
+        return True
+    return complete.precedes(moment) and completeness().precedes(moment)
 
 
 def csv_blocks(

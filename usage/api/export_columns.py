@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
-from svc_project.lib.money import (
+from core.money import (
     COST_DECIMALS,
     PRICE_DECIMALS,
     price_of_units,
@@ -123,7 +123,7 @@ def postgresql_cell(column: Column) -> str:
         case Kind.UUID:
             return f"{column.name}::text"
         case Kind.PRICE:
-            # No trailing zeros after the second decimal (lib.money.price_text).
+            # No trailing zeros after the second decimal (core.money.price_text).
             units = f"{column.name} * {_PRICE_UNIT}"
             return (
                 f"(CASE WHEN mod({column.name}, {_WHOLE_CENTS}) = 0 "

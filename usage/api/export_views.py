@@ -17,14 +17,13 @@ from rest_framework.response import Response
 
 from accounts.keys.authentication import Caller
 from accounts.models import Organization
-from svc_project.lib.errors import (
+from core.errors import (
     CursorNotSupported,
     InvalidQuery,
     RateLimitExceeded,
     ServerOverloaded,
 )
-from usage.api.csv_stream import CsvDownload
-from usage.api.download_places import places
+from usage.api.csv_stream import CsvDownload, slots
 from usage.api.export import complete_page, csv_blocks
 from usage.api.export_columns import ExportRow
 from usage.api.summary_views import UsageView
@@ -93,7 +92,7 @@ class UsageExportView(UsageView):
             _nothing()
             if request.method == "HEAD"
             else CsvDownload(
-                csv_blocks(organization_id, period, filters), places.take(organization_id)
+                csv_blocks(organization_id, period, filters), slots.take(organization_id)
             )
         )
         # Else this thread's connection stays open while the download uses its own. A transaction
@@ -107,11 +106,20 @@ class UsageExportView(UsageView):
         )
 
 
-def filename(organization: Organization, period: Period) -> str:
-    """``usage-acme-2026-11-01-2026-12-01.csv``: the organization's name in [a-z0-9-], else its id."""
+def filename(organization: Organization, period: Period, by: str = "", kind: str = "csv") -> str:
+    """Return a name such as ``usage-acme-2026-11-01-2026-12-01.csv``, with the organization's slug.
+
+    ``by`` is a grouping, such as ``by-model``, and ``kind`` the file's ending.
+    """
+    named = (slug(organization), by, _day(period.start), _day(period.end))
+    return f"usage-{'-'.join(filter(None, named))}.{kind}"
+
+
+def slug(organization: Organization) -> str:
+    """The organization's name in [a-z0-9-], else its id."""
     plain = unicodedata.normalize("NFKD", organization.name).encode("ascii", "ignore").decode()
-    slug = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:_LONGEST_SLUG].strip("-")
-    return f"usage-{slug or organization.pk}-{_day(period.start)}-{_day(period.end)}.csv"
+    named = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:_LONGEST_SLUG].strip("-")
+    return named or str(organization.pk)
 
 
 def _reads_pages(request: Request) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from svc_project.lib import errors
-from svc_project.lib.api.openapi import (
+from core import errors
+from core.api.openapi import (
     INTEGER,
     STRING,
     ErrorSchema,
@@ -17,7 +17,7 @@ from svc_project.lib.api.openapi import (
     header,
     query,
 )
-from svc_project.lib.errors import ApiError
+from core.errors import ApiError
 from usage.api.export_columns import EXPORT_COLUMNS, Column, Kind
 from usage.api.export_views import DEFAULT_LIMIT, HIGHEST_LIMIT, Format
 from usage.api.wire import UsageSummary

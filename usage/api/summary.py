@@ -5,7 +5,7 @@ Inference contract, "GET /v1/usage" and "Usage summary". docs/api/usage.md expla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TypeVar
 
@@ -13,8 +13,8 @@ from django.conf import settings
 from msgspec import UNSET
 
 from accounts.models import ApiKey
-from svc_project.lib.clock import iso_milliseconds
-from svc_project.lib.money import cost_units_text
+from core.clock import iso_milliseconds
+from core.money import cost_units_text
 from usage.api import throttles
 from usage.api.wire import (
     ApiKeyKey,
@@ -32,7 +32,7 @@ from usage.api.wire import (
 )
 from usage.queries import sums
 from usage.queries.periods import GroupBy, UsageQuery
-from usage.queries.sums import Breakdown, PricedSum
+from usage.queries.sums import Breakdown, PricedSum, Total
 
 _NO_FIGURES = (0,) * len(TokenFigures.__struct_fields__)
 Key = TypeVar("Key")
@@ -45,7 +45,7 @@ def summarize(organization_id: str, query: UsageQuery) -> UsageSummary:
     """
     found = sums.breakdowns(organization_id, query)
     # Any breakdown adds up to the total; querying the total as well would be another pass.
-    everything = list(chain.from_iterable(found[query.group_by[0]].values()))
+    everything = sums.add_up(chain.from_iterable(found[query.group_by[0]].values()))
     cost = _cost(everything)
     return UsageSummary(
         organization_id=organization_id,
@@ -55,7 +55,7 @@ def summarize(organization_id: str, query: UsageQuery) -> UsageSummary:
             bucket=query.bucket.value,
         ),
         filters=SummaryFilters(query.filters.model, query.filters.api_key_id),
-        requests=sum(part.requests for part in everything),
+        requests=sum(each.requests for each in everything),
         tokens=_tokens(everything),
         cost=cost,
         mixed_currency=True if cost is None else UNSET,
@@ -97,31 +97,35 @@ def _names(organization_id: str, api_key_ids: Sequence[str]) -> dict[str, tuple[
 
 
 def _entry(key: Key, parts: Sequence[PricedSum]) -> BreakdownEntry[Key]:
-    cost = _cost(parts)
+    found = sums.add_up(parts)
+    cost = _cost(found)
     return BreakdownEntry(
         key=key,
-        requests=sum(part.requests for part in parts),
-        tokens=_tokens(parts),
+        requests=sum(each.requests for each in found),
+        tokens=_tokens(found),
         cost=cost,
         mixed_currency=True if cost is None else UNSET,
     )
 
 
-def _tokens(parts: Iterable[PricedSum]) -> TokenFigures:
-    return TokenFigures(*map(sum, zip(_NO_FIGURES, *(part.figures for part in parts), strict=True)))
+def _tokens(found: Sequence[Total]) -> TokenFigures:
+    if len(found) == 1:
+        return TokenFigures(*found[0].figures)
+    return TokenFigures(*map(sum, zip(_NO_FIGURES, *(each.figures for each in found), strict=True)))
 
 
-def _cost(parts: Sequence[PricedSum]) -> Cost | None:
-    """The cost of ``parts``; None when they mix currencies, which cannot be added."""
-    currencies = {part.currency for part in parts} or {settings.SVC_DEFAULT_CURRENCY}
-    if len(currencies) > 1:
+def _cost(found: Sequence[Total]) -> Cost | None:
+    """The cost of ``found``; None when there are several currencies, which cannot be added."""
+    if len(found) > 1:
         return None
-    # Reported tokens are what is billed; reasoning is included in the output count.
-    input_units = sum(part.figures[0] * part.input_price for part in parts)
-    output_units = sum(part.figures[1] * part.output_price for part in parts)
+    input_units, output_units, currency = (
+        (found[0].input_units, found[0].output_units, found[0].currency)
+        if found
+        else (0, 0, settings.SVC_DEFAULT_CURRENCY)
+    )
     return Cost(
         input=cost_units_text(input_units),
         output=cost_units_text(output_units),
         total=cost_units_text(input_units + output_units),
-        currency=currencies.pop(),
+        currency=currency,
     )

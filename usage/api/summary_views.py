@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.keys.authentication import require
 from accounts.models import Scope
-from svc_project.lib.api.views import ApiView
+from core.api.views import ApiView
 from usage.api.summary import summarize
 from usage.queries.periods import parse_query
 from usage.retention.pruned_months import require_sums

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db.models import Q, Sum
 
 from accounts.models import Organization
-from svc_project.lib.clock import hour_of, now
-from svc_project.lib.ids import NIL_UUID
+from core.clock import hour_of, now
+from core.ids import NIL_UUID
 from usage.api.wire import Throttled, ThrottledEntry
 from usage.ledger.throttle_counts import KEPT, NOT_COUNTED
 from usage.models import ThrottleCount

@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from zlib import crc32
 
-from svc_project.lib.money import cost_text
+from core.money import cost_text
 from usage.queries.periods import Bucket, Period
 from usage.queries.series import Point, bucket_start
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from core import errors
+from core.errors import ApiError
 from usage.models import Outcome, SpeechOutcome, SpeechRow, UsageRow
 
 
@@ -60,45 +62,45 @@ _FIGURES = (
     ),
 )
 
-OUTCOMES: Mapping[str, str] = MappingProxyType(
+_ERRORS: Mapping[str, type[ApiError]] = MappingProxyType(
+    {
+        Outcome.CLIENT_DISCONNECTED: errors.ClientDisconnected,
+        Outcome.BACKEND_REJECTED: errors.BackendRejectedRequest,
+        Outcome.BACKEND_UNAVAILABLE: errors.BackendUnavailable,
+        Outcome.BACKEND_TIMEOUT: errors.BackendTimeout,
+        Outcome.BACKEND_PROTOCOL_ERROR: errors.BackendProtocolError,
+        Outcome.BACKEND_ERROR: errors.BackendError,
+        Outcome.INTERNAL_ERROR: errors.InternalError,
+    }
+)
+_CAUSES: Mapping[str, str] = MappingProxyType(
     {
         Outcome.SUCCESS: "The whole answer was sent.",
-        Outcome.CLIENT_DISCONNECTED: "The client disconnected before the answer was complete. The "
-        "generated tokens are metered.",
         SpeechOutcome.CLIENT_ERROR: "The session was ended because of an error of the client.",
-        Outcome.BACKEND_REJECTED: "The model server refused the request.",
-        Outcome.BACKEND_UNAVAILABLE: "The model server could not be reached or had no room.",
-        Outcome.BACKEND_TIMEOUT: "The model server did not answer in time.",
-        Outcome.BACKEND_PROTOCOL_ERROR: "The model server sent an invalid answer.",
-        Outcome.BACKEND_ERROR: "The model server failed while it handled the request.",
-        Outcome.INTERNAL_ERROR: "The gateway failed while it handled the request.",
         Outcome.INTERRUPTED: "The gateway stopped while the request ran. The token counts are the "
         "last ones in its journal.",
     }
 )
-
-
-CURES: Mapping[str, str] = MappingProxyType(
+_CURES: Mapping[str, str] = MappingProxyType(
     {
         SpeechOutcome.CLIENT_ERROR: "The error's type and the close code say what was wrong with "
         "the messages.",
-        Outcome.BACKEND_REJECTED: "Sending the same request again gives the same answer. Change the "
-        "field that the error message named: often a prompt beyond the context, or an option that "
-        "this model does not have.",
-        Outcome.BACKEND_UNAVAILABLE: "Send it again, with growing pauses. If it stays, tell the "
-        "people who run this gateway.",
-        Outcome.BACKEND_TIMEOUT: "Send it again. Long answers are safer streamed, and with a cap on "
-        "their tokens.",
-        Outcome.BACKEND_PROTOCOL_ERROR: "Send it again. If it stays, tell the people who run this "
-        "gateway the request id.",
-        Outcome.BACKEND_ERROR: "Send it again. If it stays, tell the people who run this gateway "
-        "the request id.",
-        Outcome.INTERNAL_ERROR: "Send it again. If it stays, tell the people who run this gateway "
-        "the request id.",
         Outcome.INTERRUPTED: "Send it again.",
     }
 )
-"""What to do about a failure, by outcome."""
+"""The outcomes for which there is no error."""
+
+
+def cause(outcome: str) -> str:
+    """Why a request ended with ``outcome``; the error of that name says it where there is one."""
+    error = _ERRORS.get(outcome)
+    return error.cause if error else _CAUSES.get(outcome, "")
+
+
+def cure(outcome: str) -> str:
+    """What to do about ``outcome``; "" where there is nothing to do."""
+    error = _ERRORS.get(outcome)
+    return error.cure if error else _CURES.get(outcome, "")
 
 
 _SPEECH_PLACES: Mapping[str, str] = MappingProxyType(

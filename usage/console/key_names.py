@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accounts.models import ApiKey, Organization, Scope
-from svc_project.lib.ids import NIL_UUID
+from core.ids import NIL_UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 
 from accounts.console.base import ConsoleView
-from svc_project.lib.errors import ApiError, PeriodInverted, PeriodTooLong
+from core.errors import ApiError, PeriodInverted, PeriodTooLong
+from usage.api.export_views import filename
 from usage.console import key_names
 from usage.console.key_names import KeyName
 from usage.console.query_string import (
-    Place,
+    PageQuery,
     Preset,
     api_query,
     bound_text,
@@ -24,6 +26,7 @@ from usage.console.query_string import (
 )
 from usage.queries.periods import LONGEST, UsageQuery, parse_query
 from usage.queries.series import models_used
+from usage.retention.pruned_months import archived_before
 
 EXPORT_PATH = "/v1/usage/export"
 _JSON_PAGE = "10000"
@@ -33,7 +36,7 @@ _WORDS = {
     "bucket": "Show by day or by hour.",
     "cursor": "This link to older requests is damaged. Begin with the newest ones.",
 }
-"""Of the API's parameters, in the words of the form."""
+"""The names of the API's parameters in the form."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -79,29 +82,35 @@ class PeriodPage(ConsoleView, ABC):
     """Base of the pages about a period: the filters and their errors."""
 
     template: ClassVar[str]
-    place: Place
+    page_query: PageQuery
+    archived: datetime | None
+    """The result of ``archived_before``."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        self.place = Place.of(request.GET)
+        self.page_query = PageQuery.of(request.GET)
+        query = None
         try:
-            query = parse_query({**self.place.parameters, "group_by": "model,api_key"})
+            query = parse_query({**self.page_query.parameters, "group_by": "model,api_key"})
+            self.archived = self.archived_before(query)
             shown = self.shown(query)
         except ApiError as problem:
-            bar = self._bar(problem=problem)
+            bar = self._bar(errors=_errors(problem, is_parsed=query is not None))
             return self.page(
                 self.template,
                 problem.status,
                 bar=bar,
-                place=self.place,
+                page_query=self.page_query,
                 problem=problem,
                 **self.frame(),
             )
         return self.page(
             self.template,
             bar=self._bar(query),
-            place=self.place,
+            page_query=self.page_query,
             period=period_text(query.period),
-            exports=_exports(query),
+            archived=self.archived,
+            exports=_exports(query) if self.archived is None else {},
+            json_name=filename(self.organization, query.period, kind="json"),
             **self.frame(),
             **shown,
         )
@@ -110,28 +119,34 @@ class PeriodPage(ConsoleView, ABC):
         """The page's variables that do not depend on valid filters."""
         return {}
 
+    def archived_before(self, query: UsageQuery) -> datetime | None:
+        """The moment before which rows that the page is about are archived; None without any."""
+        return archived_before(query.period)
+
     @abstractmethod
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
 
-    def _bar(self, query: UsageQuery | None = None, problem: ApiError | None = None) -> FilterBar:
-        """The filters as parsed in ``query``; without one, as they were typed, with ``problem``."""
-        chosen = dict(self.place.parameters)
+    def _bar(
+        self, query: UsageQuery | None = None, errors: dict[str, str] | None = None
+    ) -> FilterBar:
+        """The filters as parsed in ``query``; without one, as they were typed, with ``errors``."""
+        chosen = dict(self.page_query.parameters)
         if query is None:
             return FilterBar(
-                presets(self.place, None),
+                presets(self.page_query, None),
                 chosen.get("start", ""),
                 last_day_text(chosen.get("end", "")),
                 [chosen["model"]] if "model" in chosen else [],
                 key_names.choices(self.organization, None),
                 "",
                 chosen,
-                _errors(problem) if problem else {},
+                errors or {},
             )
         models = models_used(str(self.organization.pk), query.period)
         model, key = query.filters.model, query.filters.api_key_id
         return FilterBar(
-            presets(self.place, query.period),
+            presets(self.page_query, query.period),
             bound_text(query.period.start),
             last_day_text(bound_text(query.period.end)),
             [*models, model] if model is not None and model not in models else models,
@@ -141,13 +156,16 @@ class PeriodPage(ConsoleView, ABC):
         )
 
 
-def _errors(problem: ApiError) -> dict[str, str]:
-    """``problem`` in the words of the form, by the field that it stands at."""
+def _errors(problem: ApiError, *, is_parsed: bool) -> dict[str, str]:
+    """``problem`` in the words of the form, by the field that it stands at.
+
+    ``is_parsed``: every parameter has the right form.
+    """
     if isinstance(problem, PeriodInverted):
         return {"end": "The last day is before the first one."}
     if isinstance(problem, PeriodTooLong):
         return {"end": f"Choose at most {LONGEST.days} days."}
-    if problem.param in ("start", "end"):
+    if problem.param in ("start", "end") and not is_parsed:
         return {problem.param: "Enter a day, such as 2026-11-01."}
     if problem.param in _WORDS:
         return {problem.param: _WORDS[problem.param]}

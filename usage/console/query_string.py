@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from urllib.parse import urlencode
 
-from svc_project.lib import clock
-from svc_project.lib.clock import iso_milliseconds
+from core import clock
+from core.clock import day_of, iso_milliseconds, month_of, next_month
 from usage.console import request_filters
 from usage.queries.periods import Period
 from usage.queries.selection import Filters
@@ -27,19 +27,19 @@ _DAY = timedelta(days=1)
 
 def bound_text(moment: datetime) -> str:
     """A bound of a period in its shortest form: a date when it is midnight."""
-    if moment == _day(moment):
+    if moment == day_of(moment):
         return moment.date().isoformat()
     return iso_milliseconds(moment)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageQuery:
     """The parameters of a page that are set, by name."""
 
     parameters: Mapping[str, str]
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Place:
+    def of(cls, query: Mapping[str, str]) -> PageQuery:
         """The parameters of ``query``; ``until``, the last day, becomes the API's exclusive ``end``."""
         found = {name: query[name] for name in PARAMETERS if query.get(name)}
         if until := query.get("until"):
@@ -77,27 +77,26 @@ class Preset:
     current: bool
 
 
-def presets(place: Place, period: Period | None) -> list[Preset]:
+def presets(page_query: PageQuery, period: Period | None) -> list[Preset]:
     """The named periods; the one equal to ``period`` is current."""
-    today = _day(clock.now())
-    month = today.replace(day=1)
-    next_month = (month + 31 * _DAY).replace(day=1)
+    today = day_of(clock.now())
+    month = month_of(today)
     named = (
         ("Today", Period(today, today + _DAY)),
         ("Yesterday", Period(today - _DAY, today)),
         ("7 days", Period(today - 6 * _DAY, today + _DAY)),
         ("30 days", Period(today - 29 * _DAY, today + _DAY)),
         ("90 days", Period(today - 89 * _DAY, today + _DAY)),
-        ("This month", Period(month, next_month)),
-        ("Last month", Period((month - _DAY).replace(day=1), month)),
+        ("This month", Period(month, next_month(month))),
+        ("Last month", Period(month_of(month - _DAY), month)),
     )
     return [
         Preset(
             label,
             # The API's default is the current month, so a bookmark of it stays current.
-            place.link(start=None, end=None)
+            page_query.link(start=None, end=None)
             if label == "This month"
-            else place.link(start=bound_text(each.start), end=bound_text(each.end)),
+            else page_query.link(start=bound_text(each.start), end=bound_text(each.end)),
             each == period,
         )
         for label, each in named
@@ -106,7 +105,7 @@ def presets(place: Place, period: Period | None) -> list[Preset]:
 
 def period_text(period: Period) -> str:
     """``1 Nov 2026 to 30 Nov 2026`` for whole days, else both moments."""
-    if period.start == _day(period.start) and period.end == _day(period.end):
+    if period.start == day_of(period.start) and period.end == day_of(period.end):
         first, last = f"{period.start:%-d %b %Y}", f"{period.end - _DAY:%-d %b %Y}"
         return first if first == last else f"{first} to {last}"
     return f"{period.start:%-d %b %Y, %H:%M} to {period.end:%-d %b %Y, %H:%M}"
@@ -127,7 +126,3 @@ def api_query(period: Period, filters: Filters, **more: str) -> str:
 def curl(address: str) -> str:
     """A shell command that reads ``address`` with an API key of scope read."""
     return f'curl {shlex.quote(address)} \\\n  -H "Authorization: Bearer $SVC_READ_KEY"'
-
-
-def _day(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)

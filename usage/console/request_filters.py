@@ -11,7 +11,7 @@ from django.db.models import DecimalField, F, QuerySet
 from django.db.models.functions import Cast
 
 from usage.models import Outcome, Shape, SpeechOutcome, SpeechRow, Transport, UsageRow
-from usage.queries.overviews.health import UNFAILED
+from usage.queries.health import UNFAILED
 
 FAILED: Final = "failed"
 _STREAMED = (("true", "streamed"), ("false", "not streamed"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 
 from accounts.console.base import ConsoleView
-from usage.console.glossary import CURES, OUTCOMES, explained_at, figures
+from usage.console.glossary import cause, cure, explained_at, figures
 from usage.console.key_names import names_of
 from usage.console.requests_page import REQUEST_ID, RowCost
 from usage.models import SpeechRow, UsageRow
-from usage.queries.overviews.health import UNFAILED
+from usage.queries.health import UNFAILED
 
 
 class RequestPage(ConsoleView):
@@ -29,14 +30,29 @@ class RequestPage(ConsoleView):
 
     def _show(self, template: str, row: UsageRow | SpeechRow, cost: RowCost | None) -> HttpResponse:
         key_id = str(row.api_key_id)
+        default = "?surface=speech" if isinstance(row, SpeechRow) else ""
         return self.page(
             template,
             row=row,
             cost=cost,
+            list_address=_list_address(self.request, default),
             key=names_of(self.organization, [key_id])[key_id],
             figures=figures(row, "_tokens") if isinstance(row, UsageRow) else (),
-            outcome_meaning=OUTCOMES[row.outcome],
-            cure=CURES.get(row.outcome, ""),
+            outcome_meaning=cause(row.outcome),
+            cure=cure(row.outcome),
             explained_at=explained_at(row),
             has_failed=row.outcome not in UNFAILED,
         )
+
+
+def _list_address(request: HttpRequest, default: str) -> str:
+    """The list of requests, as the page that led here showed it: its filters, its place in time.
+
+    ``default`` is the query string where a browser sends no ``Referer``.
+    """
+    address = reverse("console-requests")
+    came_from = request.headers.get("referer", "").partition("://")[2]
+    page, _, query = came_from.partition("?")
+    if page == f"{request.get_host()}{address}" and query:
+        return f"{address}?{query}"
+    return f"{address}{default}"

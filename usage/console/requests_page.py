@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from svc_project.lib.errors import InvalidQuery
-from svc_project.lib.money import cost_text, price_text, sum_costs, token_cost
+from accounts.keys.keys import PREFIXES, cut_secrets
+from accounts.models import ApiKey
+from core.errors import ApiError, InvalidQuery
+from core.money import cost_text, price_text, sum_costs, token_cost
 from usage.console.key_names import KeyName, names_of
-from usage.console.live.watch import watch_of
+from usage.console.live.watch import complete_to, watch_of
 from usage.console.period_page import PeriodPage
+from usage.console.query_string import PageQuery
 from usage.console.request_filters import ChatFilters, RequestFilters, SpeechFilters
 from usage.models import SpeechRow, UsageRow
 from usage.queries import cursors
 from usage.queries.latest import Page, newer, newest, of_period
-from usage.queries.periods import UsageQuery
+from usage.queries.periods import UsageQuery, parse_query
 
 PAGE_ROWS: Final = 50
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,36}")
@@ -82,29 +87,48 @@ class RequestsPage(PeriodPage):
     """The rows of a period. ``cursor`` is the position before which the page's rows are.
 
     ``surface=speech`` shows speech requests instead of chats; ``request_id`` redirects to the page
-    of one request.
+    of one request, or of the key whose secret or prefix it is. The form sends it by POST, so that no
+    secret is in an address.
     """
 
     section = "requests"
     template = "console/requests.html"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        if request_id := request.GET.get("request_id", "").strip():
-            if "/" in request_id or not REQUEST_ID.fullmatch(request_id):
-                raise Http404
-            return redirect("console-request", request_id)
+        if typed := request.GET.get("request_id", "").strip():
+            return self._found(typed)
         return super().get(request)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        if typed := request.POST.get("request_id", "").strip():
+            return self._found(typed)
+        return redirect("console-requests")
+
+    def _found(self, typed: str) -> HttpResponse:
+        if typed.startswith(tuple(PREFIXES.values())):
+            own = ApiKey.objects.filter(organization=self.organization)
+            key = own.filter(prefix=cut_secrets(typed).rstrip("…")).first()
+            if key is not None:
+                return redirect("console-key", key.pk)
+            messages.error(self.request, f"{self.organization.name} has no key that begins so.")
+            return redirect("console-keys")
+        if "/" in typed or not REQUEST_ID.fullmatch(typed):
+            raise Http404
+        return redirect("console-request", typed)
+
+    def archived_before(self, query: UsageQuery) -> datetime | None:
+        return None if self.is_speech else super().archived_before(query)
 
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         cursor = self.request.GET.get("cursor")
         # Before the rows are read: those that it does not cover are shown again to the watcher.
-        watch = None if cursor else watch_of(self.organization, query.period, self.place)
+        watch = None if cursor else watch_of(self.organization, query.period, self.page_query)
         selected = self.selected(query)
         page = selected.page(cursors.decode(cursor) if cursor else None)
         return {
             **self.listed(page),
             "watch": watch,
-            "newest": self.place.link() if cursor else None,
+            "newest": self.page_query.link() if cursor else None,
         }
 
     def listed(self, page: Page[Any]) -> dict[str, Any]:
@@ -120,31 +144,33 @@ class RequestsPage(PeriodPage):
                 for row in page.rows
             ],
             "searched_to": page.searched_to,
-            "older": self.place.link(cursor=cursors.encode(page.older)) if page.older else None,
+            "older": self.page_query.link(cursor=cursors.encode(page.older))
+            if page.older
+            else None,
         }
 
     def frame(self) -> dict[str, Any]:
         """The variables of the page whether or not the filters are valid."""
         surfaces = (
-            ("Chat", self.place.link(surface=None), not self.is_speech),
-            ("Speech", self.place.link(surface=SPEECH, model=None), self.is_speech),
+            ("Chat", self.page_query.link(surface=None), not self.is_speech),
+            ("Speech", self.page_query.link(surface=SPEECH, model=None), self.is_speech),
         )
         form = self._filter_set().form
         return {"filter_form": form, "is_speech": self.is_speech, "surfaces": surfaces}
 
     @property
     def is_speech(self) -> bool:
-        return self.place.parameters.get("surface") == SPEECH
+        return self.page_query.parameters.get("surface") == SPEECH
 
     def _filter_set(self) -> RequestFilters:
         kind = SpeechFilters if self.is_speech else ChatFilters
-        return kind(self.place.parameters, queryset=kind.Meta.model._default_manager.none())
+        return kind(self.page_query.parameters, queryset=kind.Meta.model._default_manager.none())
 
     def _filters(self) -> RequestFilters:
         """The valid filters. Raises ``InvalidQuery`` for the first wrong one."""
         filters = self._filter_set()
-        for name, messages in filters.form.errors.items():
-            raise InvalidQuery(f"{filters.form.fields[name].label}: {messages[0]}", param=name)
+        for name, complaints in filters.form.errors.items():
+            raise InvalidQuery(f"{filters.form.fields[name].label}: {complaints[0]}", param=name)
         return filters
 
     def selected(self, query: UsageQuery) -> Selected:
@@ -162,4 +188,38 @@ class RequestsPage(PeriodPage):
         return Selected(
             rows,
             lambda found: filters.filter_queryset(found.filter(model_identifier=model)),
+        )
+
+
+class NewerRows(RequestsPage):
+    """``GET /console/requests/newer``: the same filters, rows and templates as the page itself.
+
+    ``after``: the cursor that the page or the last answer gave. Rows between it and the end of a
+    running commit are sent again, and the script leaves out those that are there. When more are new
+    than a page holds, or without ``after``, the answer replaces the whole list.
+
+    ``organization``: the one that the page shows; 404 when the session shows another by now.
+    """
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        if request.GET.get("organization") != str(self.organization.pk):
+            raise Http404
+        self.page_query = PageQuery.of(request.GET)
+        given = request.GET.get("after")
+        try:
+            after = cursors.decode(given) if given else None
+            query = parse_query(self.page_query.parameters)
+            # Before the rows are read, so that a row committed meanwhile is sent again.
+            complete = complete_to(after.occurred_at if after else None)
+            page = self.selected(query).page(None, after)
+        except ApiError as problem:
+            return HttpResponse(problem.message, status=problem.status, content_type="text/plain")
+        is_whole = after is None or page.older is not None
+        return self.page(
+            "console/_newer_requests.html",
+            **self.listed(page),
+            is_speech=self.is_speech,
+            archived=self.archived_before(query),
+            complete=complete,
+            is_whole=is_whole,
         )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accounts.models import Organization
-from svc_project.lib import clock
+from core import clock
 from usage.console.key_names import names_of
-from usage.console.query_string import Place
+from usage.console.query_string import PageQuery
 from usage.queries.periods import UsageQuery
-from usage.queries.speech_days import SpokenDay, last_days
-from usage.queries.speech_sums import SpeechSums, Spoken, speech_sums
+from usage.queries.speech import SpeechSums, Spoken, SpokenDay, last_days, speech_sums
 
 DAYS = 7
 _NEARLY = 0.8
@@ -64,7 +63,7 @@ class SpeechOfPeriod:
 
 
 def speech_of_period(
-    organization: Organization, query: UsageQuery, place: Place
+    organization: Organization, query: UsageQuery, page_query: PageQuery
 ) -> SpeechOfPeriod | None:
     """Return the speech of the period and key of ``query``; None when there was none.
 
@@ -77,14 +76,16 @@ def speech_of_period(
     return SpeechOfPeriod(
         sums,
         [
-            SpokenLine(each.name, each, place.link(surface="speech", voice=each.name, model=None))
+            SpokenLine(
+                each.name, each, page_query.link(surface="speech", voice=each.name, model=None)
+            )
             for each in sums.by_voice
         ],
         [
             SpokenLine(
                 names[each.name].text,
                 each,
-                place.link(surface="speech", api_key_id=each.name, model=None),
+                page_query.link(surface="speech", api_key_id=each.name, model=None),
             )
             for each in sums.by_key
         ],

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
 from accounts.console.base import ConsoleView
-from svc_project.lib.errors import ApiError
-from svc_project.lib.money import cost_units_text
+from core.errors import ApiError
+from core.money import cost_units_text
+from usage.api.export_views import filename
 from usage.console.key_names import KeyName, names_of
-from usage.console.query_string import Place
+from usage.console.query_string import PageQuery
 from usage.queries.periods import Bucket, GroupBy, parse_query
-from usage.queries.sums import Breakdown, PricedSum, breakdowns
+from usage.queries.sums import Breakdown, add_up, breakdowns
+from usage.retention.pruned_months import require_sums
 
 GROUPS: Final[Mapping[str, GroupBy]] = {
     "day": GroupBy.TIME,
@@ -46,9 +47,12 @@ class TotalsView(ConsoleView):
     """
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        by = GROUPS.get(request.GET.get("by", ""), GroupBy.TIME)
+        asked = request.GET.get("by", "")
+        shown = asked if asked in GROUPS else "day"
+        by = GROUPS[shown]
         try:
-            query = parse_query(Place.of(request.GET).parameters)
+            query = parse_query(PageQuery.of(request.GET).parameters)
+            require_sums(query.period)
         except ApiError as problem:
             return self.page("console/wrong_download.html", problem.status, problem=problem)
         query = replace(query, group_by=(by,), bucket=Bucket.DAY)
@@ -57,7 +61,8 @@ class TotalsView(ConsoleView):
         if by is GroupBy.API_KEY:
             names = names_of(self.organization, [key for (key,) in found])
         response = HttpResponse(content_type="text/csv; charset=utf-8")
-        response["Content-Disposition"] = f'attachment; filename="usage-by-{by.value}.csv"'
+        name = filename(self.organization, query.period, f"by-{shown}")
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
         writer = csv.writer(response)
         writer.writerow((*_NAMES[by], *_FIGURES))
         writer.writerows(_lines(by, found, names))
@@ -68,23 +73,9 @@ def _lines(by: GroupBy, found: Breakdown, names: Mapping[str, KeyName]) -> Itera
     for key, parts in sorted(found.items()):
         name = key[0][:10] if by is GroupBy.TIME else key[0]
         begin = [name, names[name].text] if by is GroupBy.API_KEY else [name]
-        for currency, sums in sorted(_by_currency(parts).items()):
-            yield [*(_plain(each) for each in begin), *_figures(sums), currency]
-
-
-def _by_currency(parts: Iterable[PricedSum]) -> dict[str, list[PricedSum]]:
-    found: defaultdict[str, list[PricedSum]] = defaultdict(list)
-    for part in parts:
-        found[part.currency].append(part)
-    return found
-
-
-def _figures(parts: Sequence[PricedSum]) -> list[object]:
-    units = sum(
-        part.figures[0] * part.input_price + part.figures[1] * part.output_price for part in parts
-    )
-    tokens = [sum(part.figures[place] for part in parts) for place in range(3)]
-    return [sum(part.requests for part in parts), *tokens, cost_units_text(units)]
+        for each in add_up(parts):
+            figures = (each.requests, *each.figures[:3], cost_units_text(each.units))
+            yield [*map(_plain, begin), *figures, each.currency]
 
 
 def _plain(text: str) -> str:

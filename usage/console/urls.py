@@ -5,13 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 from usage.console import request_page, requests_page, totals, usage_page
-from usage.console.live import newer_rows
 
 urlpatterns = [
     path("usage", usage_page.UsagePage.as_view(), name="console-usage"),
     path("usage/totals.csv", totals.TotalsView.as_view(), name="console-totals"),
     path("requests", requests_page.RequestsPage.as_view(), name="console-requests"),
-    path("requests/newer", newer_rows.NewerRows.as_view(), name="console-requests-newer"),
+    path("requests/newer", requests_page.NewerRows.as_view(), name="console-requests-newer"),
     path(
         "requests/<str:request_id>",
         request_page.RequestPage.as_view(),

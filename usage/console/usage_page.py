@@ -6,7 +6,7 @@ made of) and ``until`` (the last day of the period).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from svc_project.lib.money import cost_text, sum_costs
+from core.money import cost_text
 from usage.api.summary import summarize
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
@@ -25,9 +25,10 @@ from usage.console.period_page import PeriodPage
 from usage.console.query_string import api_query, bound_text, curl
 from usage.console.speech_card import speech_card, speech_of_period
 from usage.console.totals import GROUPS
-from usage.queries.overviews.health import MOST_ROWS, sample
+from usage.queries.health import MOST_ROWS, sample
 from usage.queries.periods import Bucket, Period, UsageQuery
-from usage.queries.series import Dimension, Point, series
+from usage.queries.series import Dimension, Point, costs, series
+from usage.retention.pruned_months import require_sums
 
 API_PATH = "/v1/usage"
 _BY: dict[str, Dimension] = {"model": "model_identifier", "key": "api_key_id"}
@@ -64,12 +65,13 @@ class UsagePage(PeriodPage):
     template = "console/usage.html"
 
     def shown(self, query: UsageQuery) -> dict[str, Any]:
+        require_sums(query.period)
         organization_id = str(self.organization.pk)
         summary = summarize(organization_id, query)
         bucket = drawn_bucket(query.period, query.bucket)
         by = self._by()
         points = series(organization_id, replace(query, bucket=bucket), _BY[by])
-        totals = _currency_totals(points)
+        totals = [CurrencyTotal(*each) for each in costs(points).items()]
         metric = self._metric()
         named = self._named(points, summary) if by == "key" else points
         return {
@@ -78,31 +80,33 @@ class UsagePage(PeriodPage):
             "totals": totals,
             "figures": figures(summary.tokens),
             "metric": metric,
-            "metrics": [(each, self.place.link(metric=each.value)) for each in Metric],
-            "tokens_link": self.place.link(metric=Metric.TOKENS.value),
+            "metrics": [(each, self.page_query.link(metric=each.value)) for each in Metric],
+            "tokens_link": self.page_query.link(metric=Metric.TOKENS.value),
             "by": by,
-            "totals_links": [(each, self.place.link(by=each)) for each in GROUPS],
-            "dimensions": [(each, self.place.link(by=each)) for each in _BY],
+            "totals_links": [(each, self.page_query.link(by=each)) for each in GROUPS],
+            "dimensions": [(each, self.page_query.link(by=each)) for each in _BY],
             "chart": _chart(named, query.period, bucket, metric, self._link_to(bucket)),
-            "health": sample(organization_id, query.period, query.filters).health(),
+            "health": None
+            if self.archived
+            else sample(organization_id, query.period, query.filters).health(),
             "most_rows": MOST_ROWS,
-            "failures_link": self.place.link(outcome="failed"),
+            "failures_link": self.page_query.link(outcome="failed"),
             "coarser": bucket is not query.bucket,
             "models": self._models(summary),
             "keys": self._keys(summary),
             "speech": speech_card(self.organization),
-            "spoken": speech_of_period(self.organization, query, self.place),
+            "spoken": speech_of_period(self.organization, query, self.page_query),
             "curl": curl(self._api_address(query)),
         }
 
     def _metric(self) -> Metric:
         """The metric that the query string names; cost by default."""
-        asked = self.place.parameters.get("metric")
+        asked = self.page_query.parameters.get("metric")
         return Metric(asked) if asked in set(Metric) else Metric.COST
 
     def _by(self) -> str:
         """What the bars are made of: models by default."""
-        asked = self.place.parameters.get("by")
+        asked = self.page_query.parameters.get("by")
         return asked if asked in _BY else "model"
 
     def _link_to(self, bucket: Bucket) -> Callable[[datetime], str]:
@@ -114,8 +118,8 @@ class UsagePage(PeriodPage):
                 return ""  # the calendar ends
             bounds = {"start": bound_text(start), "end": bound_text(start + step)}
             if bucket is Bucket.DAY:
-                return self.place.link(**bounds, bucket=Bucket.HOUR.value)
-            return f"{reverse('console-requests')}{self.place.link(**bounds)}"
+                return self.page_query.link(**bounds, bucket=Bucket.HOUR.value)
+            return f"{reverse('console-requests')}{self.page_query.link(**bounds)}"
 
         return link
 
@@ -142,7 +146,7 @@ class UsagePage(PeriodPage):
             query.period,
             query.filters,
             group_by=",".join(query.group_by),
-            bucket=self.place.parameters.get("bucket", ""),
+            bucket=self.page_query.parameters.get("bucket", ""),
         )
         return self.request.build_absolute_uri(f"{API_PATH}?{asked}")
 
@@ -151,7 +155,7 @@ class UsagePage(PeriodPage):
             Line(
                 entry.key.model_identifier,
                 "",
-                self.place.link(model=entry.key.model_identifier),
+                self.page_query.link(model=entry.key.model_identifier),
                 entry.requests,
                 entry.tokens,
                 entry.cost,
@@ -168,7 +172,7 @@ class UsagePage(PeriodPage):
             Line(
                 name.text,
                 name.prefix,
-                self.place.link(api_key_id=name.api_key_id),
+                self.page_query.link(api_key_id=name.api_key_id),
                 entry.requests,
                 entry.tokens,
                 entry.cost,
@@ -188,13 +192,6 @@ def _by_cost(lines: Iterable[Line]) -> list[Line]:
             line.name,
         ),
     )
-
-
-def _currency_totals(points: Sequence[Point]) -> list[CurrencyTotal]:
-    costs: defaultdict[str, list[Decimal]] = defaultdict(list)
-    for point in points:
-        costs[point.currency].append(point.cost)
-    return [CurrencyTotal(currency, sum_costs(costs[currency])) for currency in sorted(costs)]
 
 
 def _places(highest: Decimal) -> int:

@@ -1,8 +1,8 @@
 """The moment up to which the ledger is complete: all rows stamped earlier are visible.
 
-Rows are stamped a little before they are committed. On PostgreSQL the database knows which
-transactions of the ledger's writers run now, on any host, and a row is never stamped before its
-transaction began; so the moment is known, and a stalled commit only makes it earlier. On SQLite
+Rows are stamped a little before they are committed. On PostgreSQL each transaction of a writer, on any
+host, holds a lock that says when it began, and a row is never stamped before that; so the moment is
+known, and a stalled commit only makes it earlier. On SQLite
 stamps are taken under the write lock and commits follow in their order; a margin covers a commit
 that waits for the disk.
 """
@@ -15,18 +15,18 @@ from typing import Final
 
 from django.db import connection
 
-from svc_project.lib import clock
-from usage.ledger.postgresql_rows import MARK
+from core import clock
+from usage.ledger.postgresql_rows import EARLIEST_BEGAN, MARK
 
 SQLITE_MARGIN: Final = timedelta(seconds=2)
 
-# Measured from the statement's start: a transaction that is not listed yet begins after it.
-# Stamps are truncated to milliseconds.
+# Measured from the statement's start: a transaction that has no lock yet begins after it. Writers of
+# an older release hold no lock, so they are looked for by their statement while hosts are upgraded.
 _COMPLETE = (
-    "SELECT date_trunc('milliseconds', least(statement_timestamp(), min(xact_start))), "  # noqa: S608
-    "statement_timestamp() FROM pg_stat_activity "
+    "SELECT date_trunc('milliseconds', least(statement_timestamp(), "  # noqa: S608
+    f"({EARLIEST_BEGAN}), (SELECT min(xact_start) FROM pg_stat_activity "
     f"WHERE datname = current_database() AND state <> 'idle' AND query LIKE '{MARK}%%' "
-    "AND pid <> pg_backend_pid()"
+    "AND pid <> pg_backend_pid()))), statement_timestamp()"
 )
 
 
@@ -41,23 +41,19 @@ class Completeness:
     now: datetime
 
     def covers(self, moment: datetime) -> bool:
-        """Whether no row stamped at ``moment`` or before can still appear.
+        """Whether no row stamped at ``moment`` or before can still appear."""
+        return moment < self.until
 
-        A row from the future was stamped by a wrong clock; it is not waited for.
+    def precedes(self, moment: datetime) -> bool:
+        """Whether the clock that stamps rows has not come to ``moment`` yet.
+
+        A row with such a stamp that was read before comes from a clock that has been set back.
         """
-        return moment < self.until or moment > self.now
-
-    def has_closed(self, end: datetime) -> bool:
-        """Whether a period that ends at ``end`` (exclusive) has all its rows."""
-        return end <= self.until
+        return moment > self.now
 
 
 def completeness() -> Completeness:
-    """Return up to when the ledger is complete now. Raises ``django.db.Error``.
-
-    On PostgreSQL the role must see the writers: they log in as the same role, or it may read all of
-    ``pg_stat_activity`` (``pg_read_all_stats``).
-    """
+    """Return up to when the ledger is complete now. Raises ``django.db.Error``."""
     if connection.vendor != "postgresql":
         now = clock.now()
         return Completeness(now - SQLITE_MARGIN, now)

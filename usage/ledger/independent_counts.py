@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from svc_project.lib.clock import hour_of
+from core.clock import hour_of
 from usage.models import Reconciliation, UsageRow
 from usage.models.shards import FREE_SHARD
 from usage.models.statements import CHAT, POSTGRESQL_HOUR

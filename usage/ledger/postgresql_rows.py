@@ -17,14 +17,13 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 import psycopg
-from django.conf import settings
 from django.db import connection
 from psycopg.pq import Escaping, ExecStatus
 
-from svc_project.lib.money import price_units
-from usage.ledger.admissions.late_rows import replace_interrupted
-from usage.ledger.admissions.lease import ADMISSIONS, OWNERS, NewAdmissions
+from core.money import price_units
+from usage.ledger.admissions import ADMISSIONS, OWNERS, NewAdmissions
 from usage.ledger.journal import records
+from usage.ledger.late_rows import replace_earlier
 from usage.models.shards import FREE_SHARD
 from usage.models.statements import Tables, column_list
 from usage.receipts import AnyReceipt
@@ -40,7 +39,32 @@ STATEMENT_SECONDS: Final = 5.0
 """Statement timeout of a batch: less than the 8 seconds after which the writer gives up."""
 
 MARK: Final = "/* svc ledger */"
-"""How the writer's statements begin in ``pg_stat_activity`` (``usage.ledger.completeness``)."""
+"""How the writer's statements begin in ``pg_stat_activity``, for people and for older releases."""
+
+_BEGAN_BITS: Final = 42
+_BEGAN_CLASS: Final = 1_213_487
+"""The upper bits of the advisory locks of ``_LOCK_BEGAN``, chosen at random. The lower ones are a
+time in milliseconds; 42 bits suffice until the year 2109."""
+
+# Evaluated before any row of the transaction is stamped. It conflicts with no other lock.
+_LOCK_BEGAN: Final = (
+    f"SELECT pg_advisory_xact_lock_shared({_BEGAN_CLASS << _BEGAN_BITS} "  # noqa: S608
+    "+ floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+)
+
+EARLIEST_BEGAN: Final = (
+    f"SELECT to_timestamp(min((key & {(1 << _BEGAN_BITS) - 1}) / 1000.0)) FROM ("  # noqa: S608
+    "SELECT (classid::bigint << 32) + objid::bigint AS key FROM pg_locks "
+    "WHERE locktype = 'advisory' AND objsubid = 1 AND pid <> pg_backend_pid() "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    f") AS began WHERE key >> {_BEGAN_BITS} = {_BEGAN_CLASS}"
+)
+"""SQL of when the oldest running transaction of a writer began, or null.
+
+Each holds an advisory lock whose number contains that moment until its commit is visible, whatever
+statements follow. Every role sees all locks, through a pooler too; ``pg_stat_activity`` hides the
+sessions of other roles, shows only the last statement, and may be switched off.
+"""
 
 
 def write(
@@ -53,14 +77,14 @@ def write(
 
     Nothing of it stays with a pooled connection: the limits end with the transaction. The
     admissions of ``ended`` are deleted. Admissions are locked before rows, here and by the process
-    that closes them (``usage.ledger.admissions.orphans``), so that the two cannot deadlock.
+    that closes them (``usage.ledger.orphans``), so that the two cannot deadlock.
     """
     connection.ensure_connection()
     link = connection.connection
     with connection.wrap_database_errors:
         escape = Escaping(link.pgconn).escape_literal
         message = [_LIMITS]
-        if settings.SVC_LEDGER_SYNCHRONOUS_COMMIT and _is_asynchronous(link):
+        if _is_asynchronous(link):
             message.append(_DURABLE)
         if new is not None:
             message.append(_admit_statement(new, bytes(escape(_encoded(new)))))
@@ -75,8 +99,8 @@ def write(
         expected = len(batches) + (new is not None) + bool(ended)
         answers = _run(link, b"".join(message), expected)
     are_admitted = new is not None and bool(answers.pop(0))
-    if ended and answers.pop(0) < len(ended) and (late := replace_interrupted(ended)):
-        log.warning("ledger: replaced %d rows that were written for a process taken for dead", late)
+    if ended and answers.pop(0) < len(ended) and (late := replace_earlier(ended)):
+        log.warning("ledger: %d rows were replaced by later ones of their requests", late)
     return sum(answers), are_admitted
 
 
@@ -99,12 +123,14 @@ def _run(link: psycopg.Connection[Any], message: bytes, expected: int) -> list[i
 
 
 def limit(cursor: Any) -> None:
-    """Set the ledger's timeouts on the transaction of ``cursor``."""
+    """Set the ledger's timeouts on the transaction of ``cursor``, and note that it writes rows."""
     cursor.execute(_LIMITS.decode())
 
 
+# The lock comes first: ``_run`` expects no rows from the statements after the first.
 _LIMITS: Final = (
-    f"{MARK} SET LOCAL lock_timeout = {LOCK_SECONDS * 1000:.0f};"
+    f"{MARK} {_LOCK_BEGAN};"
+    f" SET LOCAL lock_timeout = {LOCK_SECONDS * 1000:.0f};"
     f" SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000:.0f};\n"
 ).encode()
 _DURABLE: Final = b"SET LOCAL synchronous_commit = on;\n"

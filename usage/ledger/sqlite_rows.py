@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 from django.db import IntegrityError, connection, transaction
 
-from svc_project.lib.clock import hour_of, now
-from svc_project.lib.money import price_units
-from usage.ledger.admissions.late_rows import replace_interrupted
-from usage.ledger.admissions.lease import OWNERS, NewAdmissions, moment
+from core.clock import hour_of, now
+from core.money import price_units
+from usage.ledger.admissions import OWNERS, NewAdmissions, moment
 from usage.ledger.journal import records
-from usage.models import Admission, PrunedMonth
+from usage.ledger.late_rows import replace_earlier
+from usage.models import Admission
 from usage.models.statements import Tables, column_list
 from usage.receipts import AnyReceipt
 
@@ -80,7 +80,7 @@ def _end_admissions(ended: Sequence[AnyReceipt]) -> None:
         ids = [receipt.request_id for receipt in ended]
         gone = Admission.objects.filter(request_id__in=ids, closed_at=None).delete()[0]
         if gone < len(ids):
-            replace_interrupted(ended)
+            replace_earlier(ended)
 
 
 def _insert(tables: Tables, receipts: Sequence[AnyReceipt], occurred_at: datetime | None) -> int:
@@ -136,15 +136,11 @@ _stamps = _Stamps()
 
 
 def _missing(tables: Tables, receipts: Sequence[AnyReceipt]) -> list[AnyReceipt]:
-    """Return those of ``receipts`` that have no row and may have one, each once."""
+    """Return those of ``receipts`` that have no row, each once."""
     by_id = {receipt.request_id: receipt for receipt in receipts}
     rows = tables.rows._default_manager.filter(request_id__in=by_id)
     for request_id in rows.values_list("request_id", flat=True):
         del by_id[request_id]
-    # An archived month accepts no row (migration 0007); on PostgreSQL a trigger skips it.
-    for first_id, end_id in PrunedMonth.objects.values_list("first_id", "end_id"):
-        for request_id in [each for each in by_id if first_id <= each < end_id]:
-            del by_id[request_id]
     return list(by_id.values())
 
 

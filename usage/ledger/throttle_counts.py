@@ -1,4 +1,4 @@
-"""How often limits refused a request: counted in memory, added to the database by a thread.
+"""Counts of requests that limits refused: kept in memory, added to the database by a thread.
 
 A refused request has no row, so these counts are its only trace: recent, approximate, and never
 zero for an hour that was not counted (inference contract, "Throttled object"). They do not come
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import Error, connection, connections, models, transaction
 
-from svc_project.lib.clock import hour_of, now
-from svc_project.lib.database.threads import DatabaseThread
-from svc_project.lib.ids import NIL_UUID
+from core.clock import hour_of, now
+from core.database.threads import DatabaseThread
+from core.ids import NIL_UUID
 from usage.models import ThrottleCount, ThrottleWriter
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ NOT_COUNTED = "not_counted"
 """The scope of a marker row without an organization: a process served with counting disabled."""
 
 
-class Refused(NamedTuple):
+class RefusalKey(NamedTuple):
     """The key of a count, in the order of the table's key; ids are UUID texts."""
 
     organization_id: str
@@ -44,14 +44,14 @@ class Batch(NamedTuple):
 
     process: str
     number: int
-    counted: Counter[Refused]
+    counted: Counter[RefusalKey]
 
 
 class ThrottleCounters:
     """The counters of one process and the thread that adds them to the database."""
 
     def __init__(self) -> None:
-        self._counted: Counter[Refused] = Counter()
+        self._counted: Counter[RefusalKey] = Counter()
         self._batch: Batch | None = None
         """The batch that the database has not confirmed; unchanged until it does."""
         self._process = ""
@@ -67,7 +67,7 @@ class ThrottleCounters:
         """Count one request that a limit refused now; it reaches the database within seconds."""
         if not settings.SVC_THROTTLE_COUNTERS:
             return
-        refused = Refused(
+        refused = RefusalKey(
             organization_id, hour_of(now()), api_key_id, model_identifier, limit_scope
         )
         with self._lock:
@@ -113,13 +113,13 @@ class ThrottleCounters:
             connections.close_all()  # a write every few seconds is not worth a connection
 
 
-def add(counted: Counter[Refused], batch: Batch | None = None) -> None:
+def add(counted: Counter[RefusalKey], batch: Batch | None = None) -> None:
     """Add ``counted`` to the database, in key order, so that two writers never deadlock.
 
     Does nothing when the same ``batch`` was added before. Raises ``django.db.Error``; then nothing
     was added, or the answer was lost.
     """
-    table, key = ThrottleCount._meta.db_table, ", ".join(Refused._fields)
+    table, key = ThrottleCount._meta.db_table, ", ".join(RefusalKey._fields)
     with transaction.atomic(), connection.cursor() as cursor:
         if batch is not None and not _is_first(batch):
             return
@@ -154,10 +154,10 @@ def maintain(moment: datetime) -> None:
     ThrottleWriter.objects.filter(written_at__lt=moment - KEPT).delete()
     if not settings.SVC_THROTTLE_COUNTERS:
         nobody = str(NIL_UUID)
-        add(Counter({Refused(nobody, hour_of(moment), nobody, "", NOT_COUNTED): 1}))
+        add(Counter({RefusalKey(nobody, hour_of(moment), nobody, "", NOT_COUNTED): 1}))
 
 
-def _columns(refused: Refused, count: int) -> list[Any]:
+def _columns(refused: RefusalKey, count: int) -> list[Any]:
     uuid_field = models.UUIDField()
     return [
         uuid_field.get_db_prep_value(refused.organization_id, connection),

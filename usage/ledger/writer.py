@@ -20,10 +20,10 @@ from django.conf import settings
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from svc_project.lib.database.connections import abort_connection, keep_usable
-from usage.ledger import batches
-from usage.ledger.admissions import orphans
-from usage.ledger.admissions.lease import Lease, NewAdmissions
+from core.database.clocks import clock_difference
+from core.database.threads import abort_connection, keep_usable
+from usage.ledger import orphans, rows
+from usage.ledger.admissions import NewAdmissions, OwnerLease
 from usage.ledger.journal.adoption import AdoptionResult, RefusedRows, adopt_in_steps
 from usage.ledger.journal.journal import Owed
 from usage.receipts import AnyReceipt
@@ -37,6 +37,7 @@ LARGEST_BATCH: Final = 500
 _STOP_SECONDS: Final = 5.0
 _FINISH_SECONDS: Final = 1.0
 """How long ``close`` waits for a running statement before it cuts the connection."""
+_WATCH_SECONDS: Final = 1.0
 _GIVE_UP_SECONDS: Final = 8.0
 """After this long without an answer to a statement, the connection is replaced."""
 
@@ -64,13 +65,63 @@ class Adopted(msgspec.Struct):
     over: bool
 
 
+class JobWatch:
+    """The writer's one running job, and what is done when it takes long; belongs to one event loop.
+
+    ``late`` is called when a job has taken ``SVC_LEDGER_ANSWER_SECONDS``, and again after as long
+    if it returns True. ``look`` is called once a second while jobs run.
+    """
+
+    def __init__(self, late: Callable[[], bool], look: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._late = late
+        self._look = look
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self.is_busy = False
+        """Whether a job runs."""
+
+    def begin(self) -> None:
+        """Begin to watch a job."""
+        self.is_busy = True
+        self._time()
+        if self._watch is None:
+            self._watch = self._loop.call_later(_WATCH_SECONDS, self._look_after)
+
+    def end(self) -> None:
+        """End the watch over a job that has ended."""
+        self.is_busy = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def close(self) -> None:
+        """End all watches."""
+        self.end()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _time(self) -> None:
+        seconds = settings.SVC_LEDGER_ANSWER_SECONDS
+        self._timer = self._loop.call_later(seconds, self._timed_out)
+
+    def _timed_out(self) -> None:
+        if self.is_busy and self._late():
+            self._time()
+
+    def _look_after(self) -> None:
+        self._watch = None
+        if self.is_busy:
+            self._look()
+            self._watch = self._loop.call_later(_WATCH_SECONDS, self._look_after)
+
+
 class LedgerWriter:
     """One thread with a database connection of its own.
 
     Results go to ``loop``. ``directory`` is the journal's; ``lease`` is that of this process.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, lease: Lease) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, lease: OwnerLease) -> None:
         self._loop = loop
         self._directory = directory
         self._lease = lease
@@ -202,7 +253,7 @@ class LedgerWriter:
         new_admissions = NewAdmissions(admitted, self._lease) if admitted else None
         try:
             inserted = self._try_twice(
-                lambda: batches.insert(receipts, self._begin_statement, new_admissions, ended)
+                lambda: rows.insert_accepted(receipts, self._begin_statement, new_admissions, ended)
             )
         except Exception as error:
             connections.close_all()
@@ -220,7 +271,7 @@ class LedgerWriter:
             written.unplaced = list(refused)
         return written
 
-    def _try_twice(self, ask: Callable[[], batches.Inserted]) -> batches.Inserted:
+    def _try_twice(self, ask: Callable[[], rows.Inserted]) -> rows.Inserted:
         """Retry once on a fresh connection when the first attempt failed at once.
 
         A dropped idle connection shows at the next statement. Its rows need not go through the
@@ -230,7 +281,7 @@ class LedgerWriter:
         began = time.monotonic()
         try:
             return ask()
-        except batches.RefusesAllRows:
+        except rows.RefusesAllRows:
             raise
         except Error:
             connections.close_all()
@@ -242,7 +293,7 @@ class LedgerWriter:
         try:
             keep_usable()
             self._begin_statement()
-            batches.heartbeat()
+            rows.heartbeat()
         except Exception as error:
             connections.close_all()
             return Written(failure=error)
@@ -276,10 +327,11 @@ class LedgerWriter:
             self._found,
             refused_too=refused_too,
         )
-        closed, self._found.others_admit = yield from orphans.close_in_steps(
-            self._lease, self._begin_statement
-        )
+        closing = orphans.close_in_steps(self._lease, self._begin_statement)
+        closed, self._found.others_admit = yield from closing
         self._found.new += closed
+        self._begin_statement()
+        self._found.clock_difference = clock_difference()
 
     def _adopt(self, refused_too: bool) -> Adopted:
         if self._adoption is None:

@@ -6,7 +6,7 @@ asks only for the hour, the second sits on the partition that takes what has no 
 A later migration that makes one of these tables anew on SQLite has to make its triggers anew too.
 """
 
-import svc_project.lib.fields
+import core.fields
 from django.db import migrations, models
 
 
@@ -120,8 +120,8 @@ class Migration(migrations.Migration):
                 ('model_id', models.UUIDField()),
                 ('model_identifier', models.CharField(max_length=200)),
                 ('price_currency', models.CharField(max_length=3)),
-                ('input_price_per_mtok', svc_project.lib.fields.PriceField()),
-                ('output_price_per_mtok', svc_project.lib.fields.PriceField()),
+                ('input_price_per_mtok', core.fields.PriceField()),
+                ('output_price_per_mtok', core.fields.PriceField()),
                 ('requests', models.PositiveBigIntegerField()),
                 ('backend_reported_input_tokens', models.PositiveBigIntegerField()),
                 ('backend_reported_output_tokens', models.PositiveBigIntegerField()),
@@ -146,8 +146,8 @@ class Migration(migrations.Migration):
                 ('model_id', models.UUIDField()),
                 ('model_identifier', models.CharField(max_length=200)),
                 ('price_currency', models.CharField(max_length=3)),
-                ('input_price_per_mtok', svc_project.lib.fields.PriceField()),
-                ('output_price_per_mtok', svc_project.lib.fields.PriceField()),
+                ('input_price_per_mtok', core.fields.PriceField()),
+                ('output_price_per_mtok', core.fields.PriceField()),
                 ('requests', models.PositiveBigIntegerField()),
                 ('backend_reported_input_tokens', models.PositiveBigIntegerField()),
                 ('backend_reported_output_tokens', models.PositiveBigIntegerField()),

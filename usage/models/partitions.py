@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from django.db import OperationalError, connection, transaction
 from psycopg import errors
+
+from core.clock import month_of, next_month
 
 log = logging.getLogger(__name__)
 
 TABLE = "usage_usagerow"
 DEFAULT_PARTITION = f"{TABLE}_default"
 MONTHS_AHEAD = 3
+MOST_MOVED: Final = 10_000
+"""How many rows are moved when a partition is made; readers and writers of them wait for that."""
+
 LOCK_SECONDS: Final = 0.5
 """How long attaching a partition may wait for readers; new readers of the ledger queue behind it."""
 
@@ -28,10 +33,11 @@ LOCK_SECONDS: Final = 0.5
 def ensure(moment: datetime) -> list[str]:
     """Create the partitions of ``moment``'s month and the next ones; return the names created.
 
-    Does nothing on SQLite. A month that has rows in the default partition stays there. Attaching a
-    partition does not block writers; but PostgreSQL checks the default partition for it, which
-    blocks its readers. While a reader uses the ledger for longer than ``LOCK_SECONDS`` the month is
-    left to the next upkeep: three months are prepared ahead.
+    Does nothing on SQLite. Rows of a month that came before its partition, from a host whose clock is
+    months ahead, move into it from the default partition; a month with more than ``MOST_MOVED`` of
+    them stays there. Attaching a partition does not block writers; but PostgreSQL checks the default
+    partition for it, which blocks its readers. While a reader uses the ledger for longer than
+    ``LOCK_SECONDS`` the month is left to the next upkeep: three months are prepared ahead.
     """
     if connection.vendor != "postgresql":
         return []
@@ -54,13 +60,8 @@ def lower_bound(first: datetime) -> str:
     return f"req_{int(first.timestamp() * 1000):012x}"
 
 
-def next_month(first: datetime) -> datetime:
-    """The first moment of the month after the one that begins with ``first``."""
-    return first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
-
-
 def _months(moment: datetime) -> Iterator[datetime]:
-    first = moment.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first = month_of(moment)
     for _ in range(MONTHS_AHEAD + 1):
         yield first
         first = next_month(first)
@@ -84,14 +85,41 @@ def _make(first: datetime) -> bool:
         if cursor.fetchone()[0]:
             return False
         cursor.execute(
-            f'SELECT EXISTS (SELECT FROM "{DEFAULT_PARTITION}" '  # noqa: S608  # names are ours
-            "WHERE request_id >= %s AND request_id < %s)",
+            f'SELECT count(*) FROM (SELECT FROM "{DEFAULT_PARTITION}" '  # noqa: S608  # names are ours
+            f"WHERE request_id >= %s AND request_id < %s LIMIT {MOST_MOVED + 1}) AS early",
             bounds,
         )
-        if cursor.fetchone()[0]:
+        early = cursor.fetchone()[0]
+        if early > MOST_MOVED:
+            log.warning(
+                "the ledger's month %s stays in the default partition, which has more than %d rows of it",
+                f"{first:%Y-%m}",
+                MOST_MOVED,
+            )
             return False
         cursor.execute(f'CREATE TABLE "{name}" (LIKE "{TABLE}" INCLUDING ALL)')
+        if early:
+            _move(cursor, name, bounds)
         cursor.execute(
             f'ALTER TABLE "{TABLE}" ATTACH PARTITION "{name}" FOR VALUES FROM (%s) TO (%s)', bounds
         )
     return True
+
+
+def _move(cursor: Any, name: str, bounds: tuple[str, str]) -> None:
+    """Move the rows between ``bounds`` from the default partition into the new table ``name``.
+
+    The locks are those of the attachment, taken in its order, so that no such row comes meanwhile.
+    """
+    cursor.execute(f'LOCK TABLE ONLY "{TABLE}" IN SHARE UPDATE EXCLUSIVE MODE')
+    cursor.execute(f'LOCK TABLE "{DEFAULT_PARTITION}" IN ACCESS EXCLUSIVE MODE')
+    cursor.execute(
+        f'WITH moved AS (DELETE FROM "{TABLE}" WHERE request_id >= %s AND request_id < %s '  # noqa: S608
+        f'RETURNING *) INSERT INTO "{name}" SELECT * FROM moved',
+        bounds,
+    )
+    log.warning(
+        "the ledger's partition %s takes over %d row(s) that came before it",
+        name,
+        cursor.rowcount,
+    )

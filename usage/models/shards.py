@@ -13,7 +13,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from svc_project.lib.clock import hour_of
+from core.clock import hour_of
 from usage.models.statements import CHAT, column_list
 
 SHARDS: Final = 32
@@ -59,3 +59,12 @@ def merge(moment: datetime) -> int:
         )
         gone: int = cursor.fetchone()[0]
     return gone
+
+
+def postpone_merging() -> None:
+    """Let no process merge shards until the transaction ends. Does nothing on SQLite. Raises
+    ``django.db.Error``.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_MERGING])

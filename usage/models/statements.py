@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.db import models
 
-from svc_project.lib.fields import PriceField
+from core.fields import PriceField
 from usage.models import SpeechDay, SpeechRow, UsageRollup, UsageRow
 from usage.receipts import Receipt, SpeechReceipt
 

@@ -15,7 +15,7 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from svc_project.lib.errors import InvalidCursor
+from core.errors import InvalidCursor
 
 _VERSION = 2
 _HEAD = struct.Struct(">Bq")

@@ -8,15 +8,15 @@ migration ``0007``), and the days from there are summed again.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
 
-from svc_project.lib.clock import now
+from core.clock import midnight, now
 from usage.models import DayWatermark, UsageDay, UsageRollup
 from usage.models.statements import CHAT, ROLLUP_SUMS, column_list
-from usage.queries.owners import OWNERS
+from usage.queries.selection import OWNERS
 
 CLOSED_FOR = timedelta(hours=3)
 """How long ago a day must have ended before it is summed.
@@ -33,11 +33,6 @@ _ORGANIZATIONS = f"""{OWNERS}
 SELECT id FROM owner LEFT JOIN {_WATERMARKS} AS kept ON kept.organization_id = owner.id
 WHERE id IS NOT NULL AND (kept.until IS NULL OR kept.until < %s)
 """  # noqa: S608  # names are ours
-
-
-def midnight(day: date) -> datetime:
-    """The first moment of a UTC day."""
-    return datetime.combine(day, time.min, UTC)
 
 
 def summed_until(organization_id: str) -> date:

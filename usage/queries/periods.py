@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from svc_project.lib import clock
-from svc_project.lib.errors import InvalidQuery, PeriodInverted, PeriodTooLong
-from usage.models.partitions import next_month
+from core import clock
+from core.clock import month_of, next_month
+from core.errors import InvalidQuery, PeriodInverted, PeriodTooLong
 from usage.queries.selection import Filters, parse_filters
 
 LONGEST = timedelta(days=93)
@@ -74,7 +74,7 @@ def parse_query(parameters: Mapping[str, str]) -> UsageQuery:
 
 def parse_period(parameters: Mapping[str, str]) -> Period:
     """Parse ``start`` and ``end``; by default the current UTC month. Raises as ``parse_query``."""
-    month = clock.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    month = month_of(clock.now())
     given_start, given_end = _moment(parameters, "start"), _moment(parameters, "end")
     start, end = given_start or month, given_end or next_month(month)
     defaults = _defaults_taken(start=None if given_start else start, end=None if given_end else end)
@@ -124,8 +124,10 @@ def parse_moment(text: str) -> datetime:
     try:
         parsed = datetime.fromisoformat(f"{date}T{clock_text.replace(',', '.')}{offset}")
         parsed = (parsed + days).astimezone(UTC)
-        finer = parsed.microsecond % 1000
-        return parsed + (_MILLISECOND - timedelta(microseconds=finer) if finer else timedelta(0))
+        finer = timedelta(microseconds=parsed.microsecond % 1000)
+        # ``fromisoformat`` leaves out what is finer than a microsecond.
+        below = clock_text.replace(",", ".").partition(".")[2][6:].strip("0")
+        return parsed + (_MILLISECOND - finer if finer or below else timedelta(0))
     except OverflowError:
         raise ValueError("outside the years that a timestamp can have") from None
 

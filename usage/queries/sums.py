@@ -11,13 +11,15 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from django.db import connection
 
-from svc_project.lib.clock import hour_of, iso_milliseconds
+from core.clock import day_of, hour_of, iso_milliseconds, midnight
+from core.money import cost_of_units
 from usage.models import UsageDay, UsageRollup, UsageRow
 from usage.models.statements import ROLLUP_SUMS, SUMMED
 from usage.queries import days
@@ -25,8 +27,12 @@ from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.selection import conditions
 from usage.queries.snapshot import database_snapshot, plan_with
 
+Group = tuple[GroupBy, ...]
+"""The dimensions of a breakdown, at most two."""
+
 Key = tuple[str, ...]
-"""``(model_identifier, model_id)``, ``(api_key_id,)`` or ``(bucket_start,)``, in sorting order."""
+"""``(model_identifier, model_id)``, ``(api_key_id,)`` or ``(bucket_start,)``, in sorting order; those of a
+group of two dimensions one after the other."""
 
 _HOUR = timedelta(hours=1)
 _STAMP = ("price_currency", "input_price_per_mtok", "output_price_per_mtok")
@@ -68,6 +74,48 @@ class PricedSum:
     figures: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sums of all prices in one currency; ``figures`` as in ``PricedSum``.
+
+    Costs are in units of 10^-14 and exact. Reported tokens are what is billed; reasoning is included in
+    the output count.
+    """
+
+    currency: str
+    requests: int
+    figures: tuple[int, ...]
+    input_units: int
+    output_units: int
+
+    @property
+    def units(self) -> int:
+        """The cost of input and output together."""
+        return self.input_units + self.output_units
+
+    @property
+    def cost(self) -> Decimal:
+        """``units`` as money."""
+        return cost_of_units(self.units)
+
+
+def add_up(parts: Iterable[PricedSum]) -> list[Total]:
+    """Add up ``parts`` in each currency, by currency; the only place that turns sums into costs."""
+    found: defaultdict[str, list[PricedSum]] = defaultdict(list)
+    for part in parts:
+        found[part.currency].append(part)
+    return [
+        Total(
+            currency,
+            sum(part.requests for part in group),
+            tuple(map(sum, zip(*(part.figures for part in group), strict=True))),
+            sum(part.figures[0] * part.input_price for part in group),
+            sum(part.figures[1] * part.output_price for part in group),
+        )
+        for currency, group in sorted(found.items())
+    ]
+
+
 Breakdown = dict[Key, list[PricedSum]]
 
 
@@ -104,7 +152,7 @@ def cut(period: Period, summed_until: date = date.min) -> Cut:
         edges.append(Period(period.start, first))
     if last < period.end:
         edges.append(Period(last, period.end))
-    end = min(last.replace(hour=0), datetime.combine(summed_until, time.min, UTC))
+    end = min(day_of(last), midnight(summed_until))
     # The last representable day has no midnight after it.
     begin = _midnight_from(first) if first < end else end
     if begin >= end:
@@ -116,41 +164,53 @@ def cut(period: Period, summed_until: date = date.min) -> Cut:
 
 def _midnight_from(hour: datetime) -> datetime:
     """The first midnight at or after ``hour``."""
-    midnight = hour.replace(hour=0)
-    return midnight if midnight == hour else midnight + timedelta(days=1)
+    day = day_of(hour)
+    return day if day == hour else day + timedelta(days=1)
 
 
 def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdown]:
-    """Return the sums of an organization for each requested breakdown.
+    """Return the sums of an organization for each dimension in ``query.group_by``.
+
+    As ``grouped`` does. Raises ``django.db.Error``.
+    """
+    found = grouped(organization_id, query, [(group,) for group in query.group_by])
+    return {group: breakdown for (group,), breakdown in found.items()}
+
+
+def grouped(
+    organization_id: str, query: UsageQuery, groups: Sequence[Group]
+) -> dict[Group, Breakdown]:
+    """Return the sums of an organization for each of ``groups``, whatever ``query.group_by`` says.
 
     Every row of the period is in each breakdown once, so each adds up to the total. Raises
     ``django.db.Error``.
     """
-    found: dict[GroupBy, Breakdown] = {group: defaultdict(list) for group in query.group_by}
+    found: dict[Group, Breakdown] = {group: defaultdict(list) for group in groups}
     chosen = conditions(organization_id, query.filters)
     with database_snapshot(), connection.cursor() as cursor:
         plan_with(jit="off", enable_sort="off")
         until = days.summed_until(organization_id)
-        for groups, by_hour in _passes(query):
+        for together, by_hour in _passes(groups, query.bucket):
             for source in _sources(query.period, date.min if by_hour else until):
                 cursor.execute(
-                    _statement(source, groups, chosen, query.bucket),
+                    _statement(source, together, chosen, query.bucket),
                     [*_moments(source), *chosen.values()],
                 )
-                for columns in cursor.fetchall():
-                    group, key = _place(columns[: len(_ALL_DIMENSIONS)], query.bucket)
+                for number, *columns in cursor.fetchall():
+                    group = together[number]
+                    key = _key(group, columns, query.bucket)
                     found[group][key].append(_priced_sum(columns[len(_ALL_DIMENSIONS) :]))
     return found
 
 
-def _passes(query: UsageQuery) -> Iterator[tuple[tuple[GroupBy, ...], bool]]:
-    """Yield breakdowns that are read together, and whether they need hours rather than days."""
-    if query.bucket is Bucket.HOUR and GroupBy.TIME in query.group_by:
-        yield (GroupBy.TIME,), True
-        if others := tuple(group for group in query.group_by if group is not GroupBy.TIME):
-            yield others, False
-    else:
-        yield query.group_by, False
+def _passes(groups: Sequence[Group], bucket: Bucket) -> Iterator[tuple[list[Group], bool]]:
+    """Yield groups that are read together, and whether they need hours rather than days."""
+    by_hour = [group for group in groups if bucket is Bucket.HOUR and GroupBy.TIME in group]
+    others = [group for group in groups if group not in by_hour]
+    if by_hour:
+        yield by_hour, True
+    if others:
+        yield others, False
 
 
 def _sources(period: Period, summed_until: date) -> Iterator[_Source]:
@@ -165,38 +225,42 @@ def _sources(period: Period, summed_until: date) -> Iterator[_Source]:
         yield _Source(UsageRow._meta.db_table, "occurred_at", _ROW_FIGURES, parts.edges)
 
 
-def _place(dimensions: Sequence[Any], bucket: Bucket) -> tuple[GroupBy, Key]:
-    """The breakdown, and the entry in it, of a result row."""
-    model_identifier, model_id, api_key_id, bucket_start = dimensions
-    if model_identifier is not None:
-        return GroupBy.MODEL, (model_identifier, _uuid_text(model_id))
-    if api_key_id is not None:
-        return GroupBy.API_KEY, (_uuid_text(api_key_id),)
-    return GroupBy.TIME, (_moment_text(bucket_start, bucket),)
+def _key(group: Group, dimensions: Sequence[Any], bucket: Bucket) -> Key:
+    """The entry of a result row in the breakdown of ``group``."""
+    model_identifier, model_id, api_key_id, bucket_start, *_ = dimensions
+    key: Key = ()
+    for each in group:
+        if each is GroupBy.MODEL:
+            key += (model_identifier, _uuid_text(model_id))
+        elif each is GroupBy.API_KEY:
+            key += (_uuid_text(api_key_id),)
+        else:
+            key += (_moment_text(bucket_start, bucket),)
+    return key
 
 
 def _statement(
-    source: _Source, groups: Sequence[GroupBy], chosen: Iterable[str], bucket: Bucket
+    source: _Source, groups: Sequence[Group], chosen: Iterable[str], bucket: Bucket
 ) -> str:
-    """SQL of the sums of ``groups``, preceded by ``_ALL_DIMENSIONS`` and ``_STAMP``.
+    """SQL of the sums of ``groups``, preceded by a group's number, ``_ALL_DIMENSIONS`` and ``_STAMP``.
 
     The rows are aggregated once for all breakdowns, which then read the small result.
     """
-    wanted = [name for group in groups for name in _DIMENSIONS[group]]
+    by = [[name for each in group for name in _DIMENSIONS[each]] for group in groups]
+    wanted = list(dict.fromkeys(name for names in by for name in names))
     shared = _select(source, wanted, chosen, bucket)
     stamp = ", ".join(_STAMP)
     sums = ", ".join(map(_sum, ROLLUP_SUMS))
     selects = []
-    for group in groups:
-        grouped = _DIMENSIONS[group]
+    for number, names in enumerate(by):
         columns = ", ".join(
-            _read(name) if name in grouped else _null(name) for name in _ALL_DIMENSIONS
+            _read(name) if name in names else _null(name) for name in _ALL_DIMENSIONS
         )
         if len(groups) == 1:
-            return f"SELECT {columns}, {stamp}, {', '.join(ROLLUP_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
+            return f"SELECT {number}, {columns}, {stamp}, {', '.join(ROLLUP_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
         selects.append(
-            f"SELECT {columns}, {stamp}, {sums} FROM figures "  # noqa: S608  # names are ours
-            f"GROUP BY {', '.join(grouped)}, {stamp}"
+            f"SELECT {number}, {columns}, {stamp}, {sums} FROM figures "  # noqa: S608  # names are ours
+            f"GROUP BY {', '.join(names)}, {stamp}"
         )
     return f"WITH figures AS ({shared}) {' UNION ALL '.join(selects)}"
 

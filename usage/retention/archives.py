@@ -16,8 +16,8 @@ from typing import Any
 
 from django.db import models
 
-from svc_project.lib.fields import PriceField
-from svc_project.lib.money import PRICE_DECIMALS, PRICE_DIGITS
+from core.fields import PriceField
+from core.money import PRICE_DECIMALS, PRICE_DIGITS
 from usage.models import UsageRow
 from usage.models.statements import SUMMED
 

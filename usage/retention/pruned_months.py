@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from svc_project.lib.errors import InvalidQuery
+from core.clock import midnight, next_month
+from core.errors import InvalidQuery
 from usage.models import PrunedMonth
-from usage.models.partitions import next_month
-from usage.queries import days
 from usage.queries.periods import Period
 from usage.queries.sums import cut
 
 
+def archived_before(period: Period) -> datetime | None:
+    """The moment before which rows are archived; None when no row of ``period`` is.
+
+    Raises ``django.db.Error``.
+    """
+    bound = _rows_from()
+    return bound if bound is not None and period.start < bound else None
+
+
 def require_rows(period: Period) -> None:
     """Raise ``InvalidQuery`` when rows of ``period`` are archived. Raises ``django.db.Error``."""
-    bound = _rows_from()
-    if bound is not None and period.start < bound:
+    bound = archived_before(period)
+    if bound is not None:
         raise InvalidQuery(
             f"Rows before {bound:%Y-%m-%d} have been archived. Ask the operator for the archive, or "
             "begin later.",
@@ -40,4 +48,4 @@ def require_sums(period: Period) -> None:
 def _rows_from() -> datetime | None:
     """The moment from which no month is pruned; None when no month is."""
     last = PrunedMonth.objects.order_by("-first").values_list("first", flat=True).first()
-    return None if last is None else next_month(days.midnight(last))
+    return None if last is None else next_month(midnight(last))

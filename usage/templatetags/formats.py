@@ -11,7 +11,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from accounts.console.display_zone import DEFAULT, localized, shown_zone
-from svc_project.lib.clock import iso_milliseconds
+from core.clock import iso_milliseconds
 
 register = template.Library()
 

@@ -17,8 +17,8 @@ import msgspec
 from django.conf import settings
 from django.db import connection
 
-from svc_project.lib.clock import iso_milliseconds
-from usage.verification.walk import Place
+from core.clock import iso_milliseconds
+from usage.verification.walk import WalkPosition
 
 TELL_SECONDS = 2.0
 
@@ -52,18 +52,18 @@ class Progress(Generic[State]):
         """Load the saved progress when resuming. Raises ``NothingToResume``."""
         self.state = state
         self.since = since
-        self.begin: Place | None = None
+        self.begin: WalkPosition | None = None
         self._path = Path(settings.SVC_DATA_DIR) / f"{command}.progress"
         self._report = report
         self._began = self._told = time.monotonic()
         if resume:
             self._load()
 
-    def reached(self, place: Place) -> None:
-        """Save that everything before ``place`` is done, with the current ``state``."""
-        organization_id = str(place.organization_id)
+    def reached(self, position: WalkPosition) -> None:
+        """Save that everything before ``position`` is done, with the current ``state``."""
+        organization_id = str(position.organization_id)
         state = msgspec.Raw(msgspec.json.encode(self.state))
-        kept = _Kept(_database(), self.since, organization_id, place.hour, state)
+        kept = _Kept(_database(), self.since, organization_id, position.hour, state)
         fresh = self._path.with_suffix(".new")
         fresh.write_bytes(msgspec.json.encode(kept))
         os.replace(fresh, self._path)
@@ -77,7 +77,7 @@ class Progress(Generic[State]):
             )
             self._report(
                 f"{moment - self._began:.0f} s, at {organization_id} "
-                f"{iso_milliseconds(place.hour)}: {figures}"
+                f"{iso_milliseconds(position.hour)}: {figures}"
             )
 
     def ended(self) -> None:
@@ -95,7 +95,7 @@ class Progress(Generic[State]):
         if (kept.database, kept.since) != (_database(), self.since):
             raise NothingToResume("The stopped run used another database or another --since.")
         self.state = state
-        self.begin = Place(kept.organization_id, kept.hour)
+        self.begin = WalkPosition(kept.organization_id, kept.hour)
 
 
 def _database() -> str:

@@ -17,7 +17,7 @@ import msgspec
 from django.db import connection, models, transaction
 from django.db.models import QuerySet
 
-from svc_project.lib.clock import hour_of
+from core.clock import hour_of
 from usage.models import SpeechDay, SpeechRow, UsageRollup
 from usage.models.statements import CHAT, ROLLUP_SUMS, SPEECH, column_list
 from usage.queries import days

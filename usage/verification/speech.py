@@ -21,7 +21,7 @@ from usage.models.statements import SPEECH
 _CHUNK = 2000
 _FIGURES = ("characters", "sentences", "audio_ms", "upstream_ms", "first_audio_ms", "gateway_ms")
 
-Place = tuple[uuid.UUID, date]
+OrganizationDay = tuple[uuid.UUID, date]
 Sums = tuple[int, ...]
 """In the order of ``SPEECH.totals``."""
 
@@ -35,19 +35,19 @@ def compare(differ: Callable[[str], None], first: date | None) -> tuple[int, int
     _check_rows(SpeechRow.objects.filter(since), differ)
     rows = days = 0
     sides = merge(
-        ((place, False, sums) for place, sums in _made(since)),
-        ((place, True, sums) for place, sums in _stored(since)),
+        ((key, False, sums) for key, sums in _made(since)),
+        ((key, True, sums) for key, sums in _stored(since)),
         key=itemgetter(0),
     )
-    for place, of_day in groupby(sides, key=itemgetter(0)):
+    for key, of_day in groupby(sides, key=itemgetter(0)):
         found = {stored: sums for _, stored, sums in of_day}
         rows += found[False][0] if False in found else 0
         days += True in found
-        _compare(place, found.get(False), found.get(True), differ)
+        _compare(key, found.get(False), found.get(True), differ)
     return rows, days
 
 
-def _made(since: Q) -> Iterator[tuple[Place, Sums]]:
+def _made(since: Q) -> Iterator[tuple[OrganizationDay, Sums]]:
     totals = (
         SpeechRow.objects.filter(since)
         .order_by("organization_id", "day")
@@ -58,7 +58,7 @@ def _made(since: Q) -> Iterator[tuple[Place, Sums]]:
         yield (organization_id, day), tuple(map(int, sums))
 
 
-def _stored(since: Q) -> Iterator[tuple[Place, Sums]]:
+def _stored(since: Q) -> Iterator[tuple[OrganizationDay, Sums]]:
     days = SpeechDay.objects.filter(since).order_by("organization_id", "day")
     stored = days.values_list("organization_id", "day", *SPEECH.totals)
     for organization_id, day, *sums in stored.iterator(_CHUNK):
@@ -66,9 +66,9 @@ def _stored(since: Q) -> Iterator[tuple[Place, Sums]]:
 
 
 def _compare(
-    place: Place, made: Sums | None, stored: Sums | None, differ: Callable[[str], None]
+    key: OrganizationDay, made: Sums | None, stored: Sums | None, differ: Callable[[str], None]
 ) -> None:
-    name = f"{place[0]} {place[1]} speech"
+    name = f"{key[0]} {key[1]} speech"
     if stored is None and made is not None:
         differ(f"{name}: no day for {made[0]} row(s)")
     elif made is None:

@@ -2,31 +2,30 @@
 
 Rows, roll-ups and the sums of pruned rows have the same order. A walk through everything takes one
 range of each in a step, however thinly an organization's rows are spread. A walk from a moment on
-skips the earlier rows: it finds the organizations one by one in the indexes
-(``usage.verification.recent``).
+skips the earlier rows without reading them: the indexes are ordered by organization and time, so the
+next organization is one look into them, and so are its rows since the moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, Final, Protocol
 
-from django.db import connection
+from django.db import connection, models
 
-from svc_project.lib.clock import hour_of
+from core.clock import hour_of
+from core.ids import NIL_UUID
 from usage.models import PrunedSum, UsageRollup, UsageRow
 from usage.models.statements import CHAT, POSTGRESQL_HOUR, ROLLUP_SUMS, SUMMED, column_list
-from usage.verification import recent
-from usage.verification.recent import adapt
 
 STEP = 20_000
 """About how many rows, or roll-ups, a step has; at least an hour of an organization."""
 
 _MOST_ORGANIZATIONS: Final = 500
-_HOUR = timedelta(hours=1)
+_HOUR: Final = timedelta(hours=1)
 _ROWS, _ROLLUPS, _PRUNED = (
     f'"{model._meta.db_table}"' for model in (UsageRow, UsageRollup, PrunedSum)
 )
@@ -35,7 +34,7 @@ TABLES: Final = ((_ROWS, "occurred_at"), (_ROLLUPS, "hour"), (_PRUNED, "hour"))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WalkPosition:
     """An hour of an organization, whose id is as the database returns it."""
 
     organization_id: Any
@@ -46,7 +45,7 @@ class Step(Protocol):
     """A part of the ledger. ``end``: where the next step begins; None after the last."""
 
     @property
-    def end(self) -> Place | None: ...
+    def end(self) -> WalkPosition | None: ...
 
     def where(self, moment: str) -> tuple[str, list[Any]]:
         """The SQL condition, with its parameters, on a table whose time column is ``moment``."""
@@ -56,15 +55,15 @@ class Step(Protocol):
 class _Range:
     """From ``begin`` to ``end`` (exclusive); None is the beginning or end of the ledger."""
 
-    begin: Place | None
-    end: Place | None
+    begin: WalkPosition | None
+    end: WalkPosition | None
 
     def where(self, moment: str) -> tuple[str, list[Any]]:
         conditions, parameters = ["true"], []
-        for sign, place in ((">=", self.begin), ("<", self.end)):
-            if place is not None:
+        for sign, position in ((">=", self.begin), ("<", self.end)):
+            if position is not None:
                 conditions.append(f"(organization_id, {moment}) {sign} (%s, %s)")
-                parameters += [place.organization_id, adapt(place.hour)]
+                parameters += [position.organization_id, adapt(position.hour)]
         return " AND ".join(conditions), parameters
 
 
@@ -75,7 +74,7 @@ class _Recent:
     organizations: Sequence[Any]
     first: datetime
     last: datetime | None
-    end: Place | None
+    end: WalkPosition | None
 
     def where(self, moment: str) -> tuple[str, list[Any]]:
         places = ", ".join(["%s"] * len(self.organizations))
@@ -87,7 +86,7 @@ class _Recent:
         return condition, parameters
 
 
-def steps(since: datetime | None = None, begin: Place | None = None) -> Iterator[Step]:
+def steps(since: datetime | None = None, begin: WalkPosition | None = None) -> Iterator[Step]:
     """Yield every step from ``begin`` on, without the hours before ``since``. Raises
     ``django.db.Error``."""
     if since is not None:
@@ -101,24 +100,24 @@ def steps(since: datetime | None = None, begin: Place | None = None) -> Iterator
         begin = end
 
 
-def _recent_steps(since: datetime, begin: Place | None) -> Iterator[Step]:
+def _recent_steps(since: datetime, begin: WalkPosition | None) -> Iterator[Step]:
     """Yield steps of many small organizations, or of some hours of a large one."""
     group: list[Any] = []
     first, size = since, 0
-    rest = recent.organizations(TABLES, since, STEP, begin and begin.organization_id)
+    rest = organizations(TABLES, since, STEP, begin and begin.organization_id)
     # How much of the organization at which an earlier run was stopped is left is not known.
     known = [] if begin is None else [(begin.organization_id, STEP + 1)]
     for organization_id, rows in chain(known, rest):
         if group and (size + rows > STEP or len(group) == _MOST_ORGANIZATIONS):
-            yield _Recent(group, first, None, Place(organization_id, since))
+            yield _Recent(group, first, None, WalkPosition(organization_id, since))
             group, first, size = [], since, 0
         group.append(organization_id)
         size += rows
         if rows > STEP:
             first = since if begin is None else max(since, begin.hour)
             begin = None
-            while (last := recent.cut(TABLES, organization_id, first, STEP)) is not None:
-                yield _Recent(group, first, last, Place(organization_id, last))
+            while (last := cut(TABLES, organization_id, first, STEP)) is not None:
+                yield _Recent(group, first, last, WalkPosition(organization_id, last))
                 first = last
     if group:
         yield _Recent(group, first, None, None)
@@ -171,7 +170,7 @@ def _hour() -> str:
     )
 
 
-def _end(begin: Place | None) -> Place | None:
+def _end(begin: WalkPosition | None) -> WalkPosition | None:
     where = _Range(begin, None).where
     found = []
     with connection.cursor() as cursor:
@@ -186,7 +185,87 @@ def _end(begin: Place | None) -> Place | None:
     if not found:
         return None
     organization_id, moment = min(found)
-    end = Place(organization_id, hour_of(recent.aware(moment)))
+    end = WalkPosition(organization_id, hour_of(aware(moment)))
     if begin == end:
-        end = Place(organization_id, end.hour + _HOUR)
+        end = WalkPosition(organization_id, end.hour + _HOUR)
     return end
+
+
+_MOST_AT_ONCE: Final = 64
+
+Tables = Sequence[tuple[str, str]]
+"""Names of tables, each with that of its time column."""
+
+
+def organizations(
+    tables: Tables, since: datetime, enough: int, after: Any = None
+) -> Iterator[tuple[Any, int]]:
+    """Yield each organization beyond ``after`` that has rows since then in one of ``tables``.
+
+    With the largest number of its rows in one table, counted up to ``enough`` + 1. Raises
+    ``django.db.Error``.
+    """
+    at_once = 1
+    while True:
+        found: dict[Any, int] = {}
+        for table, moment in tables:
+            for organization_id, rows in _next(table, moment, since, enough, after, at_once):
+                found[organization_id] = max(rows, found.get(organization_id, 0))
+        if not found:
+            return
+        # What one of the tables has beyond these was not read.
+        complete = sorted(found)[:at_once]
+        yield from ((each, found[each]) for each in complete if found[each])
+        after = complete[-1]
+        at_once = min(2 * at_once, _MOST_AT_ONCE)
+
+
+def _next(
+    table: str, moment: str, since: datetime, enough: int, after: Any, at_most: int
+) -> list[tuple[Any, int]]:
+    """The next organizations of ``table`` beyond ``after``, each with its rows since then."""
+    # A condition on the first one, too, lets the database enter the index there.
+    beyond = "organization_id >= %s" if after is None else "organization_id > %s"
+    first = models.UUIDField().get_db_prep_value(NIL_UUID, connection) if after is None else after
+    step = f"SELECT organization_id FROM {table} WHERE {{}} ORDER BY organization_id LIMIT 1"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH RECURSIVE organization(id) AS (SELECT ({step.format(beyond)}) UNION ALL "  # noqa: S608
+            f"SELECT ({step.format('organization_id > organization.id')}) "
+            "FROM organization WHERE id IS NOT NULL) "
+            f"SELECT id, (SELECT count(*) FROM (SELECT 1 FROM {table} "
+            f"WHERE organization_id = organization.id AND {moment} >= %s LIMIT {enough + 1}"
+            ") AS since) "
+            f"FROM organization WHERE id IS NOT NULL LIMIT {at_most}",
+            [first, adapt(since)],
+        )
+        return [(organization_id, rows) for organization_id, rows in cursor.fetchall()]
+
+
+def cut(tables: Tables, organization_id: Any, first: datetime, rows: int) -> datetime | None:
+    """The hour before which an organization has about ``rows`` rows from ``first`` on.
+
+    None when it has no more than those. Raises ``django.db.Error``.
+    """
+    found = []
+    with connection.cursor() as cursor:
+        for table, moment in tables:
+            cursor.execute(
+                f"SELECT {moment} FROM {table} WHERE organization_id = %s AND {moment} >= %s "  # noqa: S608
+                f"ORDER BY {moment} LIMIT 1 OFFSET {rows}",
+                [organization_id, adapt(first)],
+            )
+            found += [aware(each) for (each,) in cursor.fetchall()]
+    if not found:
+        return None
+    return max(hour_of(min(found)), hour_of(first) + _HOUR)
+
+
+def aware(moment: datetime) -> datetime:
+    """Add UTC, which SQLite leaves out of its times."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def adapt(moment: datetime) -> Any:
+    """``moment`` as a parameter of a statement."""
+    return connection.ops.adapt_datetimefield_value(moment)

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import transaction
 
+from accounts import changes
 from accounts.management.arguments import add_json_flag, limit, refusal, report
 from accounts.models import Organization, Plan
 
@@ -41,6 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         given = {name: options[name] for name in ("plan", *LIMITS) if name in options}
         with transaction.atomic():
+            changes.lock(changes.KEYS)
             organization = (
                 Organization.objects.select_for_update().filter(name=options["name"]).first()
             )

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.keys.keys import revoke
 from accounts.management.arguments import add_json_flag, report
 from accounts.models import ApiKey
-from svc_project.lib.clock import iso_milliseconds
+from core.clock import iso_milliseconds
 
 
 class Command(BaseCommand):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from core.errors import BackendError, BackendProtocolError
 from inference.chat.meter import Meter
 from inference.wire.answers import FAILED_REASONS, FINISH_ALIASES, FINISH_REASONS
-from svc_project.lib.errors import BackendError, BackendProtocolError
 
 
 class Relay(Protocol):
@@ -23,6 +23,10 @@ class Relay(Protocol):
     done: bool
     finished: bool
     unsent: bytes
+
+    @property
+    def is_all_reported(self) -> bool:
+        """Whether running usage contains all that came, so that its counts are what is billed."""
 
     def feed(self, read: bytes) -> bytes:
         """Take the next bytes, or ``b""`` for the end; return the client's bytes, perhaps none.

@@ -12,25 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from inference.chat.meter import Meter
-from inference.chat.relays import completion_id, finish_reason
-from inference.chat.relays.tool_calls import ToolCalls
-from inference.wire.answers import (
-    ChoiceDelta,
-    Chunk,
-    ChunkHead,
-    Delta,
-    TimedChunk,
-    UsageChunk,
-    decode_chunk,
-    decode_timed_chunk,
-    encode,
-    exact_chunk,
-    exact_timed_chunk,
-)
-from inference.wire.deviations import is_flat_error
-from inference.wire.dialects import RunningUsage
-from svc_project.lib.asgi.sse import (
+from core.asgi.sse import (
     DONE,
     DONE_FRAME,
     EventReader,
@@ -38,7 +20,83 @@ from svc_project.lib.asgi.sse import (
     escape_line_breaks,
     frame,
 )
-from svc_project.lib.errors import ApiError, BackendError, BackendProtocolError
+from core.errors import ApiError, BackendError, BackendProtocolError
+from inference.chat.meter import Meter
+from inference.chat.relays import call_id, completion_id, finish_reason
+from inference.wire.answers import (
+    ChoiceDelta,
+    Chunk,
+    ChunkHead,
+    Delta,
+    FunctionFragment,
+    TimedChunk,
+    Timings,
+    ToolCallFragment,
+    UsageChunk,
+    decode_any_chunk,
+    decode_chunk,
+    decode_timed_chunk,
+    encode,
+    exact_chunk,
+    exact_timed_chunk,
+    is_timed_by_llama_cpp,
+)
+from inference.wire.dialects import RunningUsage, is_flat_error
+
+
+class ToolCalls:
+    """The tool calls of one stream; true once there is one."""
+
+    __slots__ = ("_by_id", "_by_index", "_meter")
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._by_index: dict[int, int] = {}
+        self._by_id: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_index)
+
+    def edit(self, fragments: list[ToolCallFragment]) -> None:
+        """Rewrite ``fragments`` in place and count their text.
+
+        Raises ``BackendProtocolError`` for a call without a name.
+        """
+        meter = self._meter
+        for fragment in fragments:
+            function = fragment.function or FunctionFragment()
+            index, first = self._index_of(fragment)
+            if first:
+                if not function.name:
+                    raise BackendProtocolError("The model server sent a tool call without a name.")
+                fragment.id = fragment.id or call_id(meter, index)
+                fragment.type = "function"
+                function.arguments = function.arguments or ""
+                meter.take_text(function.name)
+            else:
+                fragment.id = fragment.type = function.name = None
+            if function.arguments:
+                meter.take_text(function.arguments)
+            fragment.index = index
+            fragment.function = function
+        meter.mark_first_token()
+
+    def _index_of(self, fragment: ToolCallFragment) -> tuple[int, bool]:
+        """Return the dense index of a fragment's call, and whether it is the call's first one."""
+        if fragment.index is not None:
+            known = self._by_index.get(fragment.index)
+            if known is not None:
+                return known, False
+        elif fragment.id is not None and fragment.id in self._by_id:
+            return self._by_id[fragment.id], False
+        elif fragment.id is None and self._by_index:
+            return len(self._by_index) - 1, False
+        dense = len(self._by_index)
+        self._by_index[fragment.index if fragment.index is not None else dense] = dense
+        if fragment.id is not None:
+            self._by_id[fragment.id] = dense
+        return dense, True
+
 
 LARGEST_STREAM: Final = 256 * 1024 * 1024
 """Bytes of a streamed answer: 1 KiB for each of 262 144 tokens. The stream is not held in memory;
@@ -55,6 +113,13 @@ _PLAIN_START, _, _PLAIN_CLOSE = encode(ChoiceDelta(delta=Delta(content="%"))).pa
 _PLAIN_END: Final = _PLAIN_CLOSE + _END
 _NOT_A_CHUNK: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NOTHING: Final = Delta()
+_FEWEST_PIECES: Final = 2
+_DEVIATING: Final[dict[RunningUsage, Callable[[bytes], Chunk]]] = {
+    RunningUsage.NONE: decode_chunk,
+    RunningUsage.VLLM: decode_chunk,
+    RunningUsage.LLAMA_CPP: decode_timed_chunk,
+    RunningUsage.AUTO: decode_any_chunk,
+}
 
 
 class StreamRelay:
@@ -63,9 +128,15 @@ class StreamRelay:
     def __init__(
         self, meter: Meter, created: int, running_usage: RunningUsage = RunningUsage.NONE
     ) -> None:
-        timed = running_usage is RunningUsage.LLAMA_CPP
+        timed = running_usage in (RunningUsage.LLAMA_CPP, RunningUsage.AUTO)
         self._decode: Callable[[bytes], Chunk] = exact_timed_chunk if timed else exact_chunk
-        self._decode_deviating = decode_timed_chunk if timed else decode_chunk
+        self._decode_deviating: Callable[[bytes], Chunk] = _DEVIATING[running_usage]
+        self._asked = running_usage
+        self._has_timings = False
+        self._is_llama_cpp = False
+        self._first_report: tuple[int, int] | None = None
+        self._has_growing_counts = False
+        self._pieces_before = 0
         self._reader = EventReader(LARGEST_EVENT)
         self._size = 0
         self._meter = meter
@@ -97,6 +168,31 @@ class StreamRelay:
         self.done = True
         return frames
 
+    @property
+    def running_usage(self) -> RunningUsage | None:
+        """The dialect of the reports that came while the stream ran, or ``NONE`` without any.
+
+        Reports are counts that grew with the text, before the chunk with the finish reason: some
+        servers send ``usage`` of 0 with each chunk, and the counts at the end. None until there are
+        two pieces of text without growing counts, since a report may be on the next one, and where
+        the end has llama.cpp's timings: it sends text that it held back, as of tool calls, without.
+        """
+        if self._has_growing_counts:
+            return RunningUsage.LLAMA_CPP if self._has_timings else RunningUsage.VLLM
+        pieces = self._pieces_before if self.finished else len(self._meter.pieces)
+        first = self._first_report[1] if self._first_report else 0
+        is_enough = pieces - first >= _FEWEST_PIECES and not self._is_llama_cpp
+        return RunningUsage.NONE if is_enough else None
+
+    @property
+    def is_all_reported(self) -> bool:
+        asked, meter = self._asked, self._meter
+        if asked is RunningUsage.NONE or not meter.reported or meter.unreported_pieces:
+            return False
+        if asked is RunningUsage.AUTO:
+            return self._has_growing_counts
+        return meter.reported_output > 0 or not meter.pieces
+
     def last(self) -> bytes:
         """Return the usage chunk, which is always the last data, and ``[DONE]``."""
         head = self._chunk_head()
@@ -120,6 +216,10 @@ class StreamRelay:
                     self.done = True
                     break
                 self._take_event(event, out)
+                if self._meter.is_new_report:
+                    self._meter.close_report(is_final=self.finished)
+                    if not (self._has_growing_counts or self.finished):
+                        self._compare_report()
         except ApiError:
             self.unsent = escape_line_breaks(b"".join(out))
             raise
@@ -136,10 +236,11 @@ class StreamRelay:
         if chunk.usage is not None:
             meter.take_usage(chunk.usage)
         elif type(chunk) is TimedChunk and chunk.timings is not None:
-            meter.take_usage(chunk.timings.usage())
+            self._take_timings(chunk.timings)
         if chunk.system_fingerprint is not None and meter.fingerprint is None:
             meter.take_fingerprint(chunk.system_fingerprint)
         if not chunk.choices:
+            self._is_llama_cpp |= is_timed_by_llama_cpp(chunk)
             if chunk.choices is None and is_flat_error(event):
                 raise BackendError
             return
@@ -169,6 +270,24 @@ class StreamRelay:
             self._first_head = b""
             self._plain_head = self._head + _PLAIN_START
 
+    def _compare_report(self) -> None:
+        """Note whether the counts grew with the text since the first report that counted text."""
+        output, pieces = self._meter.reported_output, len(self._meter.pieces)
+        if self._first_report is None:
+            if output and pieces:
+                self._first_report = output, pieces
+        elif output > self._first_report[0] and pieces > self._first_report[1]:
+            self._has_growing_counts = True
+
+    def _take_timings(self, timings: Timings) -> None:
+        """Take over llama.cpp's counts; a server that was not known to be one may mean others."""
+        counts = timings.usage()
+        figures = counts.prompt_tokens, counts.completion_tokens
+        if self._asked is RunningUsage.AUTO and None in figures:
+            return
+        self._has_timings = True
+        self._meter.take_usage(counts)
+
     def _deviating(self, event: bytes) -> Chunk:
         """Read an event that is not a chunk to the letter. Raises ``BackendProtocolError``."""
         try:
@@ -196,6 +315,7 @@ class StreamRelay:
     def _edit(self, choice: ChoiceDelta) -> bool:
         """Rewrite ``choice`` for the client; return False when nothing is left to send."""
         delta = choice.delta
+        self._pieces_before = len(self._meter.pieces)
         choice.index = 0
         if delta.reasoning is not None:
             if delta.reasoning_content is None:

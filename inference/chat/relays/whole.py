@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from core.errors import BackendError, BackendProtocolError
 from inference.chat.meter import Meter
 from inference.chat.relays import call_id, completion_id, finish_reason
 from inference.wire.answers import (
@@ -17,8 +18,7 @@ from inference.wire.answers import (
     decode_completion,
     encode,
 )
-from inference.wire.deviations import is_flat_error
-from svc_project.lib.errors import BackendError, BackendProtocolError
+from inference.wire.dialects import is_flat_error
 
 LARGEST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of a whole answer, which is held in memory."""
@@ -37,6 +37,7 @@ class WholeRelay:
         "finished",
         "unsent",
     )
+    is_all_reported: Final = False
 
     def __init__(self, meter: Meter, created: int) -> None:
         self._meter = meter

@@ -11,7 +11,6 @@ T = TypeVar("T")
 _QUOTED = re.compile(r"[\"“']([^\"“”']+)[\"”'](?!\w)")
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)")
 _CAPITALISED = re.compile(r"(?<!\w)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:\n]\s*)\Z")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -43,7 +42,7 @@ def hints_in(text: str) -> Hints:
     names = []
     for match in _CAPITALISED.finditer(text):
         name = match[0]
-        if _SENTENCE_START.search(text[: match.start()]):
+        if _begins_a_sentence(text, match.start()):
             name = name.partition(" ")[2]
         if name and name != "I":
             names.append(name)
@@ -66,3 +65,11 @@ def _turn(values: tuple[T, ...], by: int) -> tuple[T, ...]:
         return values
     by %= len(values)
     return values[by:] + values[:by]
+
+
+def _begins_a_sentence(text: str, at: int) -> bool:
+    """Whether ``at`` is the beginning of the text, or follows a stop or a new line."""
+    before = at
+    while before and text[before - 1].isspace() and text[before - 1] != "\n":
+        before -= 1
+    return at == 0 or (before > 0 and text[before - 1] in ".!?:\n")

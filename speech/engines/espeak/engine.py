@@ -1,4 +1,4 @@
-"""The embedded engine: espeak-ng, which ``pip install`` brings along, in worker processes.
+"""The embedded engine: espeak-ng, installed by pip, in worker processes.
 
 It needs no download and no GPU: a machine that runs svc can speak. The measurements behind its
 constants: docs/explain/speech-engine.md.

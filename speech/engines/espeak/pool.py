@@ -8,12 +8,12 @@ from pathlib import Path
 import espeakng_loader
 import msgspec
 
+from core.sharing.processors import Niceness
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
 from speech.engines.sanitize import plain_words
 from speech.engines.worker_frames import NICENESS
 from speech.engines.worker_pool import Program, Worker, WorkerPool
-from svc_project.lib.sharing.priority import Niceness
 
 _LONGEST_DATA_PATH = 140
 _MOST_SECONDS = 300

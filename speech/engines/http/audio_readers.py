@@ -7,17 +7,96 @@ Answers are files, raw samples or events, and are not trusted. What the answer s
 from __future__ import annotations
 
 import binascii
+import io
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
+import numpy as np
+import soundfile
 
-from speech.audio.pcm import SAMPLE_WIDTH, Resampler, samples
-from speech.audio.wav_format import MAX_RATE, MIN_RATE
+from core.asgi.sse import DONE, EventReader, FrameTooLarge
+from speech.audio.pcm import (
+    SAMPLE_RATE,
+    SAMPLE_WIDTH,
+    SHORTEST_SECONDS,
+    Resampler,
+    pcm_bytes,
+    samples,
+    silence,
+)
+from speech.audio.wav import MAX_RATE, MIN_RATE
 from speech.engines import EngineError, EngineProtocolError
-from speech.engines.http.audio_files import MOST_CHANNELS, FileReader, mean_of_channels
 from speech.engines.http.wav_reader import WavReader
-from svc_project.lib.asgi.sse import DONE, EventReader, FrameTooLarge
+
+LONGEST_SECONDS: Final = 600.0
+MOST_CHANNELS: Final = 2
+
+_BLOCK_FRAMES: Final = 65_536
+_FORMATS: Final = frozenset(["FLAC", "OGG", "MP3", "MPEG"])
+_UNKNOWN_LENGTH: Final = 1 << 62
+"""libsndfile gives a FLAC file without a length more frames than this."""
+
+
+class FileReader:
+    """A FLAC, MP3 or Ogg file."""
+
+    complete = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, read: bytes) -> bytes:
+        """Keep ``read`` and return nothing: the file is decoded at its end."""
+        self._parts.append(read)
+        return b""
+
+    def finish(self) -> bytes:
+        """Decode the file. Raises ``EngineProtocolError``."""
+        content = b"".join(self._parts)
+        self._parts.clear()
+        try:
+            with _Piped(io.BytesIO(content)) as file:
+                return _decoded(file)
+        except (soundfile.SoundFileError, ValueError, OSError):
+            raise EngineProtocolError("The audio file cannot be decoded.") from None
+
+
+class _Piped(soundfile.SoundFile):  # type: ignore[misc]  # soundfile carries no types
+    """A file that is read without seeking.
+
+    soundfile seeks after each block of a seekable file. libsndfile cannot seek in a FLAC file that
+    was written into a pipe, because its header gives no length.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _decoded(file: soundfile.SoundFile) -> bytes:
+    if file.format not in _FORMATS or not MIN_RATE <= file.samplerate <= MAX_RATE:
+        raise EngineProtocolError("The audio file has an unsupported format or sample rate.")
+    if not 1 <= file.channels <= MOST_CHANNELS:
+        raise EngineProtocolError("The audio file has too many channels.")
+    resampler = Resampler(file.samplerate)
+    parts: list[bytes] = []
+    frames = 0
+    while len(block := file.read(_BLOCK_FRAMES, dtype="int16", always_2d=True)):
+        frames += len(block)
+        if frames > LONGEST_SECONDS * file.samplerate:
+            raise EngineProtocolError("The audio file is too long.")
+        parts.append(resampler.piece(mean_of_channels(block)))
+    if file.format == "FLAC" and frames < file.frames < _UNKNOWN_LENGTH:
+        raise EngineProtocolError("The audio file is truncated.")
+    return b"".join(parts) + resampler.finish()
+
+
+def mean_of_channels(frames: np.ndarray[tuple[int, ...], np.dtype[np.int16]]) -> bytes:
+    """Mix ``frames`` down to PCM of one channel, the mean of theirs."""
+    if frames.shape[1] == 1:
+        return pcm_bytes(frames[:, 0])
+    return pcm_bytes(np.rint(frames.mean(axis=1)).astype(np.int16))
+
 
 LARGEST_BODY: Final = 64 * 1024 * 1024
 
@@ -258,3 +337,66 @@ class EventsReader:
             return self._sound.feed(binascii.a2b_base64(audio or "", strict_mode=True))
         except ValueError:
             raise EngineProtocolError("An event's audio is not base64.") from None
+
+
+_BASE_SECONDS, _SECONDS_PER_CHARACTER = 20.0, 1.0
+_SILENT_PEAK: Final = 2
+
+
+class AudioCheck:
+    """Decodes one answer to PCM and rejects sound that cannot be the text.
+
+    No PCM is returned before it is audible, so that silence in place of words fails before anything
+    was sent. All methods raise ``EngineProtocolError``, or ``EngineError`` for an error that the
+    server itself reports.
+    """
+
+    def __init__(self, delivery: Delivery, text: str, rate: float = 1.0) -> None:
+        """``rate`` is the requested factor on the voice's speed: slow speech may be longer."""
+        self._reader = reader_for(delivery)
+        self._worded = any(character.isalnum() for character in text)
+        longest = (_BASE_SECONDS + _SECONDS_PER_CHARACTER * len(text)) / min(1.0, rate)
+        self._room = round(min(LONGEST_SECONDS, longest) * SAMPLE_RATE) * SAMPLE_WIDTH
+        self._received = 0
+        self._held = bytearray()
+        self._peak = 0
+        self._sounded = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer has marked its end; the rest need not be read."""
+        return self._reader.complete
+
+    def feed(self, read: bytes) -> bytes:
+        """Decode ``read`` and return the PCM that is ready; it may be empty."""
+        self._received += len(read)
+        if self._received > LARGEST_BODY:
+            raise EngineProtocolError("The answer is too large.")
+        return self._passed(self._reader.feed(read))
+
+    def finish(self) -> bytes:
+        """Return the rest. Compressed files are decoded here, which blocks."""
+        if not self._received:
+            raise EngineProtocolError("The answer is empty.")
+        rest = self._passed(self._reader.finish())
+        if self._sounded:
+            return rest
+        if self._worded:
+            raise EngineProtocolError("The answer is silent.")
+        return bytes(self._held) or silence(SHORTEST_SECONDS)
+
+    def _passed(self, pcm: bytes) -> bytes:
+        self._room -= len(pcm)
+        if self._room < 0:
+            raise EngineProtocolError("The sound is too long for the text.")
+        if self._sounded or not pcm:
+            return pcm
+        self._held += pcm
+        self._peak = max(self._peak, int(np.abs(samples(pcm).astype(np.int32)).max()))
+        enough = len(self._held) >= SHORTEST_SECONDS * SAMPLE_RATE * SAMPLE_WIDTH
+        if self._peak <= _SILENT_PEAK or not enough:
+            return b""
+        self._sounded = True
+        ready = bytes(self._held)
+        self._held.clear()
+        return ready

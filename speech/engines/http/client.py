@@ -12,6 +12,18 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from core.backends.outbound import open_client, request_head
+from core.http_client.client import HttpClient
+from core.http_client.request import (
+    BrokenOff,
+    Closed,
+    HttpError,
+    NoAnswer,
+    NotConnected,
+    NotSent,
+    RequestHead,
+)
+from core.http_client.response import Response
 from speech.engines import (
     EngineError,
     EngineFull,
@@ -20,18 +32,6 @@ from speech.engines import (
     EngineUnavailable,
 )
 from speech.engines.http.backend import BackendRef
-from svc_project.lib.backends.outbound import open_client, request_head
-from svc_project.lib.http_client.client import HttpClient
-from svc_project.lib.http_client.errors import (
-    BrokenOff,
-    Closed,
-    HttpError,
-    NoAnswer,
-    NotConnected,
-    NotSent,
-)
-from svc_project.lib.http_client.request import RequestHead
-from svc_project.lib.http_client.response import Response
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class BackendPost:
     """A body to post. ``path`` is appended to the backend's address."""
 
     path: str
@@ -91,7 +91,7 @@ class BackendCalls:
         self._client: HttpClient | None = None
         self._closed = False
 
-    async def post(self, backend: BackendRef, message: Message, timeouts: Timeouts) -> Response:
+    async def post(self, backend: BackendRef, message: BackendPost, timeouts: Timeouts) -> Response:
         """Send ``message`` and return the answer once its status is a success.
 
         Retried once, on a new connection, when the server had closed the kept connection while it

@@ -9,14 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 from urllib.parse import quote
 
 from speech.engines import EngineError
 from speech.engines.http.backend import BackendRef
-from speech.engines.http.client import BackendCalls, Message, Timeouts
-from speech.engines.http.multipart import form
+from speech.engines.http.client import BackendCalls, BackendPost, Timeouts
+
+_ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
+"""As the HTML standard escapes names ("Multipart form data")."""
+
+
+def form(
+    fields: Mapping[str, str], file_field: str, file: bytes, file_name: str
+) -> tuple[bytes, str]:
+    """Return a form of ``fields`` and then a WAV ``file``, and its media type with the boundary."""
+    boundary = f"svc-{secrets.token_hex(16)}"
+    parts = [
+        f'--{boundary}\r\ncontent-disposition: form-data; name="{_escaped(name)}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    ]
+    parts.append(
+        f'--{boundary}\r\ncontent-disposition: form-data; name="{_escaped(file_field)}"; '
+        f'filename="{_escaped(file_name)}"\r\ncontent-type: audio/wav\r\n\r\n'
+    )
+    body = b"".join(["".join(parts).encode(), file, f"\r\n--{boundary}--\r\n".encode()])
+    return body, f"multipart/form-data; boundary={boundary}"
+
+
+def _escaped(name: str) -> str:
+    return name.translate(_ESCAPES)
+
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +163,7 @@ class Uploads:
             clip,
             f"{name}.wav",
         )
-        message = Message(backend.upload_path, body, content_type)
+        message = BackendPost(backend.upload_path, body, content_type)
         timeouts = Timeouts(backend.first_byte_seconds, backend.total_seconds)
         response = await self._calls.post(backend, message, timeouts)
         response.close()

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import b64encode
 from collections.abc import AsyncGenerator
+from typing import Any, Final
 
+import msgspec
 from django.conf import settings
 
+from core.errors import ServerOverloaded
+from core.http_client.response import Response
+from core.sharing.fair_queue import FairQueue
 from speech.engines import (
     Engine,
     EngineError,
@@ -20,24 +26,57 @@ from speech.engines import (
     EngineUnavailable,
     Utterance,
 )
-from speech.engines.http.audio_check import AudioCheck
-from speech.engines.http.audio_readers import Delivery
+from speech.engines.http.audio_readers import AudioCheck, Delivery
 from speech.engines.http.backend import BackendRef
-from speech.engines.http.client import BackendCalls, RequestRefused, Timeouts
+from speech.engines.http.client import BackendCalls, BackendPost, RequestRefused, Timeouts
 from speech.engines.http.clone_uploads import CloneClips, Uploads
-from speech.engines.http.request import (
-    inline_speaker,
-    preset_speaker,
-    speech_request,
-    uploaded_speaker,
-)
-from svc_project.lib.errors import ServerOverloaded
-from svc_project.lib.http_client.response import Response
-from svc_project.lib.sharing.fair_queue import FairQueue
 
 __all__ = ["CloneClips", "HttpEngine"]
 
 log = logging.getLogger(__name__)
+
+FORMAT_OF_DELIVERY: Final = {"file": "wav", "pcm": "pcm", "sse": "pcm"}
+"""The value of ``format_field``."""
+
+
+def speech_request(
+    backend: BackendRef, utterance: Utterance, speaker: dict[str, str]
+) -> BackendPost:
+    """The request for ``utterance``; ``speaker`` are the fields that name the voice.
+
+    Only the text and the instructions hold what a client wrote: the operator names the voice.
+
+    The client's speed and instructions replace those of ``extra_fields``, which never replace the
+    text, the voice or the model.
+    """
+    fields: dict[str, Any] = {**backend.extra_fields}
+    if backend.format_field:
+        fields[backend.format_field] = FORMAT_OF_DELIVERY[backend.delivery]
+    if backend.language_field:
+        fields[backend.language_field] = utterance.language
+    if backend.speed_field and utterance.rate != 1.0:
+        fields[backend.speed_field] = utterance.rate
+    if backend.instructions_field and utterance.instructions:
+        fields[backend.instructions_field] = utterance.instructions
+    fields |= {"model": backend.model, **speaker, backend.text_field: utterance.text}
+    return BackendPost(backend.speech_path, msgspec.json.encode(fields))
+
+
+def preset_speaker(backend: BackendRef, utterance: Utterance) -> dict[str, str]:
+    """The fields of a built-in voice of the backend."""
+    return {backend.voice_field: utterance.engine_voice}
+
+
+def uploaded_speaker(backend: BackendRef, upload_name: str) -> dict[str, str]:
+    """The fields of an uploaded voice."""
+    return {backend.voice_field: upload_name}
+
+
+def inline_speaker(backend: BackendRef, clip: bytes) -> dict[str, str]:
+    """The fields of a voice given by its reference clip, a WAV file."""
+    prefix = "data:audio/wav;base64," if backend.clone_as_data_url else ""
+    return {backend.clone_field: prefix + b64encode(clip).decode("ascii")}
+
 
 _RATE_HEADERS = (b"x-sample-rate", b"x-audio-sample-rate")
 """Headers with the rate of raw samples; Piper sends them, whose voices have 16 000 or 22 050."""

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from speech.audio.pcm import Resampler, pcm_bytes
-from speech.audio.wav_format import (
+from speech.audio.wav import (
     PLACEHOLDER_SIZE,
     UnusableClip,
     WavFormat,

@@ -2,7 +2,9 @@
 
 A noisy channel: the words of wordfreq's Hindi list (data CC-BY-SA 4.0, see NOTICE) with the same
 phonetic key are ranked by frequency less the distance of the typed word from their romanization.
-The index is built at the first use (about a second, 40 MB).
+The index is built at the first use (about a second, 40 MB). wordfreq is imported by the first call:
+it brings along packages whose import takes as long as that of all the rest of svc, and a gateway
+that speaks no Hindi needs none of them.
 """
 
 from __future__ import annotations
@@ -11,14 +13,28 @@ import csv
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from speech.text.hindi.frequencies import hindi_words
 from speech.text.hindi.letters import romanizations, spell, with_ending
+
+
+def english_zipf(word: str) -> float:
+    """The Zipf frequency of a lower-case English word, 0 (unknown) to 8."""
+    import wordfreq  # noqa: PLC0415  # see above
+
+    return wordfreq.zipf_frequency(word, "en")
+
+
+def hindi_words() -> Mapping[str, float]:
+    """Each Hindi word in Devanagari with the part of all words that it is."""
+    import wordfreq  # noqa: PLC0415  # see above
+
+    return wordfreq.get_frequency_dict("hi")
+
 
 OVERRIDE_SCORE = 5.5
 """Zipf score of a word in the table of exceptions: as frequent as the commonest English words."""

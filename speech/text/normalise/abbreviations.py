@@ -122,6 +122,12 @@ _OTHERS: tuple[_Rule, ...] = (
     _rule(r"\b[Ee]st\.(?=\s?\d)", "established", "स्थापित"),
     _rule(r"\b[Mm]isc\.", "miscellaneous", "विविध"),
     _rule(r"\b[Tt]el\.", "telephone", "टेलीफ़ोन"),
+    *_point("max", "maximum", "अधिकतम"),
+    *_point("[Bb]ldg", "building", "बिल्डिंग"),
+    *_point("[Mm]gr", "manager", "मैनेजर"),
+    _rule(r"\bRte\.(?=\s?\d)", "Route", "रूट"),
+    _rule(r"\bGov['’]t\b\.?", "Government", "सरकार"),  # noqa: RUF001 the apostrophe is meant
+    _rule(r"(?<![\w.])ppl(?![\w.]\w|\w)", "people", "लोग"),
 )
 _ALONE = r"(?<![\u0900-\u097F.])"
 _DEVANAGARI: tuple[_Rule, ...] = (

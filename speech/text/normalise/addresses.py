@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
-from speech.text.normalise.numbers import numbers
 
 _TLDS = (
     "com|org|net|edu|gov|mil|int|info|biz|dev|app|io|ai|co|me|tv|in|uk|us|eu|de|fr|jp|au|ca|xyz|"
@@ -30,10 +30,19 @@ _BARE = re.compile(
 _FILE = re.compile(rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w)")
 _HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
 _TAG = re.compile(r"(?<![\w#&])#(?P<name>(?=\w*[^\W\d_])\w{1,100})")
+_LOCAL = re.compile(
+    r"(?<![\w@./-])localhost:(?P<port>\d{1,5})(?!\d)(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)"
+)
+_SEGMENT = r"[A-Za-z0-9_.-]{1,64}"
+_FILE_PATH = re.compile(
+    rf"(?<![\w./:~=&?#%@-])(?:(?P<start>~|\.{{1,2}})(?=/{_SEGMENT})|(?=/[A-Za-z_.]{_SEGMENT}/\w))"
+    rf"(?P<path>(?:/{_SEGMENT}){{1,16}})/?(?![\w/])"
+)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PIECE = re.compile(r"\d++|[^\W\d_]++|[^\w\s]|_")
 _SPELLED = frozenset(
     [
+        "etc",
         "io",
         "ai",
         "uk",
@@ -54,7 +63,7 @@ _SPELLED = frozenset(
 )
 _NAMES = {"json": "jason", "yaml": "yammel", "toml": "tom L", "xls": "X L S", "xlsx": "X L S X"}
 _SIGNS = {
-    ".": ("dot", "डॉट"), "/": ("slash", "स्लैश"), "@": ("at", "ऐट"), "+": ("plus", "प्लस"),
+    ":": ("colon", "कोलन"), ".": ("dot", "डॉट"), "/": ("slash", "स्लैश"), "@": ("at", "ऐट"), "+": ("plus", "प्लस"),
     "_": ("underscore", "अंडरस्कोर"), "-": ("dash", "डैश"), "&": ("and", "और"),
     "~": ("tilde", "टिल्ड"), "=": ("equals", "बराबर"), "%": ("percent", "प्रतिशत"),
 }  # fmt: skip
@@ -64,6 +73,8 @@ _AT = ("at", "ऐट")
 
 def written_out(text: str, locale: Locale) -> str:
     """``text`` with its addresses as words."""
+    if "/" in text:
+        text = _FILE_PATH.sub(lambda match: _file_path(match, locale), text)
     if "@" in text:
         text = _MAIL.sub(lambda match: _mail(match, locale), text)
     if "." in text:
@@ -72,6 +83,8 @@ def written_out(text: str, locale: Locale) -> str:
         text = _FILE.sub(lambda match: _spoken(match[0], locale), text)
     elif "://" in text:
         text = _URL.sub(lambda match: _web(match, locale), text)
+    if "localhost:" in text:
+        text = _LOCAL.sub(lambda match: _local(match, locale), text)
     text = _HANDLE.sub(lambda match: f"{_AT[locale.is_hindi]} {_name(match, locale)}", text)
     return _TAG.sub(lambda match: f"{_HASHTAG[locale.is_hindi]} {_name(match, locale)}", text)
 
@@ -87,6 +100,19 @@ def _web(match: re.Match[str], locale: Locale) -> str:
     end = whole[len(whole.rstrip(".!?:")) :]
     path = match["path"].rstrip("/.!?:")
     return _spoken(match["host"], locale) + _path(path, locale) + end
+
+
+def _local(match: re.Match[str], locale: Locale) -> str:
+    path = match["path"].rstrip("/.!?:")
+    end = match["path"][len(path) :].strip("/")
+    colon = _SIGNS[":"][locale.is_hindi]
+    return f"localhost {colon} {numbers.port(match['port'], locale)}{_path(path, locale)}{end}"
+
+
+def _file_path(match: re.Match[str], locale: Locale) -> str:
+    path = match["path"].rstrip(".")
+    end = match["path"][len(path) :]
+    return f"{_spoken(match['start'] or '', locale)}{_path(path, locale)}{end}".strip()
 
 
 def _path(path: str, locale: Locale) -> str:

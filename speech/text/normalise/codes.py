@@ -1,11 +1,15 @@
-"""Writes out telephone numbers, codes, cards and versions: figures that are read digit by digit."""
+"""Writes out figures that are read digit by digit: telephone numbers, codes, cards, versions.
+
+At last it writes out tokens of letters and digits (CO2, COVID-19, 5G), and all remaining figures.
+"""
 
 from __future__ import annotations
 
 import re
 
+from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
-from speech.text.normalise.numbers import numbers
+from speech.text.normalise.numbers import FIGURE
 
 _FREE = r"(?<![\w.,:/+$€£₹¥-])(?<!\d )"
 _END = r"(?![\w:/]|[.,-]\d| \d)"
@@ -45,7 +49,18 @@ _EMERGENCY = re.compile(
     re.IGNORECASE,
 )
 _LEADING_ZERO = re.compile(r"(?<![\w.,:/-])(?P<figure>0\d++)(?![\w:/]|[.,]\d)")
-_ADDRESS = re.compile(r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?![\w]|\.\d)")
+_ADDRESS = re.compile(
+    r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5})(?![\w:]))?(?![\w]|\.\d)"
+)
+_DOCKET = re.compile(
+    r"(?P<before>\b(?:(?<!\ba )number|case|docket|नंबर) )(?P<one>\d{2,4})-(?P<two>\d{3,6})(?![\w-]|\.\d)",
+    re.IGNORECASE,
+)
+_READ_OUT = re.compile(
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)[Xx]{4}[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    re.IGNORECASE,
+)
+_TOLL_FREE = re.compile(r"(?<![\w+-])1-(?P<code>8(?:00|88|77|66|55|44|33|22))-(?=[A-Z]{2})")
 _PRODUCTS = (
     "python|django|java|node|nodejs|php|ruby|go|golang|swift|kotlin|rust|ios|android|windows|macos|"
     "ubuntu|debian|fedora|postgresql|postgres|mysql|redis|chrome|firefox|typescript|react|angular|"
@@ -68,9 +83,15 @@ def written_out(text: str, locale: Locale) -> str:
     text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
     text = _NAMED.sub(lambda match: _named(match, locale), text)
     text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
-    for pattern in (_SHAPED, _PLAIN[locale.region], _LEADING_ZERO):
+    for pattern in (_SHAPED, _PLAIN[locale.region]):
         text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
-    text = _ADDRESS.sub(lambda match: _dotted(match["figure"], locale), text)
+    text = _READ_OUT.sub(
+        lambda match: match["before"] + numbers.digits(match["figure"], locale), text
+    )
+    text = _TOLL_FREE.sub(lambda match: _toll_free(match["code"], locale), text)
+    text = _DOCKET.sub(lambda match: _docket(match, locale), text)
+    text = _LEADING_ZERO.sub(lambda match: _grouped(match["figure"], locale), text)
+    text = _ADDRESS.sub(lambda match: _address(match, locale), text)
     text = _VERSION.sub(lambda match: _version(match, locale), text)
     return _V_ALONE.sub(lambda match: f"{_called(locale)} {_part(match['figure'], locale)}", text)
 
@@ -100,6 +121,29 @@ def _emergency(match: re.Match[str], locale: Locale) -> str:
     return (match["before"] or "") + numbers.digits(match["figure"] or match["hindi"], locale)
 
 
+def _toll_free(code: str, locale: Locale) -> str:
+    """The figures of a telephone number whose rest is words."""
+    said = numbers.cardinal(800, locale) if code == "800" else numbers.digits(code, locale)
+    return f"{numbers.cardinal(1, locale)} {said} "
+
+
+def _docket(match: re.Match[str], locale: Locale) -> str:
+    """A number of two parts, which is no range: the second has more digits."""
+    one, two = match["one"], match["two"]
+    if len(two) <= len(one):
+        return match[0]
+    dash = "डैश" if locale.is_hindi else "dash"
+    return f"{match['before']}{_part(one, locale)} {dash} {numbers.digits(two, locale)}"
+
+
+def _address(match: re.Match[str], locale: Locale) -> str:
+    said = _dotted(match["figure"], locale)
+    if not match["port"]:
+        return said
+    colon = "कोलन" if locale.is_hindi else "colon"
+    return f"{said} {colon} {numbers.port(match['port'], locale)}"
+
+
 def _dotted(figure: str, locale: Locale) -> str:
     dot = " डॉट " if locale.is_hindi else " dot "
     return dot.join(numbers.digits(part, locale) for part in figure.split("."))
@@ -123,3 +167,67 @@ def _part(figure: str, locale: Locale) -> str:
     if figure[0] == "0" or len(figure) > 3:
         return numbers.digits(figure, locale)
     return numbers.cardinal(int(figure), locale)
+
+
+_TOKEN = re.compile(
+    r"(?<![\w.,])(?=[A-Za-z]{0,40}[-]?\d)(?!\d+(?![A-Za-z\d-]))[A-Za-z\d]++(?:-[A-Za-z\d]++)*+"
+)
+_JOINED = re.compile(r"(?<=[A-Za-z])-(?=\d+\.\d)")
+_PART = re.compile(r"\d++|[A-Z]{1,2}(?![A-Za-z])|[A-Za-z]++")
+_ELEMENTS = (
+    "H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|K|Ca|Cr|Mn|Fe|Co|Ni|Cu|Zn|Br|Ag|Sn|I|Ba|Au|Hg|Pb|U"
+)
+_FORMULA = re.compile(rf"(?:(?:{_ELEMENTS})\d{{0,2}}){{1,12}}\Z")
+_ATOM = re.compile(
+    rf"(?P<element>{'|'.join(sorted(_ELEMENTS.split('|'), key=len, reverse=True))})(?P<count>\d{{0,2}})"
+)
+_FIGURE = re.compile(FIGURE)
+
+
+def remaining_written_out(text: str, locale: Locale) -> str:
+    """Write every remaining digit of ``text`` in words. Apply it last."""
+    if not any(map(str.isdecimal, text)):
+        return text
+    text = _JOINED.sub(" ", text)
+    text = _TOKEN.sub(lambda match: _token(match[0], locale), text)
+    return _FIGURE.sub(lambda match: _figure(match, locale), text)
+
+
+def _token(token: str, locale: Locale) -> str:
+    if not re.search("[A-Za-z]", token) or not re.search(r"\d", token):
+        return token
+    if len(token) <= 12 and re.search("[A-Z]", token) and _FORMULA.match(token):
+        return _formula(token, locale)
+    words: list[str] = []
+    for part in _PART.findall(token):
+        if part.isdecimal():
+            words.append(_number(part, locale))
+        elif part.isupper() and len(part) <= 2:
+            words.append(" ".join(part))
+        else:
+            words.append(part)
+    return " ".join(words)
+
+
+def _formula(token: str, locale: Locale) -> str:
+    """A chemical formula, letter by letter."""
+    words: list[str] = []
+    for atom in _ATOM.finditer(token):
+        words += list(atom["element"].upper())
+        if atom["count"]:
+            words.append(_number(atom["count"], locale))
+    return " ".join(words)
+
+
+def _number(figure: str, locale: Locale) -> str:
+    if len(figure) > 4 or (figure[0] == "0" and len(figure) > 1):
+        return numbers.digits(figure, locale)
+    return numbers.cardinal(int(figure), locale)
+
+
+def _figure(match: re.Match[str], locale: Locale) -> str:
+    """Write out a figure, with spaces between its words and adjacent letters."""
+    text = match.string
+    before = " " if match.start() and text[match.start() - 1].isalnum() else ""
+    after = " " if text[match.end() : match.end() + 1].isalnum() else ""
+    return f"{before}{numbers.spoken(match[0], locale)}{after}"

@@ -10,12 +10,21 @@ from __future__ import annotations
 import re
 
 from speech.text.language import Language
-from speech.text.normalise import abbreviations, addresses, codes, mixed, signs
+from speech.text.normalise import (
+    abbreviations,
+    addresses,
+    clock,
+    codes,
+    dates,
+    fractions,
+    measures,
+    money,
+    numbers,
+    ordinals,
+    signs,
+)
 from speech.text.normalise.characters import cleaned, plain
-from speech.text.normalise.dates import clock, dates
 from speech.text.normalise.locale import Locale, Region
-from speech.text.normalise.numbers import figures, ordinals, years
-from speech.text.normalise.quantities import fractions, measures, money
 
 _RULES = (
     addresses.written_out,
@@ -26,14 +35,14 @@ _RULES = (
     codes.written_out,
     money.written_out,
     fractions.written_out,
-    years.decades_written_out,
+    dates.decades_written_out,
     measures.written_out,
     ordinals.written_out,
     signs.ranges_written_out,
-    years.written_out,
+    dates.years_written_out,
     signs.maths_written_out,
     signs.others_written_out,
-    mixed.written_out,
+    codes.remaining_written_out,
 )
 _RUN_OF_BLANKS = re.compile(r"\s{2,}")
 _BLANKS = re.compile(r"\s{2,}|[^\S ]")
@@ -48,7 +57,7 @@ def normalised(text: str, language: Language, region: Region) -> str:
     """
     locale = Locale(language, region)
     words = _RUN_OF_BLANKS.sub(" ", text)
-    words = _BLANKS.sub(" ", figures.canonical(plain(cleaned(words))))
+    words = _BLANKS.sub(" ", numbers.canonical(plain(cleaned(words))))
     for rule in _RULES:
         words = rule(words, locale)
     words = _AFTER_BRACKET.sub("", _BEFORE_MARK.sub("", _BLANKS.sub(" ", words))).strip()

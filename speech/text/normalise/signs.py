@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from speech.text.normalise.locale import Locale
-from speech.text.normalise.numbers.figures import FIGURE
+from speech.text.normalise.numbers import FIGURE
 
 
 class _Rule(NamedTuple):
@@ -25,7 +25,8 @@ _LEFT = r"(?<=[\w)\]%])"
 _RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(])"
 _NUMBER = rf"(?P<number>[-−]?{FIGURE}(?:\s?[A-Za-zµ°%][A-Za-z/]{{0,4}}(?![\w^/]))?)"
 _HINDI_COMPARED = tuple(
-    _rule(rf"\s*(?:{sign})\s*{_NUMBER}", "", rf" \g<number> {words} ")
+    # A run of blanks is read once, from its beginning; a run of digits too.
+    _rule(rf"(?<!\s)\s*+(?:{sign})\s*{_NUMBER}", "", rf" \g<number> {words} ")
     for sign, words in (
         ("≥|>=|⩾", "या उससे ज़्यादा"),
         ("≤|<=|⩽", "या उससे कम"),
@@ -33,7 +34,7 @@ _HINDI_COMPARED = tuple(
         ("(?<![<>-])<(?![<>=-])", "से कम"),
     )
 )
-_PERCENT = re.compile(rf"(?P<one>{FIGURE}) ?% ?(?P<to>[-–]) ?(?={FIGURE} ?%)")
+_PERCENT = re.compile(rf"(?<!\d)(?P<one>{FIGURE}) ?% ?(?P<to>[-–]) ?(?={FIGURE} ?%)")
 _RANGES = (
     _rule(
         r"(?<![\w.,/:^+=*-])(?<![+=*×÷^] )(?P<one>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+%?)\s?[–—]\s?(?P<two>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+)(?![\w-])(?!\s?=)",
@@ -54,6 +55,16 @@ _RANGES = (
 _SCORE = re.compile(r"(?<![\w.,/:^+=*-])(?P<one>\d)-(?P<two>\d)(?![\w-])(?!\s?=)")
 _ROWS = re.compile(r"(?<![\w.,/-])\d{1,4}(?:-\d{1,4}){2,8}(?![\w-])")
 _COMPARISONS = (
+    _rule(
+        r"\b(?P<who>I|[Ww]e|[Tt]hey|[Yy]ou|u|i) <3+ (?=[A-Za-z])",
+        r"\g<who> love ",
+        r"\g<who> love ",
+    ),
+    _rule(
+        r"\b(?P<last>you|u|all|guys|everyone|much|thanks|friends|team)(?P<mark>[.!,]?) <3+(?=[\s.!]*$)",
+        r"\g<last>\g<mark>",
+        r"\g<last>\g<mark>",
+    ),
     _rule(r"±|\+/-|\+-(?=\d)", " plus or minus ", " प्लस माइनस "),
     _rule(r"≥|>=|⩾", " greater than or equal to ", " बड़ा या बराबर "),
     _rule(r"≤|<=|⩽", " less than or equal to ", " छोटा या बराबर "),
@@ -71,6 +82,12 @@ _COMPARISONS = (
     ),
 )
 _MATHS = (
+    _rule(r"\bPr?\((?P<of>[^()|]{1,40})\|(?P<given>[^()|]{1,40})\)", r"P of \g<of> given \g<given>", r"P of \g<of> given \g<given>"),
+    _rule(r"(?<![\w.,])(?P<one>\d++\.\d++(?=[eE][-+]?\d)|\d++(?=e[-+]?\d|E[-+]\d))[eE]\+?(?P<ten>\d{1,3})(?![\w.]\w|\w)", r"\g<one> times 10 to the power of \g<ten>", r"\g<one> गुणा 10 की घात \g<ten>"),
+    _rule(r"(?<![\w.,])(?P<one>\d++\.\d++(?=[eE]-)|\d++(?=e-|E-\d\d?(?!\d)))[eE]-(?P<ten>\d{1,3})(?![\w.]\w|\w)", r"\g<one> times 10 to the power of minus \g<ten>", r"\g<one> गुणा 10 की घात माइनस \g<ten>"),
+    _rule(r"(?:(?<=\d)|(?<=\b[a-z])|(?<=\)))!(?=\s?[=+*/×÷^−])", " factorial", " फ़ैक्टोरियल"),
+    _rule(r"(?<![\w-])(?P<one>\d{1,4}[a-z]) [-−] (?=\d{1,4}[a-z](?!\w))", r"\g<one> minus ", r"\g<one> माइनस "),
+    _rule(r"(?<![\w-])(?P<one>\d{1,4}[xyzn]) [-−] (?=\d{1,4}(?!\w)|[a-z](?!\w))", r"\g<one> minus ", r"\g<one> माइनस "),
     _rule(r"√\s*(?P<of>\d++(?:[.,]\d++)*+|[a-zA-Z](?!\w)|(?=\())", r" the square root of \g<of> ", r" \g<of> का वर्गमूल "),
     _rule(r"(?<=[\w)])\s*\^\s*\(?2\)?(?!\w|\.\d)", " squared ", " का वर्ग "),
     _rule(r"(?<=[\w)])\s*\^\s*\(?3\)?(?!\w|\.\d)", " cubed ", " का घन "),

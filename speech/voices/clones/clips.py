@@ -14,11 +14,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from core.database.threads import threads
+from core.errors import InternalError
+from core.sealing import Cipher, Unreadable
 from speech.engines import EngineError
 from speech.models import CloneAudio, CloneUpload, VoiceClone
-from svc_project.lib.database.pool import threads
-from svc_project.lib.errors import InternalError
-from svc_project.lib.sealing import Cipher, Unreadable
 
 Found = TypeVar("Found")
 

@@ -6,27 +6,29 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 from django.conf import settings
 
+from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal
+from accounts.models import Scope
+from core.database.threads import WRITE_SECONDS, threads
+from core.errors import ApiError
+from core.sharing.fair_queue import FairQueue, FairThread
+from core.sharing.places import clones
 from speech.audio.speaker import analyse
 from speech.audio.wav import Clip, canonical_wav
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
 from speech.engines.espeak.profile import CloneProfile, calibrate
-from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.errors import RETRY_SOON, SpeechFailed, SpeechFull, SpeechTimedOut, speech_error_body
 from speech.models import Language, VoiceClone
 from speech.voices.clones import rows
 from speech.voices.clones.clips import cipher
 from speech.voices.clones.rows import NewClone
-from speech.voices.clones.wire import CloneObject, CloneRequest, read_request
+from speech.voices.clones.wire import LARGEST_BODY, CloneObject, CloneRequest, read_request
 from speech.voices.voices import CLONE_BASE_VOICE, Voices
-from svc_project.lib.database.pool import WRITE_SECONDS, threads
-from svc_project.lib.errors import ApiError
-from svc_project.lib.sharing.fair_queue import FairQueue
-from svc_project.lib.sharing.fair_thread import FairThread
 
 log = logging.getLogger(__name__)
 
@@ -153,3 +155,33 @@ def _served(clone: VoiceClone) -> CloneObject:
         owned_by="user",
         reference_seconds=clone.reference_seconds,
     )
+
+
+class CloneCreationConsumer(KeyConsumer):
+    """Authenticates before it reads the body. ``creation`` gives the process's ``CloneCreation``."""
+
+    body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
+    scopes = frozenset({Scope.SPEECH})
+    surface: ClassVar[str] = "speech"
+    route: ClassVar[str] = "voices"
+    overload_headers = RETRY_SOON
+
+    def __init__(self, creation: Callable[[], CloneCreation]) -> None:
+        super().__init__()
+        self._creation = creation
+
+    async def answer_to(self, principal: Principal) -> None:
+        creation = self._creation()
+        creation.check_refused(principal)
+        # Passed without a local name, so that the body can be freed while the voice is measured.
+        clone = await creation.create(await self._arrived_body(), principal)
+        await self.respond(201, msgspec.json.encode(clone))
+
+    async def _arrived_body(self) -> bytes:
+        """Read the whole body, then take a place among the running creations."""
+        body = await self.read_body(LARGEST_BODY)
+        self.hold(clones)
+        return body
+
+    def render_error(self, error: ApiError) -> bytes:
+        return speech_error_body(error)

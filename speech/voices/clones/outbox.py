@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
+from core import clock
+from core.database.threads import threads
+from core.errors import InternalError
 from speech.engines.http.backend import BackendRef
 from speech.models import CloneUpload
 from speech.voices.snapshot import backend_ref
-from svc_project.lib import clock
-from svc_project.lib.database.pool import threads
-from svc_project.lib.errors import InternalError
 
 log = logging.getLogger(__name__)
 

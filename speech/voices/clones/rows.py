@@ -14,11 +14,11 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from core import clock
+from core.errors import InternalError
+from core.ids import uuid7_hex
 from speech.errors import MOST_CLONES, CloneNotFound, NameTaken, TooManyClones
 from speech.models import CloneAudio, CloneUpload, VoiceClone
-from svc_project.lib import clock
-from svc_project.lib.errors import InternalError
-from svc_project.lib.ids import uuid7_hex
 
 CLONE_ID = re.compile(r"voice_[0-9a-f]{32}", re.ASCII)
 """The form of clone ids; other ids need no query."""

@@ -7,11 +7,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from speech.audio.wav import Clip, clip_from_base64
-from speech.audio.wav_format import UnusableClip
+from core.asgi.json_object import kind_of, parse_object
+from core.errors import InvalidField
+from speech.audio.wav import Clip, UnusableClip, clip_from_base64
 from speech.names import UnusableName, clone_name, name_key
-from svc_project.lib.asgi.json_object import kind_of, parse_object
-from svc_project.lib.errors import InvalidField
 
 LARGEST_BODY: Final = 16_000_000
 """Bytes (speech contract, Limits)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from svc_project.lib.catalog_tables import CatalogFileError
+from core.catalog_tables import CatalogFileError
 from svc_project.management.catalog import load_catalog_file
 
 

@@ -11,16 +11,15 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from core import variables
+from core.backends.validators import check_base_url
 from inference.models import Backend
-from inference.models.backend_extras import check_headers
-from inference.probe import apply, wording
+from inference.models.backends import check_headers
+from inference.probe import apply, findings
 from inference.probe.client import Target
 from inference.probe.connect import KeyUnreadable, candidates, deployed, target_of
-from inference.probe.findings import ServerFindings
+from inference.probe.findings import ServerFindings, fitting
 from inference.probe.run import probe
-from inference.probe.settings import fitting
-from svc_project.lib import variables
-from svc_project.lib.backends.validators import check_base_url
 from svc_project.management.one_server import backend_name
 
 
@@ -86,9 +85,9 @@ class Command(BaseCommand):
         self.stderr.flush()
 
     def _print(self, server: ServerFindings, comparison: apply.Comparison, *, wrote: bool) -> None:
-        lines = wording.findings_table(server)
+        lines = findings.findings_table(server)
         if server.working:
-            lines += wording.settings_table(fitting(server))
+            lines += findings.settings_table(fitting(server))
         if comparison.changes:
             lines.append("written" if wrote else "the catalog differs; --write changes it")
             lines += [f"  {change}" for change in comparison.changes]

@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Scope
-from svc_project.lib.catalog_tables import CatalogFileError
+from core.catalog_tables import CatalogFileError
 from svc_project.management import demo, one_server
 from svc_project.serving import server
 from svc_project.serving.lifeline import ParentEnd

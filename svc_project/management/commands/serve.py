@@ -9,10 +9,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from svc_project.lib.sharing import processors
+from core.sharing import processors
 from svc_project.serving import page_process, server
 from svc_project.serving.lifeline import WorkerEnd
-from svc_project.serving.supervisor import NoPageSocket, Supervisor
+from svc_project.serving.supervisor import NeverReady, NoPageSocket, Supervisor
 
 
 class Command(BaseCommand):
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         os.environ["SVC_WORKERS"] = str(workers)
         settings.SVC_SPEECH_PORT = options["speech_port"]
         settings.SVC_WORKERS = workers
-        sockets = [self._listen(options["host"], options[name]) for name in ("port", "speech_port")]
+        sockets = [self._bind(options["host"], options[name]) for name in ("port", "speech_port")]
         self.stdout.write(
             f"inference on http://{options['host']}:{options['port']}, "
             f"speech on http://{options['host']}:{options['speech_port']}, {workers} worker(s)"
@@ -77,20 +77,23 @@ class Command(BaseCommand):
             server.run(sockets)
         else:
             try:
-                Supervisor(workers, sockets, settings.SVC_WORKER_SILENCE_SECONDS).run()
-            except NoPageSocket as error:
+                Supervisor(workers, sockets, settings.SVC_WORKER_BLOCKED_SECONDS).run()
+            except (NoPageSocket, NeverReady) as error:
                 raise CommandError(str(error)) from None
 
     def _serve_as_worker(self, options: dict[str, Any]) -> None:
         if options["keep"]:
             os.set_inheritable(options["keep"], False)
-        descriptors = [int(number) for number in options["sockets"].split(",")]
+        sockets = [socket.socket(fileno=int(number)) for number in options["sockets"].split(",")]
+        for each in sockets:
+            # Processes of engines would keep the address open after this worker.
+            each.set_inheritable(False)
         line = WorkerEnd(options["lifeline"])
         processors.keep_to_share(settings.SVC_WORKER, settings.SVC_WORKERS)
-        server.run([socket.socket(fileno=descriptor) for descriptor in descriptors], line)
+        server.run(sockets, line)
 
-    def _listen(self, host: str, port: int) -> socket.socket:
+    def _bind(self, host: str, port: int) -> socket.socket:
         try:
-            return server.listen(host, port)
+            return server.bind(host, port)
         except OSError as error:
             raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None

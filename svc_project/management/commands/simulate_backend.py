@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inference.chat.tokenizers import UnknownTokenizer, load
 from simulators.chat.app import Simulator
-from simulators.chat.dialects.known import DIALECTS
+from simulators.chat.dialects import DIALECTS
 from simulators.chat.faults import Faults, parse_faults
 from simulators.chat.options import Options
 from simulators.chat.requests_log import RequestLog
@@ -46,9 +46,6 @@ class Command(BaseCommand):
         parser.add_argument("--api-key", help="Refuse requests without this key.")
         parser.add_argument(
             "--record", type=Path, metavar="FILE", help="Append a JSON line for each request."
-        )
-        parser.add_argument(
-            "--fast", action="store_true", help="Fixed answers at the least cost, for benchmarks."
         )
         self._add_answer_arguments(parser.add_argument_group("answers of the model server"))
         self._add_speech_arguments(parser.add_argument_group("the speech server"))
@@ -116,8 +113,7 @@ class Command(BaseCommand):
             WorkerEnd(options["lifeline"]).watch(lambda: os._exit(0))
         with contextlib.ExitStack() as stack:
             try:
-                if not chosen.fast:
-                    load(chosen.tokenizer)
+                load(chosen.tokenizer)
                 log = stack.enter_context(contextlib.closing(RequestLog(chosen.record)))
                 listeners = [self._listener(Simulator(chosen, log), chosen.port, "model", options)]
                 at_end = None

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from accounts.keys import keys
 from accounts.keys.keys import KeyStatus
 from accounts.models import ApiKey, Organization, Scope
-from svc_project.lib import clock
+from core import clock
 from tests.support.pages.admin_forms import filled_in, logged_in, moment, operator, text_of
 
 pytestmark = pytest.mark.django_db

@@ -42,11 +42,6 @@ def _static_files_cost_nothing(settings: Settings) -> None:
     settings.WHITENOISE_AUTOREFRESH = True
 
 
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
-
-
 def permission(name: str) -> Permission:
     app, _, codename = name.partition(".")
     return Permission.objects.get(content_type__app_label=app, codename=codename)

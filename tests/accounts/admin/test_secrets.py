@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
 from accounts.keys.keys import mint
-from accounts.models import Organization, Scope, User
+from accounts.models import ApiKey, Organization, Scope, User
 from tests.support.builders import catalog_rows
 
 PASSWORD = "correct horse battery"
@@ -44,6 +46,20 @@ def test_a_key_is_never_shown_again_nor_its_digest(admin: Client) -> None:
     for each in pages:
         assert new.secret not in each
         assert new.api_key.digest not in each
+
+
+def test_a_form_sent_again_makes_no_second_key(admin: Client) -> None:
+    address = "/admin/accounts/apikey/add/"
+    token = re.search(r'name="one_time" value="([^"]+)"', page(admin, address))
+    assert token is not None
+    organization = Organization.objects.create(name="Northwind")
+    form = {"organization": organization.pk, "scope": "read", "label": "x", "one_time": token[1]}
+    assert "The secret, shown once" in admin.post(address, form).content.decode()
+
+    again = admin.post(address, form).content.decode()
+
+    (api_key,) = ApiKey.objects.all()
+    assert f"This form made the key {api_key.prefix}… already" in again
 
 
 def test_a_password_is_never_shown_nor_any_part_of_its_hash(admin: Client, operator: User) -> None:

@@ -14,7 +14,7 @@ from accounts.console.keys import PAGE_KEYS
 from accounts.keys import keys
 from accounts.keys.keys import TooManyKeys, mint
 from accounts.models import ApiKey, Organization, Scope, User
-from svc_project.lib import clock
+from core import clock
 from tests.support.pages.console import words
 
 FULL = "has 2 keys that work, the most that are allowed"

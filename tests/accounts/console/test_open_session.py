@@ -11,8 +11,8 @@ from accounts.console import sessions as module
 from accounts.console.sessions import OpenSession, SessionEnded, Sessions
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Scope
-from svc_project.lib.errors import ApiError, InternalError, ServerOverloaded
-from svc_project.lib.ids import NIL_UUID
+from core.errors import ApiError, InternalError, ServerOverloaded
+from core.ids import NIL_UUID
 
 
 def principal(characters: int) -> Principal:

@@ -21,6 +21,7 @@ from accounts.login.throttle import remember_device
 from accounts.models import Membership, User
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until
 from usage.console.live.consumer import CHECK_SECONDS
 
 AT_ONCE = 300
@@ -53,7 +54,7 @@ def chat(gateway: Gateway, session: str, address: str = "127.0.0.1") -> httpx2.R
         "messages": [{"role": "user", "content": "say: hello"}],
     }
     transport = httpx2.HTTPTransport(local_address=address, verify=NO_TLS)
-    with httpx2.Client(transport=transport, timeout=30) as client:
+    with httpx2.Client(transport=transport, timeout=60) as client:
         return client.post(
             f"{gateway.url}/console/playground/chat",
             json=body,
@@ -85,10 +86,7 @@ def flood(gateway: Gateway) -> Iterator[Counter[int]]:
     thread = threading.Thread(target=lambda: asyncio.run(ask_all()))
     thread.start()
     try:
-        deadline = time.monotonic() + 30
-        while statuses.total() < AT_ONCE:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: statuses.total() >= AT_ONCE)
         yield statuses
     finally:
         ending.set()
@@ -106,19 +104,18 @@ def test_a_member_goes_on_beside_hundreds_of_invented_sessions(gateway: Gateway)
         additional_headers={name: sent[name] for name in ("origin", "cookie")},
         compression=None,
     ) as socket:
-        assert json.loads(socket.recv(10)) == {"type": "ended"}
+        assert json.loads(socket.recv(60)) == {"type": "ended"}
         with flood(gateway) as strangers:
-            until = time.monotonic() + CHECK_SECONDS + 5
+            checked = time.monotonic() + CHECK_SECONDS + 5
             answers: Counter[int] = Counter()
-            while time.monotonic() < until:
+            while time.monotonic() < checked or answers.total() <= 5:
                 answer = chat(gateway, session)
                 answers[answer.status_code] += 1
                 if answer.status_code == 200:
                     # Raises once the socket is closed; its session is checked in between.
-                    assert json.loads(socket.recv(10)) == {"type": "ended"}
+                    assert json.loads(socket.recv(60)) == {"type": "ended"}
 
     assert set(answers) == {200}
-    assert answers.total() > 5
     assert set(strangers) <= {401, 503}
 
 

@@ -15,8 +15,8 @@ from rest_framework.request import Request
 from accounts.keys import keys
 from accounts.keys.authentication import SESSION_ORGANIZATION, Caller, require
 from accounts.models import Membership, Organization, Scope, User
-from svc_project.lib import clock
-from svc_project.lib.errors import InvalidCredential
+from core import clock
+from core.errors import InvalidCredential
 
 READ = frozenset({Scope.READ})
 

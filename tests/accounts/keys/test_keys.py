@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, KeyStatus
 from accounts.models import ApiKey, Organization, Scope
-from svc_project.lib import clock
+from core import clock
 from tests.support.key_stamp import stamp
 
 PREFIX_OF_SCOPE = [
@@ -42,6 +42,27 @@ def test_a_key_of_each_scope_has_its_prefix_and_36_characters(
     assert set(new.secret[len(prefix) :]) <= set(string.ascii_letters + string.digits)
     assert new.api_key.prefix == new.secret[: len(prefix) + 6]
     assert keys.well_formed(new.secret) is scope
+
+
+BODY = "AbC123" + "x" * 24 + "CHECKS"
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        *((f"{prefix}{BODY}", f"{prefix}AbC123") for _, prefix in PREFIX_OF_SCOPE),
+        (f" Bearer svc_live_{BODY}.", " Bearer svc_live_AbC123."),
+        (f"sk_{BODY} svc_read_{BODY}", "sk_AbC123 svc_read_AbC123"),
+        # A part of a secret, as a log may have cut it, is one too.
+        ("svc_live_AbC1234567", "svc_live_AbC123"),
+        ("svc_live_AbC123", "svc_live_AbC123"),
+        ("svc_live_AbC", "svc_live_AbC"),
+        ("task_AbC1234567", "task_AbC1234567"),
+        ("req_0123456789abcdef", "req_0123456789abcdef"),
+    ],
+)
+def test_secrets_in_a_text_are_cut_to_their_prefixes(text: str, cut: str) -> None:
+    assert keys.cut_secrets(text) == cut
 
 
 def test_the_checksum_is_the_one_the_documentation_shows() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership, Organization, User
-from svc_project.lib import clock
+from core import clock
 from tests.support.pages.console import PASSWORD
 
 PAGES = [

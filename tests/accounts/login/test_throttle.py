@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.login.throttle import ACCOUNT, ACCOUNT_HERE, ADDRESS, admit
 from accounts.models import FailedLogins, User
-from svc_project.lib import clock
+from core import clock
 from tests.support.live import NO_TLS, Gateway
 
 EMAIL, PASSWORD = "ada@northwind.example", "correct horse battery"

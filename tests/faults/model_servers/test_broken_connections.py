@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from tests.support.faults.case import PATIENCE, Case, publish_on, single
-from tests.support.live import Gateway, eventually, free_port
+from tests.support.live import Gateway, free_port
 from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import Cut, End, FaultProxy, Way
+from tests.support.until import until
 
 GONE = (500, "backend_unavailable")
 SILENT = (503, "backend_timeout")
@@ -66,10 +67,11 @@ def test_a_broken_connection_has_the_contracts_error_and_books_that_agree(
     if warm and fault in LOOKS_STALE:
         told = SERVED
     if warm:
-        assert case.ask(streamed=streamed).complete
+        # A connection that carried a stream would rest before it is used again.
+        assert case.ask(streamed=False).complete
     else:
         broken.reset()
-        eventually(lambda: broken.open_connections == 0)
+        until(lambda: broken.open_connections == 0)
     break_it(broken)
 
     seen = case.ask(streamed=streamed)
@@ -98,7 +100,7 @@ def test_a_stream_that_stops_coming_ends_in_band(case: Case, broken: FaultProxy)
     before = broken.carried[Way.TO_CLIENT]
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(case.ask, "[[sim tokens=400 pace=40]]", streamed=True)
-        eventually(lambda: broken.carried[Way.TO_CLIENT] > before + 1000)
+        until(lambda: broken.carried[Way.TO_CLIENT] > before + 1000)
         broken.blackhole()
         seen = future.result()
 
@@ -114,7 +116,7 @@ def test_a_pooled_connection_that_the_server_closed_is_not_used(
     for _ in range(5):
         assert case.ask(streamed=streamed).complete
         broken.reset()
-        eventually(lambda: broken.open_connections == 0)
+        until(lambda: broken.open_connections == 0)
 
     assert case.ask(streamed=streamed).complete
     case.check()

@@ -13,13 +13,14 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from inference.wire.dialects import RunningUsage
-from simulators.chat.dialects.known import DIALECTS
+from simulators.chat.dialects import DIALECTS
 from tests.support.builders import catalog_rows
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import single
 from tests.support.faults.seen import new_marker
-from tests.support.live import Gateway, events, eventually
+from tests.support.live import Gateway, events
 from tests.support.live_catalog import publish
+from tests.support.until import until
 from usage.models import UsageRow
 
 TEXT = "The answer is 42, and that is all."
@@ -322,7 +323,7 @@ def test_a_backend_gets_the_request_fields_of_its_dialect(talk: Talk, dialect: s
     """The answers above were requested in the server's dialect, with its settings."""
     talk.stream("say: hello", max_completion_tokens=100)
 
-    sent = eventually(talk.entry)["body"]
+    sent = until(talk.entry)["body"]
     assert sent["max_tokens"] == 100
     assert sent["stream_options"]["include_usage"] is True
     running = DIALECTS[dialect].running_usage

@@ -37,7 +37,7 @@ LATER_THAN_AT_ONCE = 1.4
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedServer]:
-    """A server on a new address, because the gateway learns which addresses close after streams."""
+    """A server of the test's own, whose connections no other test has used."""
     with scripted_server() as server:
         yield server
 

@@ -22,7 +22,10 @@ from tests.support.model_servers.scripted import (
     ScriptedServer,
     Step,
     stream,
+    usage,
 )
+from tests.support.servers.tcp_proxy import End
+from usage.models import UsageRow
 
 CACHED = 3
 LONG = Pause(30)
@@ -97,11 +100,77 @@ def test_a_disconnected_client_pays_for_the_last_reported_counts(
         client.read_until(1 + words, b"data: ")
         client.disconnect(Disconnect.FIN)
 
-        (row,) = case.gateway.rows_when(1, 4)
+        (row,) = case.gateway.rows_when(1)
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     assert row.backend_reported_input_tokens == PROMPT_TOKENS
     assert row.backend_reported_output_tokens == max(words, 1)
+
+
+@pytest.mark.parametrize("running_usage", ["auto", "llama.cpp"])
+def test_timings_without_the_cached_prompt_are_no_report(
+    gateway: Gateway, scripted: ScriptedServer, running_usage: str
+) -> None:
+    figures = {"timings": {"prompt_n": PROMPT_TOKENS - CACHED, "predicted_n": 1}}
+
+    row = left_after_the_first_word(gateway, scripted, running_usage, figures)
+
+    assert row.backend_reported_input_tokens == PROMPT_TOKENS
+    assert row.backend_reported_output_tokens == TOKENS
+
+
+@pytest.mark.parametrize("running_usage", ["auto", "vllm"])
+@pytest.mark.parametrize("prompt", [0, PROMPT_TOKENS])
+def test_usage_of_no_output_after_text_is_not_billed_as_the_whole(
+    gateway: Gateway, scripted: ScriptedServer, running_usage: str, prompt: int
+) -> None:
+    figures = {"usage": usage(0, prompt)}
+
+    for _ in range(2):
+        row = left_after_the_first_word(gateway, scripted, running_usage, figures)
+
+        assert row.backend_reported_input_tokens == PROMPT_TOKENS
+        assert row.backend_reported_output_tokens == TOKENS
+
+
+@pytest.mark.parametrize("running_usage", ["auto", "none"])
+def test_usage_of_no_output_does_not_hide_what_a_stream_delivered_before_it_broke_off(
+    gateway: Gateway, scripted: ScriptedServer, running_usage: str
+) -> None:
+    model = publish_on(
+        gateway, single(gateway, base_url=scripted.base_url, running_usage=running_usage)
+    )
+    words = [{**word, "usage": usage(0, PROMPT_TOKENS)} for word in CONTENT]
+    say(scripted, [*stream(ROLE, *words)[:-1], Pause(0.2), End.FIN], TOKENS)
+    before = len(gateway.rows())
+    gateway.chat("hello", model, stream=True)
+
+    row = gateway.rows_when(before + 1)[-1]
+    assert row.outcome != "success"
+    assert row.backend_reported_output_tokens == 0
+    assert row.generated_output_tokens == row.delivered_output_tokens > 0
+
+
+def left_after_the_first_word(
+    gateway: Gateway, scripted: ScriptedServer, running_usage: str, figures: dict[str, Any]
+) -> UsageRow:
+    """The row of a client that left while ``figures`` came with each chunk, and usage at the end."""
+    backend = single(
+        gateway, base_url=scripted.base_url, running_usage=running_usage, first_byte_seconds=10
+    )
+    model = publish_on(gateway, backend)
+    first, *words = stream(*({**word, **figures} for word in CONTENT), FINISH, USAGE, DONE)[1:]
+    start = stream(ROLE)[:-1]
+    say(scripted, [*start, first, Pause(0.5), *words], TOKENS)
+    before = len(gateway.rows())
+    with RawClient(gateway) as client:
+        client.chat("hello", model, stream=True)
+        client.read_until(2, b"data: ")
+        client.disconnect(Disconnect.FIN)
+
+        row = gateway.rows_when(before + 1)[-1]
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    return row
 
 
 IMPOSSIBLE = {

@@ -234,7 +234,6 @@ def _environment(
         "REDIS_URL": shared.url,
         "SOAK_FAILING_SYNC": str(directory / "failing-sync"),
         "SVC_CHANGE_POLL_SECONDS": "0.5",
-        "SVC_KEY_CACHE_SECONDS": "3600",
         "SVC_LIMIT_STORE_SECONDS": "2",
         "SVC_ADMISSION_LEASE_SECONDS": str(LEASE_SECONDS),
         "SECRET_KEY": "soak" * 16,

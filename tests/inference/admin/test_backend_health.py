@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
+from core.monitoring import worker_stats
+from core.monitoring.worker_stats import WorkerStats
 from inference.backends.pool import BackendView
 from inference.serving.monitoring import STATS_NAME
-from svc_project.lib.monitoring import worker_stats
-from svc_project.lib.monitoring.worker_stats import WorkerStats
 from tests.support.builders import catalog_rows
 
 
@@ -34,8 +34,9 @@ def test_the_list_shows_the_health_in_every_worker_of_the_host(
     client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
     sick, unused = catalog_rows.backend("sick"), catalog_rows.backend("unused")
     here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
-    here.register(STATS_NAME, lambda: [view(sick.pk, unreported_tokens=4000)])
+    here.register(STATS_NAME, lambda: [view(sick.pk, unreported_tokens=4000, improbable_reports=7)])
     facts = {"ejected": True, "failures": 5, "seconds_left": 8.2, "unreported_tokens": 321}
+    facts["improbable_reports"] = 35
     other.register(STATS_NAME, lambda: [view(sick.pk, **facts)])
     other.publish()
     monkeypatch.setattr("inference.admin.backends.worker_stats", here)
@@ -45,6 +46,7 @@ def test_the_list_shows_the_health_in_every_worker_of_the_host(
     assert "worker 1: 5 failures in a row, ejected for 8 s more (2 running, 0 waiting)" in page
     assert page.count("no worker uses it") == 1
     assert '<td class="field-unreported">4321</td>' in page
+    assert '<td class="field-improbable">42</td>' in page
     assert unused.name in page
     assert worker_stats.worker_stats is not here
 

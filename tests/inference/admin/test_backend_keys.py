@@ -17,18 +17,19 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from accounts.changes import CATALOG, VOICES, changed
+from accounts.changes import CATALOG, VOICES, lock
 from accounts.models import Scope
+from core import variables
 from inference.models import Backend
 from inference.probe import apply
 from speech.models import SpeechBackend
-from svc_project.lib import variables
 from tests.support import live_catalog
 from tests.support.builders import catalog_rows
 from tests.support.builders import speech_rows as speech_making
-from tests.support.live import NO_TLS, ROOT, Gateway, eventually
+from tests.support.live import NO_TLS, ROOT, Gateway
 from tests.support.model_servers.dialects import VLLM, running
 from tests.support.pages.admin_forms import filled_in, logged_in, operator
+from tests.support.until import until
 
 CHAT = "/admin/inference/backend/"
 SPEECH = "/admin/speech/speechbackend/"
@@ -80,15 +81,13 @@ def test_a_chat_backends_key_stays_at_its_address(start_gateway: Callable[..., G
 
         # A row from before names were checked: it gets requests, but no secret.
         Backend.objects.filter(pk=backend.pk).update(base_url=elsewhere, api_key_env="DATABASE_URL")
-        changed(CATALOG)
-        eventually(lambda: gateway.chat("hello", model) and heard_elsewhere)
+        lock(CATALOG)
+        until(lambda: gateway.chat("hello", model) and heard_elsewhere)
         assert set(heard_elsewhere) == {None}
 
         Backend.objects.filter(pk=backend.pk).update(base_url=here, api_key_env=VARIABLE)
         assert client.post(page, {**moved, "key_variable_again": VARIABLE}).status_code == 302
-        eventually(
-            lambda: gateway.chat("hello", model) and heard_elsewhere[-1] == "Bearer the-live-key"
-        )
+        until(lambda: gateway.chat("hello", model) and heard_elsewhere[-1] == "Bearer the-live-key")
 
 
 def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[..., Gateway]) -> None:
@@ -101,7 +100,7 @@ def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[...,
             f"http://127.0.0.1:{gateway.speech_port}/v1/audio/speech",
             json={"voice": f"v{gateway.port}", "input": "Hello."},
             headers={"authorization": f"Bearer {key}"},
-            timeout=30,
+            timeout=60,
             verify=NO_TLS,
         )
         return answer.status_code
@@ -109,8 +108,8 @@ def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[...,
     with listener() as (here, heard_here), listener() as (elsewhere, heard_elsewhere):
         backend = speech_making.backend(f"b{gateway.port}", base_url=here, api_key_env=VARIABLE)
         speech_making.voice(f"v{gateway.port}", backend=backend, engine_voice="x")
-        changed(VOICES)
-        eventually(lambda: speak() and heard_here, 30)
+        lock(VOICES)
+        until(lambda: speak() and heard_here, 30)
         assert heard_here[-1] == "Bearer the-live-key"
         page = f"{SPEECH}{backend.pk}/change/"
 
@@ -126,8 +125,8 @@ def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[...,
         SpeechBackend.objects.filter(pk=backend.pk).update(
             base_url=elsewhere, api_key_env="SECRET_KEY"
         )
-        changed(VOICES)
-        eventually(lambda: speak() and heard_elsewhere, 30)
+        lock(VOICES)
+        until(lambda: speak() and heard_elsewhere, 30)
     assert set(heard_elsewhere) == {None}
 
 

@@ -13,7 +13,7 @@ from inference.models import Backend, Deployment
 from speech.models import SpeechBackend, Voice
 from tests.support.builders import catalog_rows
 from tests.support.live import free_port
-from tests.support.model_servers.dialects import VLLM, running
+from tests.support.model_servers.dialects import VLLM, Dialect, running
 from tests.support.speech.speech_server import SpeechServer, running_speech_server
 
 pytestmark = pytest.mark.django_db
@@ -134,6 +134,24 @@ def test_a_test_has_an_audit_entry_that_says_where_the_key_went(
         "base_url": [None, address],
         "api_key_env": [None, "SVC_BACKEND_KEY_NOWHERE"],
     }
+
+
+def test_a_server_that_quotes_its_headers_shows_the_operator_no_key(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_BACKEND_KEY_QUOTED", "sk-0123456789")
+    with running(Dialect(quotes_headers=True)) as server:
+        backend = serving(f"{server.root}/v1", "demo")
+        backend.api_key_env = "SVC_BACKEND_KEY_QUOTED"
+        backend.headers = {"X-Token": "token-of-the-proxy"}
+        backend.save()
+
+        page = outcome(operator, backend)
+
+    assert "Refused the headers" in page
+    assert "[secret]" in page
+    assert "sk-0123456789" not in page
+    assert "token-of-the-proxy" not in page
 
 
 def test_only_who_may_change_a_backend_may_test_it(client: Client) -> None:

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from django.test import Client
 
+from core.clock import now
+from core.ids import request_id
 from inference.chat import captures
 from inference.chat.captures import CapturedContent
 from inference.models.captures import CaptureReading, DiagnosticCapture
-from svc_project.lib.clock import now
-from svc_project.lib.ids import request_id
 from tests.support.pages.admin_forms import logged_in, operator
 
 pytestmark = pytest.mark.django_db

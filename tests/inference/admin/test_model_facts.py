@@ -9,8 +9,8 @@ from django.test import Client
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope, User
+from core.clock import now
 from inference.models import Backend, ModelEntry
-from svc_project.lib.clock import now
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import receipt
 from tests.support.pages.admin_forms import logged_in

@@ -13,10 +13,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import Organization
+from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.lifecycle import Status, status
 from inference.models import ModelEntry, Price
-from svc_project.lib import clock
 from tests.support.builders import catalog_rows
 from tests.support.pages.admin_forms import MODELS, entry_form, moment, page_of, text_of
 

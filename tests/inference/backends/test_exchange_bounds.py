@@ -11,18 +11,19 @@ from decimal import Decimal
 import msgspec
 import pytest
 
+from core.asgi.http import Stoppable
+from core.backends.quarantine import Quarantine
+from core.errors import BackendProtocolError, ClientDisconnected, ServerShuttingDown
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
+from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.snapshot import BackendRef, DeploymentRef, PublishedModel, Timeouts
 from inference.chat.exchange import Egress, Exchange
 from inference.chat.meter import Identity, Meter
 from inference.chat.relays import stream
 from inference.wire import ChatRequest, parse_body
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
-from svc_project.lib.asgi.disconnects import Stoppable
-from svc_project.lib.backends.quarantine import Quarantine
-from svc_project.lib.errors import BackendProtocolError, ClientDisconnected, ServerShuttingDown
 from tests.support.model_servers.scripted import (
     STREAM_HEAD,
     Pause,
@@ -107,7 +108,7 @@ async def asked(server: ScriptedServer, *, captured: bool = False) -> AsyncItera
         limits={},
     )
     client, pool = BackendClient(), BackendPool()
-    egress = Egress(pool, client, Quarantine(0, 0.0), HealthChecks(pool, client))
+    egress = Egress(pool, client, Quarantine(0, 0.0), HealthChecks(pool, client), UsageDialects())
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "x"}],
@@ -153,7 +154,7 @@ async def test_a_stream_that_never_ends_is_cut(
     block = event * (50_000 // len(event))
     server.streamed = Script([STREAM_HEAD, *[block] * 100, Pause(FOR_EVER)])
     client = Reader()
-    async with asked(server, captured=captured) as made, asyncio.timeout(30):
+    async with asked(server, captured=captured) as made, asyncio.timeout(60):
         ended = await made.run(client, 0)
 
     assert isinstance(ended.failure, BackendProtocolError)
@@ -167,7 +168,7 @@ async def test_a_stopping_server_does_not_wait_for_usage_after_a_disconnect(
 ) -> None:
     server.streamed = Script([STREAM_HEAD, *frames(chunk({"content": "x"})), Pause(FOR_EVER)])
     client = Reader()
-    async with asked(server) as made, asyncio.timeout(30):
+    async with asked(server) as made, asyncio.timeout(60):
         running = asyncio.ensure_future(made.run(client, 0))
         await client.has_read.wait()
         client.disconnected = True
@@ -177,6 +178,6 @@ async def test_a_stopping_server_does_not_wait_for_usage_after_a_disconnect(
 
         made.stop(ServerShuttingDown())
 
-        ended, _ = await asyncio.wait({running}, timeout=20)
+        ended, _ = await asyncio.wait({running}, timeout=60)
         assert ended, "the stop did not reach it"
         assert isinstance((await running).failure, ClientDisconnected)

@@ -11,10 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from inference.models import Backend
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.live_catalog import backend, nowhere, publish
 from tests.support.metrics import metrics
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 
@@ -58,11 +59,11 @@ def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
     sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
     model = publish(gateway, sick, backend(gateway)).identifier
     proxy.hang_up()
-    eventually(lambda: 500 in statuses(gateway, model, 1))
+    until(lambda: 500 in statuses(gateway, model, 1))
 
     # Its ejection is over: of many requests at once only one probes it.
     lost = proxy.struck
-    eventually(lambda: 500 in statuses(gateway, model, 1))
+    until(lambda: 500 in statuses(gateway, model, 1))
     with ThreadPoolExecutor(8) as threads:
         together = list(
             threads.map(lambda number: gateway.chat(f"say: {number}", model).status_code, range(8))
@@ -71,7 +72,7 @@ def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
     assert proxy.struck <= lost + 2
 
     proxy.heal()
-    eventually(lambda: statuses(gateway, model, 1) == [200] and not ejected(gateway, sick), 20)
+    until(lambda: statuses(gateway, model, 1) == [200] and not ejected(gateway, sick))
     assert statuses(gateway, model, 6) == [200] * 6
 
 
@@ -105,15 +106,15 @@ def test_with_health_checks_no_request_has_to_probe(
     sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
     model = publish(gateway, sick, backend(gateway)).identifier
     proxy.hang_up()
-    eventually(lambda: 500 in statuses(gateway, model, 1))
+    until(lambda: 500 in statuses(gateway, model, 1))
     checks = proxy.struck
-    eventually(lambda: proxy.struck >= checks + 3)
+    until(lambda: proxy.struck >= checks + 3)
 
     assert statuses(gateway, model, 6) == [200] * 6
     assert ejected(gateway, sick)
 
     proxy.heal()
-    eventually(lambda: not ejected(gateway, sick))
+    until(lambda: not ejected(gateway, sick))
 
 
 @pytest.mark.parametrize("fault", ["status@400", "status@401", "status@429", "status@503"])
@@ -161,7 +162,7 @@ class TextOnly(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = self.rfile.read(int(self.headers["content-length"]))
         if self.server.broken or self.server.dead or b"image_url" in asked:
-            self._answer(500, {"error": {"message": "image input is not supported"}})
+            self._answer(500, {"error": {"message": "cannot decode the picture"}})
             return
         choice = {
             "index": 0,
@@ -236,7 +237,7 @@ def test_a_callers_own_bad_requests_eject_no_backend(
 
     assert show_pictures(gateway, model, 12) == [500] * 12
 
-    eventually(lambda: all(server.asked for server in text_only))
+    until(lambda: all(server.asked for server in text_only))
     assert statuses(gateway, model, 4) == [200] * 4
     assert out(gateway, *pair) == [0, 0]
     assert [ejected(gateway, each) for each in pair] == [False, False]
@@ -254,7 +255,7 @@ def test_a_server_that_fails_all_callers_is_ejected_but_at_most_half_of_them(
         for key in keys:
             assert show_pictures(gateway, model, 1, key) == [500]
 
-    eventually(lambda: min(out(gateway, *pair)) >= 1)
+    until(lambda: min(out(gateway, *pair)) >= 1)
     assert sum(ejected(gateway, each) for each in pair) == 1
 
 
@@ -267,7 +268,7 @@ def test_a_server_that_fails_its_only_caller_is_ejected_if_its_health_check_fail
 
     assert sorted(statuses(gateway, model, 10)) == [200] * 5 + [500] * 5
 
-    eventually(lambda: ejected(gateway, dead))
+    until(lambda: ejected(gateway, dead))
     assert out(gateway, sound) == [0]
 
 

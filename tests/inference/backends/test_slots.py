@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from svc_project.lib.errors import ServerOverloaded
-from svc_project.lib.sharing.fair_queue import RECENT_SECONDS, FairQueue
+from core.errors import ServerOverloaded
+from core.sharing.fair_queue import RECENT_SECONDS, FairQueue
 
 HOLDER = "z"
 """The organization that took the slots at the beginning."""
@@ -212,7 +212,7 @@ def test_after_a_while_no_slot_is_reserved(monkeypatch: pytest.MonkeyPatch) -> N
     assert slots.try_acquire("a")
     assert not slots.try_acquire("a")
     later = time.monotonic() + RECENT_SECONDS
-    monkeypatch.setattr("svc_project.lib.sharing.fair_queue.time.monotonic", lambda: later)
+    monkeypatch.setattr("core.sharing.fair_queue.time.monotonic", lambda: later)
     assert slots.try_acquire("a")
     assert slots.try_acquire("a")
 

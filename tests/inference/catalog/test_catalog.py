@@ -14,12 +14,12 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.changes import ChangeWatcher
 from accounts.models import Organization
+from core import clock
+from core.errors import ModelNotFound, ModelRetired
 from inference.catalog import lifecycle, snapshot
 from inference.catalog.catalog import Catalog
 from inference.catalog.snapshot import SMALLEST_READ_BYTES, read_snapshot
 from inference.models import Deployment, ModelLimit
-from svc_project.lib import clock
-from svc_project.lib.errors import ModelNotFound, ModelRetired
 from tests.support.builders import catalog_rows
 
 pytestmark = pytest.mark.django_db
@@ -230,13 +230,13 @@ def test_a_failing_reload_keeps_the_old_catalog_and_is_retried(
 def test_a_failing_catalog_does_not_keep_other_changes_from_arriving(
     watcher: ChangeWatcher,
 ) -> None:
-    from accounts.changes import CATALOG, KEYS, changed
+    from accounts.changes import CATALOG, KEYS, lock
 
     told = []
     watcher.subscribe(CATALOG, _away)
     watcher.subscribe(KEYS, lambda: told.append(KEYS))
-    changed(CATALOG)
-    changed(KEYS)
+    lock(CATALOG)
+    lock(KEYS)
 
     watcher.poll()
 

@@ -11,11 +11,11 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
+from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.lifecycle import LifecycleError, Status, status
 from inference.catalog.pricing import PriceError, ensure_price, price_in_force
 from inference.models import Backend, Deployment, ModelEntry
-from svc_project.lib import clock
 from tests.support.builders import catalog_rows
 
 pytestmark = pytest.mark.django_db
@@ -152,7 +152,7 @@ def test_two_concurrent_transitions_cannot_close_a_circle() -> None:
 
     def move(entry: ModelEntry, successor: ModelEntry) -> str:
         try:
-            start.wait(timeout=30)
+            start.wait(timeout=60)
             lifecycle.supersede(entry, successor)
         except LifecycleError as error:
             return error.field

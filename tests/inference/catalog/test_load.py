@@ -14,6 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.file import (
     BackendTable,
@@ -25,7 +26,6 @@ from inference.catalog.file import (
 from inference.catalog.lifecycle import Status, status
 from inference.catalog.load import load_catalog
 from inference.models import Backend, Deployment, ModelEntry, Price, WeightsRecord
-from svc_project.lib import clock
 from tests.support.cases.catalog_files import (
     BACKEND,
     FILE,
@@ -250,7 +250,7 @@ def test_two_loads_at_once_make_one_catalog() -> None:
 
     def run() -> list[str]:
         try:
-            start.wait(timeout=30)
+            start.wait(timeout=60)
             return load_catalog(file)
         finally:
             connection.close()
@@ -282,6 +282,23 @@ def test_the_guide_describes_every_key(table: type[msgspec.Struct]) -> None:
     assert [
         key for key in table.__struct_fields__ if not re.search(rf"`[^`]*\b{key}\b", guide)
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "running_usage"),
+    [
+        ("", "auto"),
+        ('running_usage = "none"\n', "none"),
+        ("continuous_usage = true\n", "vllm"),
+        ("continuous_usage = false\n", "none"),
+    ],
+)
+def test_running_usage_is_learnt_unless_the_file_says_otherwise(
+    load: Load, line: str, running_usage: str
+) -> None:
+    load(BACKEND.replace("continuous_usage = true\n", line))
+
+    assert Backend.objects.get().running_usage == running_usage
 
 
 def test_a_backend_table_sets_usage_reporting_and_connections(load: Load) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounts.keys.principal import Principal, RateLimits, SpeechLimits
+from accounts.models import Scope
+from core.errors import RateLimitExceeded
+from core.limits.memory import MemoryLimiter
+from inference.catalog.snapshot import PublishedModel
 from inference.chat.admission import (
     Reservation,
     charges_for,
@@ -17,40 +21,59 @@ from inference.chat.admission import (
     estimate_prompt,
     reserve,
 )
-from svc_project.lib.errors import RateLimitExceeded
-from svc_project.lib.limits.memory import MemoryLimiter
+
+UNLIMITED = RateLimits(None, None)
 
 
-@dataclass(frozen=True)
-class Limits:
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
+def caller(
+    organization_limits: RateLimits = UNLIMITED,
+    key_limits: RateLimits = UNLIMITED,
+    organization_id: str = "org-1",
+) -> Principal:
+    return Principal(
+        organization_id=organization_id,
+        api_key_id="key-1",
+        scope=Scope.INFERENCE,
+        plan="standard",
+        organization_limits=organization_limits,
+        key_limits=key_limits,
+        speech_limits=SpeechLimits(None, None),
+    )
 
 
-@dataclass(frozen=True)
-class Principal:
-    organization_id: str = "org-1"
-    api_key_id: str | None = "key-1"
-    organization_limits: Limits = field(default_factory=Limits)
-    key_limits: Limits | None = field(default_factory=Limits)
-
-
-@dataclass(frozen=True)
-class Model:
-    id: str = "acme/demo-8b"
-    limits: Mapping[str, Limits] = field(default_factory=dict)
-    context_length: int = 32_768
-    default_max_output_tokens: int = 2_048
+def published(
+    limits: dict[str, RateLimits] | None = None,
+    context_length: int = 32_768,
+    default_max_output_tokens: int = 2_048,
+) -> PublishedModel:
+    return PublishedModel(
+        id="acme/demo-8b",
+        model_id="",
+        model_version_id="",
+        context_length=context_length,
+        max_request_bytes=1_000_000,
+        default_max_output_tokens=default_max_output_tokens,
+        tool_calling=True,
+        structured_output=True,
+        tokenizer="",
+        created=0,
+        superseded_by=None,
+        shutdown_at=None,
+        shutdown_epoch=inf,
+        prices=(),
+        deployments=(),
+        limits=limits or {},
+    )
 
 
 class Service:
     """A limiter with its own clock, and one caller of one model."""
 
-    def __init__(self, principal: Principal, model: Model | None = None) -> None:
+    def __init__(self, principal: Principal, model: PublishedModel | None = None) -> None:
         self.now = 0
         self.limiter = MemoryLimiter(lambda: self.now)
         self.principal = principal
-        self.model = model or Model()
+        self.model = model or published()
 
     async def ask(self, prompt: int = 0, cap: int | None = None) -> Reservation:
         charges = charges_for(self.principal, self.model, prompt, cap)
@@ -62,7 +85,7 @@ class Service:
         return refusal.value
 
 
-def amounts(principal: Principal, model: Model, prompt: int, cap: int | None) -> list[int]:
+def amounts(principal: Principal, model: PublishedModel, prompt: int, cap: int | None) -> list[int]:
     return [c.amount for c in charges_for(principal, model, prompt, cap) if c.scope == "tokens"]
 
 
@@ -71,8 +94,8 @@ def test_a_prompt_is_estimated_at_four_bytes_a_token_rounded_up() -> None:
 
 
 def test_every_limit_that_is_set_is_charged_on_its_own_bucket() -> None:
-    principal = Principal(organization_limits=Limits(60, 1000), key_limits=Limits(6, 500))
-    model = Model(limits={"org-1": Limits(3, None), "org-2": Limits(1, 1)})
+    principal = caller(organization_limits=RateLimits(60, 1000), key_limits=RateLimits(6, 500))
+    model = published(limits={"org-1": RateLimits(3, None), "org-2": RateLimits(1, 1)})
     charges = charges_for(principal, model, 10, 20)
     assert [(c.bucket, c.limit, c.amount) for c in charges] == [
         ("{org-1}:requests", 60, 1),
@@ -84,7 +107,7 @@ def test_every_limit_that_is_set_is_charged_on_its_own_bucket() -> None:
 
 
 async def test_without_limits_nothing_is_charged_and_everything_is_admitted() -> None:
-    service = Service(Principal(api_key_id=None, key_limits=None))
+    service = Service(caller())
     assert charges_for(service.principal, service.model, 10**9, None) == ()
     reservation = await service.ask(10**9)
     reservation.settle(5)
@@ -92,8 +115,8 @@ async def test_without_limits_nothing_is_charged_and_everything_is_admitted() ->
 
 
 def test_the_cap_of_the_request_or_the_default_ceiling_is_reserved_within_the_context() -> None:
-    principal = Principal(organization_limits=Limits(None, 10**6))
-    model = Model(context_length=4096, default_max_output_tokens=1024)
+    principal = caller(organization_limits=RateLimits(None, 10**6))
+    model = published(context_length=4096, default_max_output_tokens=1024)
     assert amounts(principal, model, 100, 50) == [150]
     assert amounts(principal, model, 100, None) == [1124]
     assert amounts(principal, model, 100, 10**9) == [4096]
@@ -101,7 +124,9 @@ def test_the_cap_of_the_request_or_the_default_ceiling_is_reserved_within_the_co
 
 
 async def test_a_limit_below_the_default_ceiling_still_serves_one_request() -> None:
-    service = Service(Principal(organization_limits=Limits(None, 100), key_limits=Limits(None, 10)))
+    service = Service(
+        caller(organization_limits=RateLimits(None, 100), key_limits=RateLimits(None, 10))
+    )
     assert amounts(service.principal, service.model, 30, None) == [100, 10]
     (await service.ask(30)).settle(8)
     service.now += 60_000
@@ -109,7 +134,7 @@ async def test_a_limit_below_the_default_ceiling_still_serves_one_request() -> N
 
 
 async def test_a_request_larger_than_the_whole_limit_gets_should_retry_false() -> None:
-    service = Service(Principal(organization_limits=Limits(10, 1000)))
+    service = Service(caller(organization_limits=RateLimits(10, 1000)))
     error = await service.refused(prompt=1, cap=1000)
     assert error.message == (
         "Request too large for acme/demo-8b on tokens per min (TPM): Limit 1000, Requested 1001. "
@@ -122,7 +147,7 @@ async def test_a_request_larger_than_the_whole_limit_gets_should_retry_false() -
 
 async def test_a_refusal_on_tokens_has_exactly_this_message_and_these_headers() -> None:
     service = Service(
-        Principal(organization_limits=Limits(60, 60_000)), Model(context_length=100_000)
+        caller(organization_limits=RateLimits(60, 60_000)), published(context_length=100_000)
     )
     await service.ask(prompt=59_000, cap=881)
     service.now += 1
@@ -151,7 +176,7 @@ async def test_a_refusal_on_tokens_has_exactly_this_message_and_these_headers() 
 
 
 async def test_a_scope_without_a_limit_has_no_headers() -> None:
-    service = Service(Principal(organization_limits=Limits(1, None)))
+    service = Service(caller(organization_limits=RateLimits(1, None)))
     await service.ask()
     assert not [name for name in (await service.refused()).headers if "tokens" in name]
 
@@ -159,17 +184,17 @@ async def test_a_scope_without_a_limit_has_no_headers() -> None:
 @pytest.mark.parametrize(
     ("owner", "principal", "model"),
     [
-        ("the organization", Principal(organization_limits=Limits(1, None)), Model()),
-        ("the API key", Principal(key_limits=Limits(1, None)), Model()),
+        ("the organization", caller(organization_limits=RateLimits(1, None)), published()),
+        ("the API key", caller(key_limits=RateLimits(1, None)), published()),
         (
             "this model for the organization",
-            Principal(),
-            Model(limits={"org-1": Limits(1, None)}),
+            caller(),
+            published(limits={"org-1": RateLimits(1, None)}),
         ),
     ],
 )
 async def test_a_refusal_names_the_owner_of_the_limit(
-    owner: str, principal: Principal, model: Model
+    owner: str, principal: Principal, model: PublishedModel
 ) -> None:
     service = Service(principal, model)
     await service.ask()
@@ -182,14 +207,14 @@ async def test_a_refusal_names_the_owner_of_the_limit(
 
 
 async def test_one_organization_never_uses_up_the_limit_of_another() -> None:
-    service = Service(Principal(organization_limits=Limits(1, None)))
+    service = Service(caller(organization_limits=RateLimits(1, None)))
     await service.ask()
-    service.principal = Principal(organization_id="org-2", organization_limits=Limits(1, None))
+    service.principal = caller(organization_id="org-2", organization_limits=RateLimits(1, None))
     await service.ask()
 
 
 async def test_unused_tokens_are_refunded_once() -> None:
-    service = Service(Principal(organization_limits=Limits(None, 1000)))
+    service = Service(caller(organization_limits=RateLimits(None, 1000)))
     reservation = await service.ask(cap=1000)
     await service.refused(cap=1)
     reservation.settle(400)
@@ -200,7 +225,7 @@ async def test_unused_tokens_are_refunded_once() -> None:
 
 
 async def test_settling_keeps_the_request_and_a_refund_returns_it() -> None:
-    service = Service(Principal(organization_limits=Limits(1, 1000)))
+    service = Service(caller(organization_limits=RateLimits(1, 1000)))
     (await service.ask(cap=500)).refund()
     reservation = await service.ask(cap=1000)
     reservation.settle(0)
@@ -208,7 +233,7 @@ async def test_settling_keeps_the_request_and_a_refund_returns_it() -> None:
 
 
 async def test_using_more_than_was_reserved_becomes_a_debt() -> None:
-    service = Service(Principal(organization_limits=Limits(None, 600)))
+    service = Service(caller(organization_limits=RateLimits(None, 600)))
     (await service.ask(cap=100)).settle(1200)
     error = await service.refused(cap=10)
     assert error.headers["x-ratelimit-remaining-tokens"] == "0"
@@ -224,7 +249,9 @@ async def test_using_more_than_was_reserved_becomes_a_debt() -> None:
 async def test_a_single_caller_is_admitted_after_the_given_wait(
     limits: tuple[int, int], cap: int, used: int
 ) -> None:
-    service = Service(Principal(organization_limits=Limits(*limits)), Model(context_length=10**6))
+    service = Service(
+        caller(organization_limits=RateLimits(*limits)), published(context_length=10**6)
+    )
     cap = min(cap, limits[1])
 
     async def ask_until_refused() -> None:

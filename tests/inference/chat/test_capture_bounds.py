@@ -12,12 +12,13 @@ import pytest
 from django.test import Client
 
 from accounts.models import Organization, User
+from core.clock import now
 from inference.chat import captures
 from inference.chat.captures import CapturedContent, reveal
 from inference.models import DiagnosticCapture
-from svc_project.lib.clock import now
 from tests.inference.chat.test_capture import captured, chat
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until
 
 PER_HOUR = 20
 HOUR = timedelta(hours=1)
@@ -80,7 +81,7 @@ def test_an_operator_forbids_captures_of_an_organization(gateway: Gateway) -> No
         assert answer.status_code == 200
         return captured(answer) is None
 
-    eventually(none_is_kept)
+    until(none_is_kept)
     assert Organization.objects.get(pk=gateway.organization.pk).captures_allowed is False
 
 

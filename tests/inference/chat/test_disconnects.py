@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.ledger.journal_files import admissions
-from tests.support.live import Gateway, eventually, marker_of
+from tests.support.live import Gateway, marker_of
 from tests.support.live_catalog import backend, publish
+from tests.support.until import until
 from usage.models import UsageRow
 
 SEED = 20261120
@@ -65,7 +66,7 @@ def logged(gateway: Gateway, departures: Sequence[Departure]) -> dict[str, dict[
         found = {each.marker: entries.get(each.marker) for each in departures}
         return found if all(found.values()) else None  # type: ignore[return-value]  # none is None
 
-    return eventually(look, 20)
+    return until(look)
 
 
 @pytest.mark.parametrize("model", ["running", "plain"])
@@ -126,7 +127,7 @@ def test_clients_that_disconnect_before_the_first_byte_have_rows_too(
             model,
             stream=streamed,
         )
-    eventually(lambda: admissions(worker_directory, organization_id) == before + len(clients))
+    until(lambda: admissions(worker_directory, organization_id) == before + len(clients))
     for client, how in zip(clients, Disconnect, strict=True):
         client.disconnect(how)
 
@@ -150,7 +151,7 @@ def test_a_client_that_disconnects_after_a_large_body_is_noticed(
     before = admissions(worker_directory, organization_id)
     with RawClient(gateway) as client:
         client.chat(f"[[sim first=3 tokens=5]] {'word ' * 40_000}", stream=True)
-        eventually(lambda: admissions(worker_directory, organization_id) == before + 1)
+        until(lambda: admissions(worker_directory, organization_id) == before + 1)
         client.disconnect(how)
 
         (row,) = gateway.rows_when(1)

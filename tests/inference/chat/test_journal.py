@@ -17,9 +17,10 @@ from django.db import connection
 
 from tests.support.clients.raw_client import RawClient
 from tests.support.ledger.journal_files import admissions
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.servers.database_outage import rows_locked
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 from usage.models import Admission
 
 StartGateway = Callable[..., Gateway]
@@ -35,7 +36,7 @@ def test_a_killed_gateway_leaves_one_interrupted_row_for_every_request_that_ran(
         streaming.chat(f"{marker} [[sim tokens=400 pace=40]]", stream=True)
         waiting.chat("[[sim first=30]]")
         streaming.read_until(60, b"data: ")
-        eventually(lambda: admissions(tmp_path, str(killed.organization.pk)) == 2)
+        until(lambda: admissions(tmp_path, str(killed.organization.pk)) == 2)
         killed.command.kill()
         streaming.rest()
     assert killed.rows() == []
@@ -136,7 +137,7 @@ def test_answers_go_on_while_the_database_is_unreachable_and_their_rows_follow(
         assert {answer.headers["x-request-id"] for answer in answers} < {
             row.request_id for row in rows
         }
-        eventually(lambda: gateway.row(gateway.chat("say: ok").headers["x-request-id"]))
+        until(lambda: gateway.row(gateway.chat("say: ok").headers["x-request-id"]))
 
 
 def test_answers_given_during_an_outage_survive_the_gateways_death(
@@ -170,7 +171,7 @@ def test_with_neither_database_nor_journal_nothing_runs_unmetered(
         ] * 2
         assert len(gateway.simulator.requests()) == asked
 
-    eventually(lambda: gateway.chat("say: ok").status_code == 200)
+    until(lambda: gateway.chat("say: ok").status_code == 200)
 
 
 def code_of(answer: httpx2.Response) -> str:

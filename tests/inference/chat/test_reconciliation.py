@@ -12,17 +12,16 @@ from typing import Any
 
 import httpx2
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.ids import request_id
 from inference.chat import tokenizers
 from inference.chat.reconciliation import Counted, Reconciler, divergence, is_sampled, matches
-from svc_project.lib.ids import request_id
-from svc_project.settings import env
 from tests.support.builders import catalog_rows
-from tests.support.live import Gateway, events, eventually
+from tests.support.live import Gateway, events
 from tests.support.live_catalog import backend, publish
+from tests.support.until import until
 from usage.models import UsageRow
 
 FRACTION = 0.2
@@ -30,7 +29,9 @@ FRACTION = 0.2
 TRIES = 150
 
 
-def until(gateway: Gateway, sampled: bool, text: str, model: str, **fields: Any) -> httpx2.Response:
+def chat_until(
+    gateway: Gateway, sampled: bool, text: str, model: str, **fields: Any
+) -> httpx2.Response:
     """Repeat a request until its answer is in the sample, or outside of it."""
     for _ in range(TRIES):
         answer = gateway.chat(text, model, **fields)
@@ -44,7 +45,7 @@ def reconciled(gateway: Gateway, answer: httpx2.Response) -> UsageRow:
         row = gateway.row(answer.headers["x-request-id"])
         return row if row.reconciliation else None
 
-    return eventually(look)
+    return until(look)
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
@@ -52,7 +53,7 @@ def reconciled(gateway: Gateway, answer: httpx2.Response) -> UsageRow:
 def test_a_correct_model_server_matches(gateway: Gateway, model: str, streamed: bool) -> None:
     text = "What is the capital of France? नमस्ते 你好"
 
-    answer = until(gateway, True, text, model, stream=streamed)
+    answer = chat_until(gateway, True, text, model, stream=streamed)
 
     row = reconciled(gateway, answer)
     usage = events(answer.text)[-2]["usage"] if streamed else answer.json()["usage"]
@@ -64,8 +65,8 @@ def test_a_correct_model_server_matches(gateway: Gateway, model: str, streamed: 
 
 
 def test_a_row_outside_the_sample_stays_without_a_count(gateway: Gateway) -> None:
-    outside = until(gateway, False, "say: ok", "running")
-    reconciled(gateway, until(gateway, True, "say: ok", "running"))
+    outside = chat_until(gateway, False, "say: ok", "running")
+    reconciled(gateway, chat_until(gateway, True, "say: ok", "running"))
 
     row = gateway.row(outside.headers["x-request-id"])
 
@@ -75,7 +76,7 @@ def test_a_row_outside_the_sample_stays_without_a_count(gateway: Gateway) -> Non
 
 
 def test_without_a_tokenizer_the_count_is_unavailable(gateway: Gateway) -> None:
-    row = reconciled(gateway, until(gateway, True, "say: ok", "mini"))
+    row = reconciled(gateway, chat_until(gateway, True, "say: ok", "mini"))
 
     assert row.reconciliation == "unavailable"
     assert row.svc_counted_input_tokens is None
@@ -122,7 +123,7 @@ def test_a_wrong_report_is_marked_as_diverged_and_still_billed(
     with lying_server() as address:
         weights = catalog_rows.weights(f"liar-{gateway.organization.pk}", tokenizer="o200k")
         entry = publish(gateway, backend(gateway, base_url=address), weights=weights)
-        row = reconciled(gateway, until(gateway, True, "Is it so?", entry.identifier))
+        row = reconciled(gateway, chat_until(gateway, True, "Is it so?", entry.identifier))
 
     assert row.reconciliation == "diverged"
     assert row.backend_reported_output_tokens == 50
@@ -135,7 +136,9 @@ def test_a_wrong_report_is_marked_as_diverged_and_still_billed(
 
 
 def test_without_a_report_the_row_diverges_without_a_number(gateway: Gateway) -> None:
-    row = reconciled(gateway, until(gateway, True, "say: ok [[sim fault=no_usage]]", "running"))
+    row = reconciled(
+        gateway, chat_until(gateway, True, "say: ok [[sim fault=no_usage]]", "running")
+    )
 
     assert row.reconciliation == "diverged"
     assert row.reconciliation_divergence is None
@@ -215,33 +218,8 @@ def test_a_template_that_adds_much_matches_with_tools_and_diverges_in_a_chat(
         on = backend(gateway, base_url=address)
         entry = publish(gateway, on, weights=weights, tool_calling=True)
         ask = entry.identifier
-        tools = reconciled(gateway, until(gateway, True, "Is it so?", ask, tools=[TOOL]))
-        chat = reconciled(gateway, until(gateway, True, "Is it so?", ask))
+        tools = reconciled(gateway, chat_until(gateway, True, "Is it so?", ask, tools=[TOOL]))
+        chat = reconciled(gateway, chat_until(gateway, True, "Is it so?", ask))
 
     assert (tools.shape, tools.reconciliation) == ("tools", "matched")
     assert (chat.shape, chat.reconciliation) == ("chat", "diverged")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("", {"chat": 0.1, "tools": 0.4}),
-        ("0.2", {"chat": 0.2, "tools": 0.2}),
-        ("tools=1, chat=0", {"chat": 0, "tools": 1}),
-        ("tools=1", {"chat": 0.1, "tools": 1}),
-    ],
-)
-def test_a_tolerance_is_one_number_or_one_for_each_shape(
-    monkeypatch: pytest.MonkeyPatch, given: str, expected: dict[str, float]
-) -> None:
-    monkeypatch.setenv("SVC_EXAMPLE", given)
-
-    assert env.by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4) == expected
-
-
-@pytest.mark.parametrize("given", ["much", "tool=1", "tools=x", "-1", "tools=nan", "0.1,tools=1"])
-def test_a_wrong_tolerance_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    monkeypatch.setenv("SVC_EXAMPLE", given)
-
-    with pytest.raises(ImproperlyConfigured, match="SVC_EXAMPLE must be"):
-        env.by_shape("SVC_EXAMPLE", chat=0.1, tools=0.4)

@@ -13,7 +13,7 @@ from django.test import Client
 from accounts.keys import keys
 from accounts.keys.keys import NewKey, mint
 from accounts.models import ApiKey, Organization, Scope
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import Insert, text_of, words
 from usage.ledger import rows

@@ -9,9 +9,9 @@ from django.test import Client
 
 from accounts.keys.keys import NewKey
 from accounts.models import Organization
+from core import clock
 from inference.catalog import lifecycle
 from inference.models import ModelLimit
-from svc_project.lib import clock
 from tests.support.builders import catalog_rows
 from tests.support.pages.console import Insert, text_of, words
 

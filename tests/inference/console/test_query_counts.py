@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys.keys import NewKey, mint
 from accounts.models import Organization, Scope
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders import catalog_rows
 from tests.support.pages.console import Insert
 

@@ -12,6 +12,8 @@ from django.db.models.signals import post_save
 
 from accounts.changes import CATALOG
 from accounts.models import ChangeStamp, Organization
+from core import clock
+from core.backends.validators import check_base_url
 from inference.models import (
     Backend,
     Deployment,
@@ -21,9 +23,7 @@ from inference.models import (
     Price,
     WeightsRecord,
 )
-from inference.models.unchangeable import Unchangeable
-from svc_project.lib import clock
-from svc_project.lib.backends.validators import check_base_url
+from inference.models.catalog import Unchangeable
 from tests.support.builders import catalog_rows
 
 pytestmark = pytest.mark.django_db

@@ -30,7 +30,7 @@ def served_by(address: str, model: str, **columns: Any) -> tuple[Backend, ModelE
     """A backend at ``address`` and a published entry that it serves as ``model``."""
     entry = catalog_rows.published(f"acme/{Backend.objects.count()}", **columns)
     backend = Backend.objects.get(deployments__weights=entry.weights)
-    backend.base_url = address
+    backend.base_url, backend.running_usage = address, "none"
     backend.save()
     Deployment.objects.filter(backend=backend).update(model=model)
     return backend, entry
@@ -54,6 +54,20 @@ def test_an_address_is_written_as_a_backend_that_serves_nothing_yet() -> None:
     assert (backend.name, backend.base_url) == ("gpu-9", f"{server.root}/v1")
     assert (backend.running_usage, backend.output_cap_field) == ("vllm", "both")
     assert not Deployment.objects.exists()
+
+
+def test_a_backend_that_learns_its_dialect_is_left_to_learn_it() -> None:
+    with running(VLLM) as server:
+        backend, _ = served_by(server.root, "/models/qwen")
+        backend.running_usage = "auto"
+        backend.save()
+
+        printed = run(backend.name, "--write")
+
+    backend.refresh_from_db()
+    assert "context_length 32768 -> 4096" in printed
+    assert "running_usage     vllm" in printed
+    assert backend.running_usage == "auto"
 
 
 def test_a_backend_of_the_catalog_is_compared_and_changed_only_when_asked_to() -> None:

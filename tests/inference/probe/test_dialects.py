@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from inference.probe.client import Target
-from inference.probe.findings import ModelFindings, ServerFindings
+from inference.probe.findings import ModelFindings, ServerFindings, fitting
 from inference.probe.run import MOST_MODELS, probe
-from inference.probe.settings import fitting
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 from tests.support.model_servers.dialects import (
     LITE_LLM,
@@ -72,7 +71,7 @@ async def test_transformers_can_neither_call_nor_keep_to_a_schema_nor_tell_its_c
     assert (model.tool_calling.value, model.structured_output.value) == (False, False)
     assert (model.context_length.value, model.context_length.words) == (
         None,
-        "the server does not tell",
+        "the server does not report it",
     )
     assert "without [DONE]" in model.stream.words
 
@@ -190,7 +189,7 @@ async def test_a_key_and_headers_go_with_every_request_and_extra_fields_with_eve
 @pytest.mark.parametrize(
     ("headers", "words"),
     [
-        ({}, "it wants a key (401)"),
+        ({}, "it requires an API key (401)"),
         ({"Authorization": "Bearer wrong"}, "it refuses the key (401)"),
     ],
 )

@@ -79,6 +79,26 @@ async def test_a_list_without_an_end_is_left() -> None:
     assert f"longer than {LARGEST_ANSWER // 2**20} MiB" in seen.connection.words
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http(
+            b'{"error": "bad key KEY, as in Bearer KEY"}'.replace(b"KEY", b"sk-0123456789"),
+            "400 No",
+        ),
+        http(b"", "302 Found", more="Location: http://elsewhere/v1?key=sk-0123456789\r\n"),
+    ],
+    ids=["error", "redirect"],
+)
+async def test_the_key_is_not_in_what_a_server_is_quoted_with(answer: bytes) -> None:
+    headers = {"Authorization": "Bearer sk-0123456789"}
+    async with saying(answer) as address:
+        seen = await probe(Target(address, headers=headers, has_key=True, seconds=PATIENCE))
+
+    assert "[secret]" in seen.connection.words
+    assert "sk-0123456789" not in str(seen)
+
+
 STREAM = "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nConnection: close\r\n\r\n"
 
 

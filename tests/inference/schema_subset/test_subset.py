@@ -12,9 +12,9 @@ from django.conf import settings
 from openai.lib._pydantic import to_strict_json_schema
 from pydantic import BaseModel, Field
 
+from core.errors import UnsupportedJsonSchema, error_body
 from inference import schema_subset
 from inference.schema_subset import LISTED_CHARACTERS, LISTED_VIOLATIONS, Code, check
-from svc_project.lib.errors import UnsupportedJsonSchema, error_body
 from tests.support.cases.schemas import OBJECT, STRING, an_object, found, in_property, nested_arrays
 
 CONTRACT = """

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ApiError
 from inference.wire import ChatRequest, model_of, parse_body
-from svc_project.lib.errors import ApiError
 from tests.support.cases.chat_requests import (
     ACCEPTED,
     INVALID_MESSAGES,

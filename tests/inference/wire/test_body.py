@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from core.errors import InvalidField
 from inference.wire import MAX_NESTING, model_of, parse_body
-from svc_project.lib.errors import InvalidField
 
 
 @pytest.mark.parametrize(

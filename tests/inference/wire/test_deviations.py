@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from inference.wire.answers import decode_chunk, decode_completion
-from inference.wire.deviations import is_flat_error
+from inference.wire.dialects import is_flat_error
 
 
 def a_call(arguments: Any) -> list[dict[str, Any]]:

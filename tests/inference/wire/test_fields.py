@@ -8,9 +8,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from core.errors import InvalidField, UnsupportedParameter
 from inference.wire import ChatRequest
 from inference.wire.wording import EXPECTED
-from svc_project.lib.errors import InvalidField, UnsupportedParameter
 from tests.support.cases.chat_requests import (
     ACCEPTED,
     INVALID_MESSAGES,

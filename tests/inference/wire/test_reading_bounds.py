@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from core.errors import ApiError
 from inference import schema_subset
 from inference.wire import ChatRequest, parse_body
-from svc_project.lib.errors import ApiError
 
 BYTES = 900_000
 TIMES = 7

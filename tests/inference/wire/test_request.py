@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.errors import UnsupportedParameter
 from inference.wire.dialects import OutputCapField, RunningUsage
-from svc_project.lib.errors import UnsupportedParameter
 from tests.support.cases.chat_requests import CALL, MINIMAL, NAMED, TOOL, refusal, request, sent
 
 CANARY = "canary-5f1c"

@@ -77,11 +77,13 @@ def assert_refused_row(trial: Trial, reply: Reply, outcome: str) -> None:
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
 
 
-def picture_fails(trial: Trial) -> None:
-    reply = trial.post(trial.model(), messages=[{"role": "user", "content": [PICTURE]}])
+def picture_is_refused(trial: Trial) -> None:
+    for streamed in (False, True):
+        messages = [{"role": "user", "content": [PICTURE]}]
+        reply = trial.post(trial.model(), messages=messages, stream=streamed)
 
-    refused(reply, 500, "backend_error")
-    assert_refused_row(trial, reply, "backend_error")
+        refused(reply, 400, "backend_rejected_request", "image input is not supported")
+        assert_refused_row(trial, reply, "backend_rejected")
     assert trial.ask().status == 200
 
 

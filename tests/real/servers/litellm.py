@@ -13,7 +13,8 @@ from typing import Final
 import httpx2
 import pytest
 
-from tests.support.live import NO_TLS, ROOT, eventually, free_port
+from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.until import until
 
 PROGRAM: Final = ROOT / ".venv-litellm/bin/litellm"
 START_SECONDS: Final = 300.0
@@ -73,12 +74,12 @@ def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]
             assert process.poll() is None, log.read_text()
             try:
                 address = f"http://127.0.0.1:{port}/health/liveliness"
-                return httpx2.get(address, verify=NO_TLS, timeout=5).status_code == 200
+                return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
             except httpx2.TransportError:
                 return False
 
         try:
-            eventually(is_ready, START_SECONDS)
+            until(is_ready, START_SECONDS)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.kill()

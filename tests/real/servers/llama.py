@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx2
 
-from tests.support.live import NO_TLS, ROOT, eventually, free_port
+from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.until import until
 
 PACKAGES = ("xllamacpp", "gguf")
 _START_SECONDS = 60.0
@@ -46,7 +47,7 @@ class LlamaServer:
 
     def counters(self) -> Counters:
         """The prompt tokens include those that were in its cache."""
-        answer = httpx2.get(f"http://127.0.0.1:{self.port}/metrics", verify=NO_TLS, timeout=30)
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/metrics", verify=NO_TLS, timeout=60)
         found = dict(
             line.removeprefix("llamacpp:").split()
             for line in answer.text.splitlines()
@@ -60,13 +61,13 @@ class LlamaServer:
 
     def busy_slots(self) -> list[dict[str, Any]]:
         """The slots that work on a request now."""
-        answer = httpx2.get(f"http://127.0.0.1:{self.port}/slots", verify=NO_TLS, timeout=30)
+        answer = httpx2.get(f"http://127.0.0.1:{self.port}/slots", verify=NO_TLS, timeout=60)
         return [slot for slot in answer.json() if slot["is_processing"]]
 
     def is_ready(self) -> bool:
         """Whether the weights are loaded."""
         address = f"http://127.0.0.1:{self.port}/health"
-        return httpx2.get(address, verify=NO_TLS, timeout=30).status_code == 200
+        return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
 
 
 @contextmanager
@@ -96,7 +97,7 @@ def running_llama(
             announced = process.stdout.readline()
             assert announced.startswith("listening"), (directory / "llama.log").read_text()
             server = LlamaServer(port, process)
-            eventually(server.is_ready, _START_SECONDS)
+            until(server.is_ready)
             yield server
         finally:
             process.kill()

@@ -11,7 +11,8 @@ from typing import Final
 
 import httpx2
 
-from tests.support.live import NO_TLS, ROOT, eventually, free_port
+from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.until import until
 
 _BIN: Final = ROOT / ".venv-transformers/bin"
 PROGRAM: Final = _BIN / "transformers"
@@ -50,12 +51,12 @@ def running_transformers(directory: Path) -> Iterator[tuple[str, str]]:
             assert process.poll() is None, log.read_text()
             try:
                 address = f"http://127.0.0.1:{port}/health"
-                return httpx2.get(address, verify=NO_TLS, timeout=5).status_code == 200
+                return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
             except httpx2.TransportError:
                 return False
 
         try:
-            eventually(is_ready, START_SECONDS)
+            until(is_ready, START_SECONDS)
             yield f"http://127.0.0.1:{port}/v1", str(model)
         finally:
             process.kill()

@@ -22,7 +22,7 @@ NAMED: Final = (
     "heavy_texts",
     "captures",
 )
-"""The modules whose measurements docs/explain/threat-model.md shows."""
+"""The modules whose measurements docs/measurements/neighbours.md shows."""
 
 FURTHER: Final = (
     "pipelines",

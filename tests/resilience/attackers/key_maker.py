@@ -1,6 +1,6 @@
 """A member makes API keys in the console without end.
 
-Every change of a key makes every worker look up all keys again: he hopes to slow down everybody's.
+Every change of a key makes every worker read it: he hopes to slow down everybody's.
 """
 
 from __future__ import annotations

@@ -7,11 +7,8 @@ from typing import Final
 
 SETTINGS: Final = {
     "SVC_MAX_INFLIGHT": "100",
-    "SVC_MAX_ARRIVING": "100",
-    "SVC_MAX_LINGERING": "40",
-    "SVC_MAX_UNSTARTED_SESSIONS": "60",
     "SVC_MAX_SPEECH_SESSIONS": "60",
-    "SVC_MAX_SOUND_BYTES": "536870912",
+    "SVC_MEMORY_BYTES": "671088640",
     "SVC_CLONES_PER_HOUR": "unlimited",
 }
 """Bounds that programs on one machine can reach; the defaults are many times larger."""

@@ -101,5 +101,7 @@ def attack(
         time.sleep(seconds)
         whole = Figures(victim.between(began, time.monotonic()))
         during = Figures([sample for sample in whole.samples if sample.began >= all_begun])
+        for program in programs:
+            program.begin_end()
         answers = {name: program.end() for name, program in zip(names, programs, strict=True)}
     return Attack(names, before, whole, during, watch.taken, answers)

@@ -1,4 +1,4 @@
-"""The measurements of the attacks as Markdown tables in docs/explain/threat-model.md."""
+"""The measurements of the attacks as Markdown tables in docs/measurements/neighbours.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.resilience.measuring.measure import Attack, Figures
 from tests.resilience.measuring.processes import MEGABYTE
 from tests.resilience.victim import PROBES, Kind
 
-PAGE: Final = Path(__file__).resolve().parents[3] / "docs/explain/threat-model.md"
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs/measurements/neighbours.md"
 BEGIN: Final = (
     "<!-- The tables are written by `python -m tests.resilience.neighbours --write`. -->\n"
 )

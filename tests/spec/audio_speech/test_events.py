@@ -11,12 +11,13 @@ import httpx2
 import pytest
 
 from speech.audio.pcm import SAMPLE_RATE
-from tests.support.live import NO_TLS, eventually
+from tests.support.live import NO_TLS
 from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
 from tests.support.speech.errors import error_of
 from tests.support.speech.listening import sentence_heard
 from tests.support.speech.speech_server import described, heard, said, speaking
 from tests.support.texts.sentences import SENTENCES
+from tests.support.until import until
 
 FORMATS = ["wav", "mp3", "pcm", "opus", "flac"]
 
@@ -110,7 +111,7 @@ def test_a_failure_after_the_first_event_is_the_last_one(
     assert sound_of(deltas)
     assert last["type"] == "error"
     assert last["error"]["type"] == "proxy_error"
-    [row] = eventually(speech.rows)
+    [row] = until(speech.rows)
     assert (row.outcome, row.http_status, row.error_type) == ("backend_error", 200, "proxy_error")
 
 

@@ -11,9 +11,9 @@ import pytest
 import soundfile
 
 from accounts.models import Plan, Scope
+from core import clock
 from speech.audio.pcm import SAMPLE_RATE, samples, silence
-from speech.text.pauses import AFTER_SENTENCE
-from svc_project.lib import clock
+from speech.text.tags import AFTER_SENTENCE
 from tests.support.builders import speech_rows
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account

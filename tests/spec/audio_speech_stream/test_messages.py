@@ -44,7 +44,7 @@ def test_one_complete_file_for_each_sentence(
 def test_ready_has_the_audio_format_and_the_limits(speech: SpeechAccount) -> None:
     with speech.connect() as socket:
         socket.send('{"type": "start", "voice": {"id": "ava"}, "model": "any"}')
-        ready = json.loads(socket.recv(20))
+        ready = json.loads(socket.recv(60))
 
     assert ready == {
         "type": "ready",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,7 +59,6 @@ def test_a_huge_body_is_refused_without_being_read(
     header: str,
     body: Callable[[int], Iterator[bytes]],
 ) -> None:
-    began = time.monotonic()
     with RawClient(gateway) as client:
         client.head(header, key=gateway.key if keyed else None)
         sent = send_while_it_is_taken(client, body(HUGE))
@@ -72,7 +70,6 @@ def test_a_huge_body_is_refused_without_being_read(
     assert headers["connection"] == "close"
     assert json.loads(answer)["error"]["code"] == (None if status == 401 else "request_too_large")
     assert sent < READ_AT_MOST
-    assert time.monotonic() - began < 10
     assert gateway.rows() == []
 
 

@@ -9,14 +9,15 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from core.clock import now
+from core.money import token_cost
 from inference.catalog import lifecycle
 from inference.models import ModelEntry
-from svc_project.lib.clock import now
-from svc_project.lib.money import token_cost
 from tests.support.builders import catalog_rows
 from tests.support.clients.raw_client import RawClient
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.live_catalog import publish, ready, served_models, soon, wait_until_served
+from tests.support.until import until
 
 
 def status_and_code(gateway: Gateway, entry: ModelEntry) -> tuple[int, str | None]:
@@ -55,7 +56,7 @@ def test_a_model_retires_by_the_clock_alone(gateway: Gateway) -> None:
 
     assert status_and_code(gateway, entry) == (200, None)
 
-    eventually(lambda: status_and_code(gateway, entry) == (404, "model_retired"), 6)
+    until(lambda: status_and_code(gateway, entry) == (404, "model_retired"))
     entry.refresh_from_db()
     assert entry.shutdown_at is not None
     assert now() >= entry.shutdown_at

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc_project.lib.money import token_cost
+from core.money import token_cost
 from tests.support.live import Gateway, events
 
 TOOL = {

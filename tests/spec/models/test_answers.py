@@ -11,38 +11,26 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.changes import watcher
+from accounts.changes import key_watcher, watcher
 from accounts.keys import keys
-from accounts.keys.keyring import keyring
 from accounts.models import Membership, Organization, Scope, User
+from core import clock
+from core.clock import iso_milliseconds
 from inference.catalog import lifecycle
 from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import CatalogSnapshot
-from svc_project.lib import clock
-from svc_project.lib.clock import iso_milliseconds
 from tests.support.builders import catalog_rows
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    """End the key ring's threads after the tests, whose open transactions could block them."""
-    yield
-    keyring.close()
-
-
 @pytest.fixture(autouse=True)
 def own_catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the process's catalog look as if no watcher had run."""
-    monkeypatch.setattr(watcher, "last_poll", float("-inf"))
+    """Make the process's catalog and keys look as if no watcher had run."""
+    for each in (watcher, key_watcher):
+        monkeypatch.setattr(each, "_confirmed", {})
     yield
     catalog.snapshot = CatalogSnapshot(models={})
-
-
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
 
 
 @pytest.fixture
@@ -238,10 +226,11 @@ def test_the_catalog_is_read_only(api: Client, method: str, path: str) -> None:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def test_a_catalog_read_touches_no_table_while_the_watcher_runs(api: Client) -> None:
+def test_a_catalog_read_touches_no_table_while_the_watchers_run(api: Client) -> None:
     catalog_rows.published()
     api.get("/v1/models")
     watcher.poll()
+    key_watcher.poll()
     api.get("/v1/models")
 
     with CaptureQueriesContext(connection) as queries:

@@ -10,9 +10,6 @@ from accounts.keys import keys
 from accounts.models import Organization, Scope
 from tests.support.builders import traffic
 from tests.support.builders.summary_ledger import Ledger
-from tests.support.readers import _no_threads_left, organization, reader
-
-__all__ = ["_no_threads_left", "ledger", "organization", "reader"]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
         id=uuid.UUID(KEY["api_key_id"]), prefix=KEY["api_key_prefix"]
     )
     _traffic(str(organization.pk))
-    refused = throttle_counts.Refused(
+    refused = throttle_counts.RefusalKey(
         str(organization.pk),
         datetime(2026, 11, 12, 9, tzinfo=UTC),
         KEY["api_key_id"],

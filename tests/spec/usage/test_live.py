@@ -11,10 +11,11 @@ import httpx2
 import pytest
 
 from accounts.models import Scope
-from svc_project.lib.ids import NIL_UUID
+from core.ids import NIL_UUID
 from tests.support.gateways import Served
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.served import another_gateway
+from tests.support.until import until
 from usage.models import ThrottleCount
 
 
@@ -37,6 +38,7 @@ def limited(gateway: Gateway, **limits: int) -> Iterator[str]:
     for name, limit in limits.items():
         setattr(key, name, limit)
     key.save()
+    gateway.sees_changes()
     yield str(key.pk)
 
 
@@ -94,7 +96,7 @@ def test_refusals_by_a_limit_appear_within_seconds(gateway: Gateway) -> None:
         throttled = summary(gateway)["throttled"]
         return throttled if throttled["total"] == 3 else None
 
-    assert eventually(counted) == {
+    assert until(counted) == {
         "source": "rejection_counters",
         "total": 3,
         "by_limit_scope": [
@@ -141,4 +143,4 @@ def test_a_server_that_does_not_count_says_so_and_so_do_the_others(
 
     with another_gateway(gateway, served, SVC_THROTTLE_COUNTERS="false") as (_, base_url):
         assert summary(gateway, base_url)["throttled"] == unavailable
-        assert eventually(lambda: summary(gateway)["throttled"] == unavailable)
+        assert until(lambda: summary(gateway)["throttled"] == unavailable)

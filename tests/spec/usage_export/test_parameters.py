@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts.keys.keyring import keyring
 from accounts.keys.keys import mint
 from accounts.models import Membership, Organization, Scope, User
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders.export_rows import COLUMNS, NOVEMBER, expected, make, save
 from usage.api.export_views import filename
 from usage.models import UsageRow
@@ -24,18 +22,6 @@ pytestmark = pytest.mark.django_db
 
 PATH = "/v1/usage/export"
 PERIOD = {"start": "2026-11-01", "end": "2026-12-01"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_threads_left() -> Iterator[None]:
-    """Stop the key ring's threads after the test, when no transaction is open that they could wait for."""
-    yield
-    keyring.close()
-
-
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders.export_rows import (
     ALL,
     COLUMNS,

@@ -102,7 +102,7 @@ def test_a_slash_at_the_end_of_a_path_is_ignored(speech: SpeechAccount, gateway:
     address = speech.url.replace("http", "ws", 1) + "/v1/audio/speech/stream/"
     with speech.connect(address=address) as socket:
         socket.send('{"type": "start", "voice": "ava"}')
-        assert json.loads(socket.recv(20))["type"] == "ready"
+        assert json.loads(socket.recv(60))["type"] == "ready"
 
 
 def test_a_slash_at_the_end_of_a_chat_path_is_ignored(gateway: Gateway) -> None:

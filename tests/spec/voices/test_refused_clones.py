@@ -122,7 +122,7 @@ def opened(client: SpeechClient, *headers: str) -> socket.socket:
     """Open a connection and send the head of a creation."""
     host, port = client.url.removeprefix("http://").split(":")
     lines = ["POST /v1/voices HTTP/1.1", "host: 127.0.0.1", *headers]
-    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection = socket.create_connection((host, int(port)), timeout=60)
     connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
     return connection
 

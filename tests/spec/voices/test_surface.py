@@ -13,8 +13,9 @@ import pytest
 from accounts.keys.keys import mint, revoke
 from accounts.models import Scope
 from tests.spec.voices.test_refused_clones import answered, opened
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.speech.client import SpeechClient, error_of
+from tests.support.until import until
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ def test_every_problem_of_the_key_is_one_401(
     inference = mint(client.organization, Scope.INFERENCE, "test").secret
     gone = mint(client.organization, Scope.SPEECH, "gone")
     revoke(gone.api_key)
+    gateway.sees_changes()
     headers: list[dict[str, str]] = [
         {},
         {"authorization": "Bearer"},
@@ -52,7 +54,7 @@ def test_the_key_is_checked_before_the_body(client: SpeechClient) -> None:
 def test_a_view_answers_without_its_body(client: SpeechClient) -> None:
     """The body is not awaited: the answer comes before it."""
     host, port = client.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             b"DELETE /v1/voices/voice_x HTTP/1.1\r\nhost: 127.0.0.1\r\n"
             b"authorization: Bearer " + client.key.encode() + b"\r\n"
@@ -98,7 +100,7 @@ def test_a_foreign_host_is_400_in_this_surfaces_shape(client: SpeechClient, path
 
 def test_invalid_http_is_400_in_this_surfaces_shape(client: SpeechClient) -> None:
     host, port = client.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/9.9\r\n\r\n\r\n")
         answer = connection.recv(65536)
 
@@ -114,7 +116,7 @@ def test_health_needs_no_key_and_has_the_uptime(client: SpeechClient) -> None:
     assert first.json()["ok"] is True
     assert first.json()["uptime_s"] > 0
     assert first.headers["x-request-id"].startswith("req_")
-    assert eventually(lambda: client.get("/health").json()["uptime_s"] > first.json()["uptime_s"])
+    assert until(lambda: client.get("/health").json()["uptime_s"] > first.json()["uptime_s"])
 
 
 def test_health_answers_while_the_database_is_unreachable(

@@ -13,8 +13,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speech.audio.wav import clip_from_base64, decode_base64, read_clip
-from speech.audio.wav_format import UnusableClip
+from speech.audio.wav import UnusableClip, clip_from_base64, decode_base64, read_clip
 from tests.support.builders.clips import (
     A_LAW,
     ADPCM,

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from accounts.models import Organization, Plan, User
+from core.clock import now
 from speech.models import Voice, VoiceClone
-from svc_project.lib.clock import now
 from tests.support.builders import speech_rows
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import text_of, words

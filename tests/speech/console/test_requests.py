@@ -11,14 +11,14 @@ from django.contrib.sessions.models import Session
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from accounts.models import Organization, Scope
+from core.ids import NIL_UUID
 from speech.models import VoiceClone
 from speech.voices.clones import clips
-from svc_project.lib.ids import NIL_UUID
 from tests.support.builders import speech_rows
-from tests.support.live import eventually
 from tests.support.pages.signed_in import SignedIn
 from tests.support.speech.caller import Conversation, seconds
 from tests.support.speech.client import CLIP, client_of
+from tests.support.until import until
 
 SPEECH, CLONES, STREAM = (f"/console/voices/{name}" for name in ("speech", "clones", "stream"))
 SENTENCE = "The morning train was late again."
@@ -294,7 +294,7 @@ def test_an_open_session_ends_when_the_person_logs_out(signed_in: SignedIn) -> N
 
         assert "session has ended" in first_error(session)["message"]
         assert session.close_code == 4401
-    (row,) = eventually(signed_in.speech_rows)
+    (row,) = until(signed_in.speech_rows)
     assert (row.outcome, row.close_code) == ("client_error", 4401)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from core.sealing import Cipher
 from speech.models import CloneAudio, VoiceClone
-from svc_project.lib.sealing import Cipher
 from tests.support.builders import speech_rows
 
 pytestmark = pytest.mark.django_db

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.limits.memory import MemoryLimiter
+from core.limits.redis import RedisLimiter
 from speech.errors import QuotaExceeded
 from speech.quota.quota import Reserved
-from svc_project.lib.limits.memory import MemoryLimiter
-from svc_project.lib.limits.redis import RedisLimiter
 from tests.support.builders.quota_service import Service, caller
 from tests.support.servers.redis_store import PATIENT, REDIS_URL
 

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis.asyncio
 
+from core.limits.memory import MemoryLimiter
+from core.limits.redis import RedisLimiter
 from speech.errors import QuotaExceeded
 from speech.quota import day_counts
 from speech.quota.quota import Reserved, SpeechQuota
-from svc_project.lib.limits.buckets import Limiter
-from svc_project.lib.limits.memory import MemoryLimiter
-from svc_project.lib.limits.redis import RedisLimiter
 from tests.support.builders.quota_service import Service, caller
 from tests.support.servers.redis_store import PATIENT, REDIS_URL
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"svc-test:{uuid.uuid4().hex}:"
-
-
-@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.redis)])
-async def service(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Service]:
-    limiter: Limiter
-    if request.param == "memory":
-        limiter = MemoryLimiter()
-    else:
-        limiter = RedisLimiter(REDIS_URL, prefix=prefix, timeout_seconds=PATIENT)
-    yield Service(limiter)
-    await limiter.close()
+from tests.support.until import until_async
 
 
 class Minutes(Service):
@@ -189,11 +170,9 @@ async def test_a_hanging_ledger_delays_callers_once_and_counts_when_it_answers(
     principal = caller(1000)
     service.ledger.spoken["org-1", "2026-11-20"] = 950
     service.ledger.answers.clear()
-    began = time.monotonic()
     await asyncio.gather(*[service.quota.reserve(principal, 1) for _ in range(20)])
     for _ in range(20):
         await service.quota.reserve(principal, 1)
-    assert 0.2 <= time.monotonic() - began < 2
     assert service.ledger.questions == 1
     service.ledger.answers.set()
     await asyncio.sleep(0)
@@ -207,10 +186,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_shared_query(service: Serv
     impatient, patient = [
         asyncio.create_task(service.quota.reserve(principal, 60)) for _ in range(2)
     ]
-    deadline = time.monotonic() + 5
-    while not service.ledger.questions:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.001)
+    await until_async(lambda: service.ledger.questions)
     impatient.cancel()
     service.ledger.answers.set()
     assert (await patient).day == "2026-11-20"

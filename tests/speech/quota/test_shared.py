@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import socket
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,11 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 import django
 import pytest
 
+from core.limits.redis import RedisLimiter
 from speech.errors import QuotaExceeded
-from svc_project.lib.limits.redis import RedisLimiter
 from tests.support.builders.quota_service import Service, caller
 from tests.support.servers.redis_store import PATIENT, REDIS_URL, proxy_to_redis, url_through
 from tests.support.servers.tcp_proxy import FaultProxy, Way
+from tests.support.until import until_async
 
 TODAY = ("org-1", "2026-11-20")
 
@@ -42,11 +42,13 @@ def to_redis() -> Iterator[FaultProxy]:
 
 async def becomes(limiter: RedisLimiter, service: Service, *, is_shared: bool) -> None:
     """Open sessions, which reserve no characters, until the store is used or not used."""
-    deadline = time.monotonic() + 10
-    while limiter.is_shared != is_shared:
-        await service.quota.open_session(caller(requests=10**9))
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+
+    async def has_become() -> bool:
+        if limiter.is_shared != is_shared:
+            await service.quota.open_session(caller(requests=10**9))
+        return limiter.is_shared == is_shared
+
+    await until_async(has_become)
 
 
 def _speak_as_much_as_possible(url: str, prefix: str) -> tuple[int, bool]:

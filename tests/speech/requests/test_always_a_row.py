@@ -8,20 +8,20 @@ from typing import Any, cast
 
 import pytest
 
+from core.errors import ApiError, ClientDisconnected, InternalError
+from core.ids import NIL_UUID, request_id
+from core.limits.refused_requests import RefusedRequests
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import Session
 from speech.requests.session_bounds import SessionBounds
-from speech.requests.speaking import Call
+from speech.requests.speaking import SpeechCall
 from speech.synthesis.script import metered_characters
 from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest, Start
-from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError
-from svc_project.lib.ids import NIL_UUID, request_id
-from svc_project.lib.limits.refused_requests import RefusedRequests
 from tests.support.builders.quota_service import caller
 from usage.receipts import SpeechReceipt
 
@@ -99,7 +99,7 @@ def service(each: Collaborators) -> SpeechService:
 async def test_a_request_with_an_internal_failure_has_a_row(place: str) -> None:
     each = Collaborators(Fault(place))
     request = SpeechRequest(voice="ava", input=TEXT, response_format=AudioFormat.PCM)
-    call = Call(request_id(), 0.0, caller(), request, VOICE, metered_characters(TEXT))
+    call = SpeechCall(request_id(), 0.0, caller(), request, VOICE, metered_characters(TEXT))
 
     with pytest.raises(InternalError):
         await service(each).complete(call, cast(Any, each))

@@ -9,18 +9,19 @@ from typing import Any, cast
 
 import pytest
 
+from core.errors import ApiError, InternalError, ServerOverloaded
+from core.ids import request_id
 from speech.audio.encoding import AudioFormat
 from speech.engines import Engine, Utterance
-from speech.requests.speaking import Call
+from speech.requests.speaking import SpeechCall
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
 from speech.wire import SpeechRequest
-from svc_project.lib.errors import ApiError, InternalError, ServerOverloaded
-from svc_project.lib.ids import request_id
 from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
 from tests.support.builders.quota_service import caller
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.servers.engine_processes import worker_pids
 from tests.support.speech.caller import SpeechAccount, seconds
+from tests.support.until import until
 
 LONG = (
     "# The walk\n\nThe morning train was **late** again, e.g. by 12 minutes. [pause:300ms] "
@@ -95,7 +96,7 @@ def test_a_killed_text_process_is_replaced(gateway: Gateway, speech: SpeechAccou
     assert speech.speak(LONG).status_code == 200
     before = text_pid(gateway)
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.process.pid))
+    until(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.process.pid))
 
     assert speech.speak(LONG).status_code == 200
     assert text_pid(gateway) != before
@@ -152,7 +153,7 @@ async def failed(failure: ApiError, *, reads: bool) -> Reservation:
     object.__setattr__(speech, "texts", cast(Any, Texts(failure, reads=reads)))
     request = SpeechRequest(voice="ava", input=LONG_SENTENCE, response_format=AudioFormat.PCM)
     characters = metered_characters(LONG_SENTENCE)
-    call = Call(request_id(), 0.0, caller(), request, VOICE, characters)
+    call = SpeechCall(request_id(), 0.0, caller(), request, VOICE, characters)
     with pytest.raises(type(failure)):
         await speech.complete(call, cast(Any, each))
     return each

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from accounts.models import Scope
 from speech.audio.encoding import AudioFormat
-from tests.support.live import eventually
 from tests.support.privacy import canary, holders, kept
 from tests.support.speech.caller import SpeechAccount
 from tests.support.speech.client import CLIP, SpeechClient
+from tests.support.until import until
 
 TEXT, INVALID, UNKNOWN = map(canary, ("text", "invalid", "unknown"))
 FAULTS = ["status:500", "json", "html", "empty", "reset", "cut:2000", "error_event:1", "garbage"]
@@ -62,7 +62,7 @@ def test_no_canary_is_stored_or_logged(
     for key in (wrong_scope, f"svc_live_{UNKNOWN}", UNKNOWN):
         refused = speech.post({}, headers={"authorization": f"Bearer {key}"})
         assert refused.status_code == 401
-    eventually(lambda: len(speech.rows()) > rows + 2)
+    until(lambda: len(speech.rows()) > rows + 2)
 
     found = kept(worker_directory)
 

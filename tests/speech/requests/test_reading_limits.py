@@ -10,12 +10,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
+from core.errors import InvalidField
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
-from speech.requests.held_sound import HeldSound
-from speech.requests.speaking import LONGEST_FILE, whole_sound
+from speech.requests.speaking import LONGEST_FILE, HeldSound, whole_sound
 from speech.synthesis.script import read_script
 from speech.wire import LONGEST_INPUT
-from svc_project.lib.errors import InvalidField
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
@@ -81,7 +80,7 @@ def test_refused_requests_and_sessions_end_in_429(
 
 def _close_code(socket: ClientConnection) -> int | None:
     with pytest.raises(ConnectionClosed):
-        socket.recv(timeout=10)
+        socket.recv(timeout=60)
     return socket.close_code
 
 

@@ -18,7 +18,7 @@ from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount
 
-IDLE_SECONDS = 2
+IDLE_SECONDS = 3
 LONGEST_SECONDS = 3
 PER_SECOND = 20
 SENTENCE = "The morning train was late again.\n"
@@ -53,7 +53,7 @@ def error_of(last: bytes | dict[str, Any]) -> str:
 
 def assert_ends_as_idle(session: Conversation, message: str, pause: float) -> None:
     """The session ends as idle, however often ``message`` is sent."""
-    deadline = time.monotonic() + 15 * IDLE_SECONDS
+    deadline = time.monotonic() + 60
     with suppress(ConnectionClosed):
         while time.monotonic() < deadline:
             session.socket.send(message)
@@ -77,7 +77,7 @@ def test_a_flood_of_empty_texts_does_not_keep_a_session_open(speech: SpeechAccou
 
 def test_a_space_keeps_a_session_open(speech: SpeechAccount) -> None:
     with speech.session() as session:
-        for _ in range(6):
+        for _ in range(4):
             time.sleep(IDLE_SECONDS / 2)
             session.text(" ")
         session.text("Hello.")
@@ -103,13 +103,13 @@ def test_messages_above_a_burst_are_read_at_a_steady_pace(speech: SpeechAccount)
 def test_a_session_has_a_longest_duration(start_gateway: Callable[..., Gateway]) -> None:
     """Frames that were sent by then are charged, and nothing else."""
     speech = speech_account(start_gateway(SVC_SPEECH_SESSION_SECONDS=str(LONGEST_SECONDS)))
+    began = time.monotonic()
     with speech.session() as session:
-        began = time.monotonic()
         with suppress(ConnectionClosed):
             while time.monotonic() < began + 20 * LONGEST_SECONDS:
                 session.text(SENTENCE)
                 time.sleep(0.3)
-        assert time.monotonic() - began >= LONGEST_SECONDS - 0.5
+        assert time.monotonic() - began >= LONGEST_SECONDS
         *frames, last = session.rest()
 
     assert "another" in error_of(last)

@@ -13,9 +13,9 @@ from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount, seconds
 
-SHORT = 0.5
-SPOKEN_SECONDS = 4.0
-IDLE = {"SVC_SPEECH_IDLE_SECONDS": "2"}
+SHORT = 1.5
+SPOKEN_SECONDS = 6.0
+IDLE = {"SVC_SPEECH_IDLE_SECONDS": "5"}
 EVERY_TIMER = {
     name: str(SHORT)
     for name in (
@@ -26,7 +26,6 @@ EVERY_TIMER = {
         "SVC_SPEECH_START_SECONDS",
         "SVC_SPEECH_FIRST_BYTE_SECONDS",
         "SVC_SPEECH_TOTAL_SECONDS",
-        "SVC_KEY_CACHE_SECONDS",
         "SVC_KEY_OUTAGE_SECONDS",
         "SVC_BACKEND_IDLE_SECONDS",
         "SVC_BACKEND_TOTAL_SECONDS",
@@ -77,10 +76,10 @@ def test_an_idle_session_outlives_every_timer_except_the_idle_timeout(
     speech = speech_account(start_gateway(**EVERY_TIMER))
 
     with speech.session() as session:
-        time.sleep(4 * SHORT)
+        time.sleep(2 * SHORT)
         session.text(SENTENCE)
         session.frame()
-        time.sleep(4 * SHORT)
+        time.sleep(2 * SHORT)
         session.text(SENTENCE)
         session.frame()
         assert_ends_well(speech, session, 2)
@@ -89,17 +88,17 @@ def test_an_idle_session_outlives_every_timer_except_the_idle_timeout(
 def test_a_slow_engine_may_take_longer_than_the_idle_timeout(
     start_gateway: Callable[..., Gateway], remote: dict[str, str]
 ) -> None:
-    speech = speech_account(start_gateway(SVC_SPEECH_IDLE_SECONDS=str(SHORT)))
+    speech = speech_account(start_gateway(SVC_SPEECH_IDLE_SECONDS="1"))
 
     with speech.session(voice=remote["pcm"]) as session:
-        session.text("[[sim pace:1]] The morning train was late again, as it often is here.\n")
         began = time.monotonic()
+        session.text("[[sim pace:1]] The morning train was late again, as it often is here.\n")
         heard = seconds(session.frame())
-        assert time.monotonic() - began > 3 * SHORT
+        assert time.monotonic() - began > 1.5
         session.done()
         assert session.rest() == [{"type": "session.done"}]
 
-    assert heard > 3 * SHORT
+    assert heard > 1.5
 
 
 @contextmanager
@@ -149,7 +148,7 @@ def test_a_client_that_answers_no_ping_keeps_its_session(
     )
 
     with sockets.create_connection(("127.0.0.1", speech.gateway.speech_port)) as raw:
-        raw.settimeout(10)
+        raw.settimeout(60)
         raw.sendall(upgrade.encode())
         assert b"101 " in raw.recv(4096)
         raw.sendall(frame('{"type": "start", "voice": "ava"}'))

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount
+from tests.support.until import until
 
 STALL_SECONDS = 2.0
 TEXT = "This is a sentence of some length. " * 100
@@ -69,7 +70,7 @@ def test_a_reader_that_stalled_and_reads_again_gets_the_error(impatient: SpeechA
 def test_a_reader_that_goes_on_stalling_loses_its_connection(impatient: SpeechAccount) -> None:
     with unread_session(impatient) as session:
         assert_stalled(impatient)
-        eventually(lambda: open_connections(impatient) == 0)
+        until(lambda: open_connections(impatient) == 0)
         messages = session.rest()
 
         assert all(isinstance(message, bytes) for message in messages)

@@ -11,14 +11,14 @@ from typing import Any, cast
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from core.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
+from core.ids import NIL_UUID, request_id
 from speech.audio.encoding import AudioFormat
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import Session
 from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, SessionBounds, refused_units
 from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
 from speech.wire import LONGEST_SESSION, Start
-from svc_project.lib.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
-from svc_project.lib.ids import NIL_UUID, request_id
 from tests.resilience.attackers.heavy_texts import PATTERNS, PIECE
 from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
 from tests.support.builders.quota_service import caller

@@ -40,7 +40,7 @@ async def asked(path: str, *headers: tuple[bytes, bytes]) -> tuple[int, bytes]:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await router(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from speech.audio.pcm import SAMPLE_RATE, samples
 from speech.synthesis.sentence import LONGEST_UTTERANCE
-from speech.text.clauses import clauses
+from speech.text.sentences import clauses
 from tests.support.speech.caller import SpeechAccount, decoded
 from tests.support.speech.listening import still_edges
 

@@ -7,6 +7,7 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
+from core.asgi.websocket import SocketConsumer
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat
 from speech.errors import UnknownVoice
@@ -17,7 +18,6 @@ from speech.requests.session_bounds import SessionBounds
 from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import CloneRef, VoiceRef
 from speech.wire import Start
-from svc_project.lib.asgi.websocket import SocketConsumer
 from tests.speech.synthesis.test_speaking import Echo, voice
 
 CLONE = voice(id="voice_1", clone=CloneRef("voice_1", "organization", None))
@@ -40,7 +40,7 @@ class Quota:
         self.charged = self.refunded = 0
         self.charged_twice = asyncio.Event()
 
-    async def charge(self, principal: Any, characters: int) -> Any:
+    async def charge(self, principal: Any, characters: int, day: str) -> Any:
         self.charged += 1
         if self.charged == 2:
             self.charged_twice.set()
@@ -110,7 +110,7 @@ async def test_prefetched_sentences_of_a_deleted_clone_are_not_sent() -> None:
 
     principal: Any = SimpleNamespace(organization_id="organization")
     running = asyncio.create_task(session.run(principal, check_key, "{}"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await quota.charged_twice.wait()
         await socket.is_sent_one.wait()
     shelf.deleted = True

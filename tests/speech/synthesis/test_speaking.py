@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.errors import ApiError
 from speech.audio.pcm import EDGE_SECONDS, SAMPLE_RATE, duration, pcm_bytes, samples, silence
 from speech.engines import (
     Engine,
@@ -19,14 +20,13 @@ from speech.engines import (
     EngineTimeout,
     Utterance,
 )
-from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnreadableText
 from speech.requests.meter import outcome_of
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence, read_script
 from speech.synthesis.sentence import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
 from speech.synthesis.text_process import TextProcess
 from speech.voices.snapshot import VoiceRef
-from svc_project.lib.errors import ApiError
 from tests.support.speech.listening import silences, steepest_step
 from tests.support.speech.speech_server import described
 
@@ -51,6 +51,17 @@ class Echo(Engine):
 
     async def close(self) -> None:
         pass
+
+
+class Mute(Echo):
+    """An engine whose sound is 20 ms of silence for ``words``."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+        yield silence(0.02) if utterance.text == self.words else LOUD
 
 
 def voice(**changes: Any) -> VoiceRef:
@@ -241,3 +252,19 @@ async def test_a_mark_beyond_the_words_is_spoken_last() -> None:
     pieces = [piece async for piece in speak_sentence(sentence, speaker, EngineClock())]
 
     assert pieces[-1] == silence(1.0)
+
+
+@pytest.mark.parametrize("backend", [None, described("")], ids=["embedded", "server"])
+async def test_a_sentence_without_any_sound_is_an_error_before_its_pauses(backend: Any) -> None:
+    [sentence] = read_script("[pause:2s] Shh [pause:2s]").sentences
+    speaker = Speaker(voice(backend=backend), Mute("Shh"), TextProcess(), "organization")
+    sound = speak_sentence(sentence, speaker, clock := EngineClock())
+
+    with pytest.raises(UnreadableText):
+        await anext(sound)
+    assert clock.first_audio is None
+
+
+async def test_a_silent_part_of_a_sentence_is_left_out() -> None:
+    text = "[pause:1s] Shh [pause:2s] yes [pause:1s]"
+    assert len(await spoken(text, Mute("Shh"))) == len(silence(4.0) + LOUD)

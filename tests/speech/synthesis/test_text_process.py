@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.errors import ApiError, InternalError, ServerOverloaded
 from speech.synthesis.script import Script, ScriptReader, Sentence, read_script
 from speech.synthesis.text_process import TextProcess
 from speech.text.language import Language
@@ -21,10 +22,9 @@ from speech.text.normalise.locale import Region
 from speech.text.preparation import prepared
 from speech.text.tags import TagError
 from speech.wire import LONGEST_INPUT
-from svc_project.lib.errors import ApiError, InternalError, ServerOverloaded
-from tests.support.live import ROOT, eventually
+from tests.support.live import ROOT
 from tests.support.servers.engine_processes import worker_pids
-from tests.support.until import until
+from tests.support.until import until, until_async
 
 MODULE = "speech.synthesis.text_worker"
 
@@ -171,7 +171,7 @@ async def test_an_order_whose_processes_both_die_is_an_internal_error(texts: Tex
             killed.add(pid)
         return waiting.done()
 
-    await until(kill_each)
+    await until_async(kill_each)
     with pytest.raises(InternalError) as caught:
         waiting.result()
     assert caught.value.__cause__ is None, "the row would name a failure of the engine"
@@ -207,8 +207,8 @@ async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after
         (pid,) = text_pids()
         os.kill(pid, signal.SIGSTOP)
         orders = [asyncio.create_task(texts.read_script("Hi.", "organization")) for _ in range(6)]
-        await until(lambda: sum(order.done() for order in orders) == 2)
-        await until(lambda: sum(order.done() for order in orders) == 5)
+        await until_async(lambda: sum(order.done() for order in orders) == 2)
+        await until_async(lambda: sum(order.done() for order in orders) == 5)
         os.kill(pid, signal.SIGCONT)
         results = await asyncio.gather(*orders, return_exceptions=True)
     finally:
@@ -302,4 +302,4 @@ def test_the_process_ends_when_its_parent_is_killed() -> None:
         pid = int(parent.stdout.readline())
         assert Path(f"/proc/{pid}").exists()
         parent.kill()
-    eventually(lambda: not Path(f"/proc/{pid}").exists())
+    until(lambda: not Path(f"/proc/{pid}").exists())

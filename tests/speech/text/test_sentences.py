@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.text.clauses import clauses
-from speech.text.sentences import SentenceSplitter
+from speech.text.sentences import SentenceSplitter, clauses
 from tests.support.texts.splitting import split
 
 CASES = [
     "Hello there.| How are you?| Fine!",
+    "Really?!| I cannot believe it.",
+    "Wait!!| I said no.| Stop?!!| Now.",
+    "Hm... I see.| Well… I do.",
+    "Give it to me.| Stop!| It is OK.| I am ill.| Go away.",
+    "We know 5! = 120.| So n! = n here.| Good.",
+    "Run ./x.sh in ../y now.| I use .NET here.| It is .5 of it.",
+    "Take Rte. 66.| The mgr. is in.| He is the mgr.| Go.",
+    "Flat no. B-204 is here.| See no. VII too.",
     "Dr. Smith met Mrs. Jones.| They paid $3.50 for it.",
     "J. K. Rowling wrote it.| She lives in the U.K. with others.",
     "See https://a.example/b?c=1.2 for more.| It is v2.0.1 now.",
@@ -47,6 +54,47 @@ def test_sentences_end_where_a_reader_would_end_them(marked: str) -> None:
     assert [sentence.strip() for sentence in split(marked.replace("|", ""))] == expected
 
 
+MARKS = [
+    "!",
+    "?",
+    "!!",
+    "??",
+    "?!",
+    "!?",
+    "!!!",
+    "?!!",
+    "⁉",
+    "‽",
+    "!...",
+    "...?",
+    "…!",
+    "?..",
+    "।",
+    "।।",
+    "?।",
+    "!”",
+    "?!”",
+    "!!)",
+    "?!**",
+    ".",
+]
+NEXT = (
+    "He left.", "I left.", "I'm here.", "A man left.", "X is it.", "Now.", "5 men left.", "no way.",
+    "iPhone it is.", "“No.”", "(He left.)", "*I* left.", "Éva left.", "मैं नहीं।",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_whatever_word_follows_a_mark_begins_a_sentence(mark: str) -> None:
+    texts = [(f"It was so{mark} ", following) for following in NEXT]
+    assert [split(before + following) for before, following in texts] == [*map(list, texts)]
+
+
+def test_marks_inside_a_word_end_no_sentence() -> None:
+    for text in ("What?!he said.", "See a.example/??q=1 now.", "Wait...what is it?"):
+        assert split(text) == [text]
+
+
 def test_a_sentence_is_returned_when_one_further_word_is_complete() -> None:
     splitter = SentenceSplitter()
     assert splitter.feed("Hello there. How") == []
@@ -65,7 +113,7 @@ TEXTS = st.lists(
         [
             "Hello", "Dr.", "U.S.", "a.", "3.5", "1.", "No.", "(", ")", '"', "'", "?!", "…", "।",
             "॥", "नमस्ते", "डॉ.", " ", " ", " ", "  ", "\n", "\r\n", "World", "he", "[pause]", "😀",
-            "[laughs]", "\ue0f0", "\ue0f1", "e.g.", "[", "<break time=\"1s\"/>", "。",
+            "[laughs]", "\ue0f0", "\ue0f1", "e.g.", "[", "5!", "=", "./x", "..", "<break time=\"1s\"/>", "。",
         ]
     ),
     max_size=40,

@@ -18,9 +18,10 @@ from speech.engines import embedded
 from speech.models import Voice
 from speech.voices.snapshot import read_snapshot
 from tests.support.builders import speech_rows
-from tests.support.live import NO_TLS, ROOT, Gateway, eventually
+from tests.support.live import NO_TLS, ROOT, Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.neural import needs_neural
+from tests.support.until import until
 
 TEXT = "Good morning. How are you?"
 
@@ -54,7 +55,7 @@ def test_without_the_engine_its_voices_are_not_served_and_the_others_are(
     client = Client()
     client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
     page = client.get("/admin/speech/voice/").content.decode()
-    assert "nobody: " in page
+    assert "no account: " in page
     assert "Kokoro-82M (neural)" in page
 
 
@@ -139,7 +140,7 @@ def _speed_is_told(gateway: Gateway) -> None:
         name = "svc_speech_neural_real_time_factor{"
         return next((line for line in lines if line.startswith(name)), None)
 
-    figure = float(eventually(measured, 90.0).split()[-1])
+    figure = float(until(measured, 90.0).split()[-1])
 
     assert 0.01 < figure < 60
     log = gateway.command.log.read_text()

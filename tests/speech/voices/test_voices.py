@@ -10,14 +10,14 @@ from asgiref.sync import sync_to_async
 
 from accounts.changes import ChangeWatcher
 from accounts.models import Organization, Plan
+from core import clock
+from core.database.threads import threads
+from core.errors import InternalError
 from speech.engines.espeak.profile import NEUTRAL
 from speech.errors import UnknownVoice
 from speech.models import SpeechBackend, Voice, VoiceClone
 from speech.voices.snapshot import VoiceRef
 from speech.voices.voices import Voices
-from svc_project.lib import clock
-from svc_project.lib.database.pool import threads
-from svc_project.lib.errors import InternalError
 from tests.support.builders import speech_rows
 from tests.support.servers.database_outage import database_outage
 

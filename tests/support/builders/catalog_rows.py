@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+from core import clock
 from inference.catalog import lifecycle
 from inference.models import Backend, Deployment, ModelEntry, Price, WeightsRecord
-from svc_project.lib import clock
 
 _numbers = count(1)
 

@@ -9,9 +9,9 @@ import pytest
 
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Scope
+from core.limits.buckets import Limiter
 from speech.errors import QuotaExceeded
 from speech.quota.quota import SpeechQuota
-from svc_project.lib.limits.buckets import Limiter
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from svc_project.lib.ids import NIL_UUID, request_id
+from core.ids import NIL_UUID, request_id
 from usage.receipts import Progress, Receipt, SpeechReceipt
 
 _numbers = count(1)

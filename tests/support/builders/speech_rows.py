@@ -9,10 +9,10 @@ import msgspec
 
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Organization, Plan, Scope
+from core.ids import NIL_UUID, uuid7_hex
 from speech.engines.espeak.profile import NEUTRAL
 from speech.models import SpeechBackend, Voice, VoiceClone
 from speech.names import name_key
-from svc_project.lib.ids import NIL_UUID, uuid7_hex
 
 _numbers = count(1)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Any
 
-from svc_project.lib.ids import NIL_UUID
+from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.receipts import Receipt

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from core.errors import InvalidField
 from inference.wire import ChatRequest
-from svc_project.lib.errors import InvalidField
 
 USER: dict[str, Any] = {"role": "user", "content": "Hello"}
 MINIMAL: dict[str, Any] = {"model": "acme/demo-8b", "messages": [USER]}

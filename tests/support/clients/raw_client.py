@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tests.support.live import Gateway
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Disconnect(Enum):

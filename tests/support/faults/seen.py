@@ -71,7 +71,7 @@ def ask(gateway: Gateway, model: str, text: str = "", *, streamed: bool, **field
             f"{gateway.base_url}/chat/completions",
             json=body,
             headers=gateway.headers,
-            timeout=30,
+            timeout=60,
             verify=NO_TLS,
         ) as answer,
     ):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +14,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection
 
+from tests.support.until import until_async
+from usage.ledger.journal.records import FileContent, read_in_steps
 from usage.ledger.ledger import Ledger
 from usage.models import UsageRow
 
@@ -51,19 +51,13 @@ def outcomes() -> dict[str, str]:
     return dict(UsageRow.objects.values_list("request_id", "outcome"))
 
 
-async def until(look: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < deadline, f"not seen within {seconds} s"
-        await asyncio.sleep(0.02)
-
-
 async def until_stored(count: int) -> dict[str, str]:
-    found: dict[str, str] = {}
-    deadline = time.monotonic() + 30
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} rows"
-        found = await read(outcomes)
+    """Wait for ``count`` chat rows; return their outcomes."""
+
+    async def look() -> dict[str, str] | None:
+        return found if len(found := await read(outcomes)) >= count else None
+
+    found: dict[str, str] = await until_async(look)
     return found
 
 
@@ -98,6 +92,17 @@ def run_sql(statement: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement)
     connection.close()
+
+
+def read_segment(content: bytes) -> FileContent:
+    """Read a whole file of the journal's records."""
+    reading = read_in_steps(content)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as end:
+            found: FileContent = end.value
+            return found
 
 
 def files(directory: Path, pattern: str) -> list[Path]:

@@ -20,8 +20,9 @@ LONG = 60
 class Dialect:
     """What a server does its own way.
 
-    ``obeyed``, ``refused``: names of the output cap; ``choices``: the forms of ``tool_choice`` that
-    make it call, ``refused_choices`` those that it answers with 400; ``elsewhere``: answers by path.
+    ``obeyed``: names of the output cap; ``refused``: fields that it answers with 400, also those of
+    ``stream_options``; ``choices``: the forms of ``tool_choice`` that make it call,
+    ``refused_choices`` those that it answers with 400; ``elsewhere``: answers by path.
     """
 
     models: Sequence[Mapping[str, Any]] = ({"id": "demo"},)
@@ -35,6 +36,8 @@ class Dialect:
     says_done: bool = True
     key: str = ""
     header: str = ""
+    quotes_headers: bool = False
+    """Whether chats are refused with the headers of the request in the message."""
     elsewhere: Mapping[str, Any] = field(default_factory=dict)
     unknown_is_200: bool = False
     api: str = "/v1"
@@ -101,6 +104,8 @@ class DialectServer:
             return _error(400, f"{dialect.header} is missing")
         if path == f"GET {dialect.api}/models":
             return web.json_response({"object": "list", "data": list(dialect.models)})
+        if path == f"POST {dialect.api}/chat/completions" and dialect.quotes_headers:
+            return _error(400, f"Refused the headers {dict(request.headers)}")
         if path == f"POST {dialect.api}/chat/completions":
             return await self._chat(request)
         if path in dialect.elsewhere:
@@ -119,7 +124,7 @@ class DialectServer:
         self.bodies.append(body)
         if dialect.chats is not None and body["model"] not in dialect.chats:
             return _error(400, f"{body['model']} does not support chat")
-        for name in dialect.refused & set(body):
+        for name in dialect.refused & {*body, *(body.get("stream_options") or {})}:
             return _error(400, f"Unsupported parameter: '{name}'")
         choice = body.get("tool_choice")
         form = "named" if isinstance(choice, dict) else choice
@@ -251,9 +256,9 @@ def running(dialect: Dialect) -> Iterator[DialectServer]:
         return await stack.enter_async_context(serving(dialect))
 
     try:
-        yield asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
+        yield asyncio.run_coroutine_threadsafe(begin(), loop).result(60)
     finally:
-        asyncio.run_coroutine_threadsafe(stack.aclose(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(stack.aclose(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(60)
         loop.close()

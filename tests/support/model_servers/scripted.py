@@ -30,7 +30,18 @@ class Pause:
     seconds: float
 
 
-Step = bytes | Pause | End
+@dataclass(frozen=True)
+class Quotation:
+    """A refusal with ``status`` that quotes the headers of the request in its message."""
+
+    status: int = 400
+
+    def of(self, headers: dict[str, str]) -> bytes:
+        message = f"Refused the headers {json.dumps(headers)}"
+        return body(json.dumps({"error": {"message": message}}).encode(), self.status)
+
+
+Step = bytes | Pause | Quotation | End
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,9 @@ class ScriptedServer:
             elif isinstance(step, bytes):
                 writer.write(step)
                 await writer.drain()
+            elif isinstance(step, Quotation):
+                writer.write(step.of(headers))
+                await writer.drain()
             else:
                 end_connection(writer, step)
                 return False
@@ -190,11 +204,11 @@ def scripted_server() -> Iterator[ScriptedServer]:
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.sleep(0.01)  # lets the loop remove closed connections
 
-    listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(10)
+    listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(60)
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(end(listening), loop).result(10)
+        asyncio.run_coroutine_threadsafe(end(listening), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()

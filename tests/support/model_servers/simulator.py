@@ -6,8 +6,7 @@ import json
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import httpx2
 from inference.chat.tokenizers import Tokenizer
 
 MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,6 @@ def read_to_end(connection: socket.socket) -> bytes:
     while part := connection.recv(65536):
         parts.append(part)
     return b"".join(parts)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until ``condition`` holds; fail after ten seconds."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.01)
 
 
 def answer_tokens(tokenizer: Tokenizer, message: dict[str, Any]) -> int:

@@ -36,8 +36,8 @@ def invent_usage(organization_id: str) -> str:
     """Write rows of the last weeks; return the id of a failed request."""
     from accounts.keys.keys import mint
     from accounts.models import Organization, Scope
+    from core import clock
     from inference.models import ModelEntry
-    from svc_project.lib import clock
     from tests.support.builders.receipts import receipt
     from usage.ledger import rows
 
@@ -101,9 +101,9 @@ def installation() -> Iterator[tuple[str, str, str, str]]:
 
         from accounts.models import Organization, User
         from benchmarks.pages import session_of
+        from core import clock
         from inference.catalog import lifecycle
         from inference.models import ModelEntry
-        from svc_project.lib import clock
         from svc_project.management import demo
         from tests.support.live import Command
 

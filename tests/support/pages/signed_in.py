@@ -62,7 +62,7 @@ class SignedIn:
             self.gateway.url.replace("http", "ws", 1) + path,
             additional_headers={name: value for name, value in sent.items() if value},
             max_size=None,
-            open_timeout=30,
+            open_timeout=60,
             close_timeout=2,
         ) as socket:
             yield socket

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -108,13 +108,6 @@ async def running(
             task.cancel()
         await asyncio.gather(*mine, return_exceptions=True)
         await asyncio.sleep(0.01)  # lets the loop close the sockets
-
-
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait for ``condition``. Raises ``TimeoutError``."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - most conditions are in code that knows no events
-            await asyncio.sleep(0.005)
 
 
 def sized(body: bytes, status: int = 200, *headers: str) -> bytes:

@@ -17,7 +17,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Final, Self
 
-SECONDS = 10.0
+SECONDS = 60.0
 _PIECE = 65536
 _ACCEPTING_TURNS: Final = 5
 """asyncio needs three turns of its loop from accepting a connection to the call of ``_take``."""

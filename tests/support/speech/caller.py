@@ -18,7 +18,8 @@ from websockets.sync.client import ClientConnection, connect
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
 from speech.audio.pcm import SAMPLE_RATE
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until
 from usage.models import SpeechRow
 
 SENTENCE = "The morning train was late again."
@@ -52,7 +53,7 @@ class SpeechAccount:
             f"{self.url}/v1/audio/speech",
             content=content,
             headers={**self.headers, **options.pop("headers", {})},
-            timeout=options.pop("timeout", 30),
+            timeout=options.pop("timeout", 60),
             verify=NO_TLS,
             **options,
         )
@@ -73,7 +74,7 @@ class SpeechAccount:
             options.pop("address", address),
             additional_headers=options.pop("headers", self.headers),
             max_size=None,
-            open_timeout=30,
+            open_timeout=60,
             close_timeout=2,
             **options,
         ) as socket:
@@ -100,7 +101,7 @@ class SpeechAccount:
 
     def row_when_written(self) -> SpeechRow:
         """The one row of a request whose client disconnected before the end."""
-        [row] = eventually(self.rows, 15.0)
+        [row] = until(self.rows)
         return row
 
 
@@ -137,7 +138,7 @@ class Conversation:
         found: list[bytes | dict[str, Any]] = []
         try:
             while True:
-                message = self.socket.recv(20.0)
+                message = self.socket.recv(60)
                 found.append(message if isinstance(message, bytes) else json.loads(message))
         except ConnectionClosed:
             return found

@@ -29,7 +29,7 @@ class Phonemes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._child.communicate(timeout=10)
+        self._child.communicate(timeout=60)
 
     def of(self, text: str, voice: str) -> str:
         assert self._child.stdin is not None

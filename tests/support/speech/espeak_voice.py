@@ -45,7 +45,7 @@ class EspeakVoice:
         return (audio * 32767).astype("<i2").tobytes()
 
     def close(self) -> None:
-        self._child.communicate(timeout=10)
+        self._child.communicate(timeout=60)
 
     def _order(self, order: dict[str, object]) -> Audio:
         assert self._child.stdin is not None

@@ -9,13 +9,14 @@ from asgiref.sync import SyncToAsync
 from django.db import connections
 
 from accounts.keys.keyring import keyring
+from core.database.threads import threads
 from speech.models import SpeechBackend, Voice
-from svc_project.lib.database.pool import threads
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
 from tests.support.speech.espeak_voice import EspeakVoice
 from tests.support.speech.speech_server import PROFILES, SpeechServer, running_speech_server
+from tests.support.until import until
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +43,7 @@ def remote(speech: SpeechAccount, speech_server: SpeechServer) -> dict[str, str]
             defaults={
                 "base_url": f"{speech_server.url}/v1",
                 "model": "simulated",
-                "first_byte_seconds": 1.0,
+                "first_byte_seconds": 4.0,
                 "total_seconds": 8.0,
                 "sounds": {"laughs": "(laugh)"},
                 "normalizes_text": True,
@@ -53,7 +54,7 @@ def remote(speech: SpeechAccount, speech_server: SpeechServer) -> dict[str, str]
             id=f"remote-{profile}", defaults={"backend": backend, "engine_voice": "noah"}
         )
         names[profile] = voice.pk
-    eventually(lambda: all(name in speech.voices() for name in names.values()))
+    until(lambda: all(name in speech.voices() for name in names.values()))
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,20 +15,20 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Organization, User
+from core.clock import now
+from core.ids import request_id
+from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
+from core.monitoring.worker_stats import WorkerStats
 from inference.catalog import lifecycle
 from inference.serving.monitoring import STATS_NAME
 from svc_project.admin import overview
-from svc_project.lib.clock import now
-from svc_project.lib.ids import request_id
-from svc_project.lib.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
-from svc_project.lib.monitoring.worker_stats import WorkerStats
 from tests.inference.admin.test_backend_health import view
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.models import ThrottleCount
 
-QUERIES = 11
+QUERIES = 10
 
 
 @pytest.fixture
@@ -64,6 +65,17 @@ def test_a_new_installation_has_an_index_without_figures(
     assert "Needs attention" not in page
 
 
+def test_every_page_leads_to_the_console_and_has_its_mark(
+    operator: Client, workers: WorkerStats
+) -> None:
+    for address in ("/admin/", "/admin/accounts/apikey/"):
+        page = operator.get(address).content.decode()
+        assert '<a href="/console/">Console</a>' in page
+        assert '<link rel="icon" href="/static/console.svg" type="image/svg+xml">' in page
+    signing_in = Client().get("/admin/login/").content.decode()
+    assert 'rel="icon"' in signing_in
+
+
 def test_the_last_hour_is_shown_with_failures_refusals_and_times(
     operator: Client, workers: WorkerStats
 ) -> None:
@@ -89,7 +101,11 @@ def test_the_last_hour_is_shown_with_failures_refusals_and_times(
     page = index(operator)
 
     assert "<dt>Requests</dt><dd>22</dd>" in page
-    assert '<a href="/admin/usage/usagerow/?admitted=hour">1</a> (4.5 %)' in page
+    failures = "/admin/usage/usagerow/?admitted=hour&amp;outcome=failed"
+    assert f'<a href="{failures}">1</a> (4.5 %)' in page
+    listed = operator.get(html.unescape(failures)).content.decode()
+    assert "1 usage row" in listed
+    assert "Backend Timeout</span>" in listed
     assert "<dt>Refused by limits, since the last full hour</dt><dd>7</dd>" in page
     assert "<dt>First token, p95</dt><dd>58 ms</dd>" in page
     assert "<dd>909 ms, 918 ms</dd>" in page

@@ -23,8 +23,9 @@ from accounts.keys.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Scope, User
 from accounts.models.security import FailedLogins
 from tests.support.clients.raw_client import RawClient
-from tests.support.live import NO_TLS, ROOT, Gateway, eventually
+from tests.support.live import NO_TLS, ROOT, Gateway
 from tests.support.metrics import metrics
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 
@@ -132,7 +133,7 @@ def test_forms_of_strangers_have_memory_of_their_own(start_gateway: StartGateway
             slow = stack.enter_context(RawClient(gateway))
             opened(slow, "POST", "/admin/login/", "content-length: 1000000")
             slow.send(b"x" * 950_000)
-            eventually(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
+            until(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
 
         third = stack.enter_context(RawClient(gateway))
         opened(third, "POST", "/admin/login/", "content-length: 1000000")
@@ -143,7 +144,7 @@ def test_forms_of_strangers_have_memory_of_their_own(start_gateway: StartGateway
         assert "retry-after: " in head
         assert "content-type: text/html" in head
         assert gateway.chat("say: there is room").status_code == 200
-    eventually(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
+    until(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
 
 
 class Person:
@@ -228,9 +229,7 @@ def test_one_session_takes_a_share_of_the_threads_and_the_others_are_served(
 
     with ThreadPoolExecutor(30) as pool, writes_blocked():
         answers = [pool.submit(attacker.make_key) for _ in range(30)]
-        refused = eventually(
-            lambda: found if len(found := finished(answers)) >= 27 else None, seconds=30
-        )
+        refused = until(lambda: found if len(found := finished(answers)) >= 27 else None)
 
         assert get(gateway, "/v1/usage", reader).status_code == 200
         assert get(gateway, "/v1/models", gateway.key).status_code == 200
@@ -244,7 +243,7 @@ def test_one_session_takes_a_share_of_the_threads_and_the_others_are_served(
         assert answer.headers["cache-control"] == "no-store"
     assert views_threads(gateway) <= 8
     assert [each.result().status_code for each in answers].count(503) == 27
-    eventually(lambda: metrics(gateway).sum("svc_pages_in_flight") == 0)
+    until(lambda: metrics(gateway).sum("svc_pages_in_flight") == 0)
 
 
 def test_the_members_of_an_organization_have_one_share_together(
@@ -258,7 +257,7 @@ def test_the_members_of_an_organization_have_one_share_together(
 
     with ThreadPoolExecutor(20) as pool, writes_blocked():
         answers = [pool.submit(person.make_key) for person in people for _ in range(10)]
-        eventually(lambda: len(finished(answers)) >= 14, seconds=30)
+        until(lambda: len(finished(answers)) >= 14)
 
         assert metrics(gateway).sum("svc_pages_in_flight") == 3
         assert get(gateway, "/v1/usage", reader).status_code == 200
@@ -302,9 +301,7 @@ def test_strangers_cannot_take_all_threads_and_one_address_not_those_of_stranger
 
     with ThreadPoolExecutor(30) as pool, writes_blocked():
         answers = [pool.submit(guess, number) for number in range(30)]
-        refused = eventually(
-            lambda: found if len(found := finished(answers)) >= 29 else None, seconds=30
-        )
+        refused = until(lambda: found if len(found := finished(answers)) >= 29 else None)
 
         assert get(gateway, "/v1/usage", reader).status_code == 200
         elsewhere = httpx2.get(
@@ -329,7 +326,7 @@ def test_an_unread_answer_holds_no_thread(start_gateway: StartGateway) -> None:
             request = b"GET /static/console.css HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
             client.send(request * 1000)
         answers = [
-            httpx2.get(f"{gateway.url}/console/login", timeout=30, verify=NO_TLS) for _ in range(3)
+            httpx2.get(f"{gateway.url}/console/login", timeout=60, verify=NO_TLS) for _ in range(3)
         ]
 
     assert [each.status_code for each in answers] == [200] * 3
@@ -343,16 +340,16 @@ def test_a_client_that_disconnects_while_it_waits_costs_no_view(
     with writes_blocked():
         first = threading.Thread(target=people.make_key)
         first.start()
-        eventually(lambda: metrics(gateway).sum("svc_pages_in_flight") == 1)
+        until(lambda: metrics(gateway).sum("svc_pages_in_flight") == 1)
         with contextlib.ExitStack() as stack:
             for _ in range(5):
                 client = stack.enter_context(RawClient(gateway))
                 cookie = "; ".join(f"{name}={value}" for name, value in people.cookies.items())
                 opened(client, "GET", "/console/usage", f"cookie: {cookie}")
-            eventually(lambda: metrics(gateway).sum("svc_pages_waiting") == 5)
-        eventually(lambda: metrics(gateway).sum("svc_connections") <= 2)
+            until(lambda: metrics(gateway).sum("svc_pages_waiting") == 5)
+        until(lambda: metrics(gateway).sum("svc_connections") <= 2)
     first.join()
-    eventually(lambda: metrics(gateway).sum("svc_pages_waiting") == 0)
+    until(lambda: metrics(gateway).sum("svc_pages_waiting") == 0)
 
     pages = {"surface": "inference", "route": "pages"}
     # The login page, the login, the form and the new key; none of the disconnected clients'.
@@ -363,13 +360,21 @@ def test_forms_and_files_of_pages_work_through_the_gate(gateway: Gateway) -> Non
     person = Person(gateway, gateway.organization)
 
     made = person.make_key()
-    style = httpx2.get(f"{gateway.url}/static/console.css", verify=NO_TLS)
+    styles = [
+        httpx2.get(
+            f"{gateway.url}/static/console.css", headers={"accept-encoding": coding}, verify=NO_TLS
+        )
+        for coding in ("identity", "gzip")
+    ]
     missing = httpx2.get(f"{gateway.url}/static/nothing.css", verify=NO_TLS)
 
     assert made.status_code == 200
     assert re.search(r"svc_read_\w+", made.text)
-    assert style.status_code == 200
-    assert len(style.content) == int(style.headers["content-length"])
+    plain, compressed = styles
+    assert (plain.status_code, compressed.status_code) == (200, 200)
+    assert len(plain.content) == int(plain.headers["content-length"])
+    assert int(compressed.headers["content-length"]) < len(plain.content) / 2
+    assert compressed.content == plain.content
     assert missing.status_code == 404
 
 

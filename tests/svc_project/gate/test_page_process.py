@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from accounts.keys.callers import RECOGNIZED, Caller, caller_of, known_callers
+from core.errors import InternalError
 from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
 from svc_project.gate.page_server import PageServer
-from svc_project.lib.errors import InternalError
 from svc_project.surfaces import Surface
 
 Message = dict[str, Any]
@@ -51,7 +51,7 @@ class Client:
         return b"".join(message["body"] for message in self.sent[1:])
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.sent) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
@@ -90,7 +90,7 @@ async def page_process(django: Django, directory: Path) -> AsyncIterator[Gate]:
 async def disconnected(client: Client, ended: asyncio.Event, task: asyncio.Task[None]) -> None:
     """Disconnect the client, and return when the view and the worker have ended."""
     client.leaves.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await ended.wait()
         await task
 

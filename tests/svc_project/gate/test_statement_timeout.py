@@ -11,12 +11,11 @@ import pytest
 from django.db import connection
 from pytest_django.fixtures import Settings
 
+from core.database.threads import run_once
 from svc_project.gate import caller_threads
 from svc_project.gate.view_threads import ViewThreads
-from svc_project.lib.database.pool import run_once
 from tests.svc_project.test_database_away import asked
-from usage.api.csv_stream import CsvDownload
-from usage.api.download_places import DownloadPlaces
+from usage.api.csv_stream import CsvDownload, DownloadSlots
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
@@ -66,7 +65,7 @@ async def test_statements_of_other_threads_and_of_downloads_are_not(settings: Se
     def blocks() -> Generator[bytes, None, None]:
         yield timeout_of_statements().encode()
 
-    download = CsvDownload(blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(blocks(), DownloadSlots().take("acme"))
     assert [block async for block in download] == [b"0"]
 
 

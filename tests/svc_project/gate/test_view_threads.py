@@ -23,7 +23,7 @@ async def opened(thread: ViewThread) -> Any:
 
 
 async def until_closed(wrapper: Any) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while wrapper.connection is not None:  # noqa: ASYNC110  # nothing tells of it
             await asyncio.sleep(0.005)
 

@@ -10,7 +10,7 @@ import pytest
 
 from inference.catalog.pricing import ensure_price
 from inference.models import Backend, Deployment, ModelEntry
-from inference.models.identifiers import IDENTIFIER
+from inference.models.catalog import IDENTIFIER
 from inference.probe.findings import Found, ModelFindings, ServerFindings
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 from svc_project.management.one_server import (
@@ -225,7 +225,11 @@ def test_missing_abilities_are_reported_and_not_published() -> None:
     ("dialect", "models", "words"),
     [
         (Dialect(chats=[]), [], "No model works"),
-        (Dialect(key="k"), [], "it wants a key.*SVC_BACKEND_KEY_MODEL_SERVER=... gives one"),
+        (
+            Dialect(key="k"),
+            [],
+            "it requires an API key.*SVC_BACKEND_KEY_MODEL_SERVER=... gives one",
+        ),
         (Dialect(chats=["demo"]), ["demo", "x"], "cannot be served|can be served: x.*list: demo"),
     ],
     ids=["none chats", "key", "no such model"],

@@ -15,16 +15,19 @@ import inference
 import speech
 import svc_project
 import usage
+from core import errors
+from core.errors import ApiError
 from inference.schema_subset import Code
 from speech.requests.stream_consumer import CLOSE_CODES
-from svc_project.lib.errors import ApiError
-from svc_project.reference.causes import BASES, CAUSES
-from svc_project.reference.error_guide import anchor_of, cases
+from svc_project.reference.error_guide import SECTIONS, anchor_of, cases
 from tests.support.pages.console import Insert, words
-from usage.console.glossary import explained_at
+from usage.console.glossary import cause, cure, explained_at
 from usage.models import Outcome, SpeechOutcome, SpeechRow
 
 PAGE = "/docs/errors/"
+EXPLAINED = [error for section in SECTIONS.values() for error in section]
+BASES = {ApiError, errors.ServerError, errors.ServiceUnavailable}
+"""Classes that are never answered themselves."""
 PROGRAMS = re.compile(r"\.migrations|\.management\.commands|\.worker$")
 """Modules that raise no such error; a worker's may need a package that is not installed."""
 
@@ -61,14 +64,15 @@ def entry(page: str, anchor: str) -> str:
 
 def test_every_error_class_has_a_cause_and_a_cure() -> None:
     found = every_error()
-    explained = {case for error in CAUSES for case in cases(error)}
+    explained = {case for error in EXPLAINED for case in cases(error)}
 
     assert {each.__name__ for each in found - explained - BASES} == set()
+    assert [each.__name__ for each in explained if not (each.cause and each.cure)] == []
 
 
 def test_a_case_of_another_error_has_its_code_and_status() -> None:
     """A class with a code or a status of its own has an entry of its own."""
-    for error in CAUSES:
+    for error in EXPLAINED:
         for case in cases(error):
             assert (case.code, case.status) == (error.code, error.status), case.__name__
 
@@ -79,9 +83,9 @@ def test_the_page_has_every_code_with_its_status_and_its_cure(page: str) -> None
             shown = entry(page, error.code)
             assert str(error.status) in shown
             assert "What to do:" in shown
-    for error, cause in CAUSES.items():
+    for error in EXPLAINED:
         shown = entry(page, anchor_of(error))
-        assert cause.cause.replace("`", "").split(".")[0] in re.sub(r" (?=[.,])", "", shown)
+        assert error.cause.replace("`", "").split(".")[0] in re.sub(r" (?=[.,])", "", shown)
 
 
 def test_no_two_errors_have_one_anchor(page: str) -> None:
@@ -100,6 +104,12 @@ def test_violations_and_close_codes_are_explained(page: str) -> None:
     assert [code for code in Code if code.value not in said] == []
     closes = page.partition('id="closes"')[2]
     assert [code for code in CLOSE_CODES.values() if f">{code}<" not in closes] == []
+
+
+@pytest.mark.parametrize("outcome", sorted({*Outcome.values, *SpeechOutcome.values}))
+def test_every_outcome_is_explained_and_every_failure_has_a_cure(outcome: str) -> None:
+    assert cause(outcome)
+    assert bool(cure(outcome)) == (outcome != "success")
 
 
 @pytest.mark.parametrize("outcome", sorted({*SpeechOutcome.values} - {"success"}))

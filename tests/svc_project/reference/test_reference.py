@@ -16,8 +16,7 @@ from django.test import Client
 from accounts.models import Scope
 from svc_project.openapi import DOCUMENTS
 from svc_project.reference import examples, pages
-from svc_project.reference.causes import CAUSES
-from svc_project.reference.error_guide import anchor_of
+from svc_project.reference.error_guide import SECTIONS, anchor_of
 from svc_project.reference.fields import SchemaReader, bounds_of
 from svc_project.surfaces import Surface
 from tests.support.live import Gateway
@@ -121,7 +120,8 @@ def test_every_failure_leads_to_its_explanation(client: Client, surface: Surface
     assert len(places) > 5
     assert [place for place in places if f'id="{place}"' not in explained] == []
     if surface is Surface.INFERENCE:
-        codes = {anchor_of(each) for each in CAUSES if each.code and "Disc" not in each.__name__}
+        errors = [error for section in SECTIONS.values() for error in section]
+        codes = {anchor_of(each) for each in errors if each.code and "Disc" not in each.__name__}
         assert codes <= places
 
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import httpx2
 import pytest
 
-from svc_project.lib.monitoring import logs
+from core.monitoring import logs
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until
 
 TIMES = 30
+REFUSED = {
+    "a head": b"GET /v1/models HTTP/1.1\r\nno field\r\n",
+    "a body": b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: 100-continue\r\n"
+    b"authorization: Bearer KEY\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n",
+}
+"""Each ends in the answer of the server, not of the application."""
 
 
 def test_refused_requests_cannot_fill_the_log(start_gateway: Callable[..., Gateway]) -> None:
     # One of its own: other tests' refused requests would count in the same minute.
     gateway = start_gateway()
-    with httpx2.Client(verify=NO_TLS, timeout=30) as client:
+    with httpx2.Client(verify=NO_TLS, timeout=60) as client:
         client.get(f"{gateway.url}/console/login")
         fields = "&".join(f"f{number}=1" for number in range(1100))
         for _ in range(TIMES):
@@ -41,13 +49,35 @@ def test_refused_requests_cannot_fill_the_log(start_gateway: Callable[..., Gatew
     assert "Traceback" not in written
 
 
+def is_closed(client: RawClient) -> bool:
+    try:
+        client.send(b"a")
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_nothing_is_written_behind_the_last_answer(start_gateway: Callable[..., Gateway]) -> None:
+    """The time for a head ends, and a body is asked for, while the rest of the bytes is dropped."""
+    gateway = start_gateway(SVC_HEAD_SECONDS="0.5")
+    for sent in REFUSED.values():
+        with RawClient(gateway) as client:
+            client.send(sent.replace(b"KEY", gateway.key.encode()))
+            received = client.rest()
+            until(partial(is_closed, client))
+        assert received.startswith(b"HTTP/1.1 400 ")
+        assert received.count(b"HTTP/1.1") == 1
+
+    assert "Traceback" not in gateway.command.log.read_text()
+
+
 def record(name: str, text: str, *values: object) -> logging.LogRecord:
     return logging.LogRecord(name, logging.WARNING, "", 0, text, values, None)
 
 
 def test_dropped_lines_are_counted_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("svc_project.lib.monitoring.logs.time.monotonic", lambda: now)
+    monkeypatch.setattr("core.monitoring.logs.time.monotonic", lambda: now)
     few = logs.LimitRepeatedLines()
     written = [few.filter(record("django.request", "%s: %s", "a", n)) for n in range(25)]
     other = few.filter(record("django.request", "another", 1))

@@ -11,10 +11,11 @@ import pytest
 from django.db import connection
 
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, Gateway, eventually
+from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import Metrics, metrics
 from tests.support.served import another_gateway
 from tests.support.servers.database_outage import rows_locked
+from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 
@@ -61,15 +62,13 @@ def test_readiness_fails_first_and_requests_are_served_until_the_delay_is_over(
     assert get(gateway, "/readyz").status_code == 200
     gateway.command.process.send_signal(signal.SIGTERM)
 
-    red = eventually(
-        lambda: answer if (answer := get(gateway, "/readyz")).status_code == 503 else None
-    )
+    red = until(lambda: answer if (answer := get(gateway, "/readyz")).status_code == 503 else None)
 
     assert red.json() == {"status": "not_ready", "reasons": ["draining"]}
     assert get(gateway, "/health").status_code == 503
     assert get(gateway, "/livez").status_code == 200
     assert gateway.chat("say: still served").status_code == 200
-    assert gateway.command.process.wait(20) == 0
+    assert gateway.command.process.wait(60) == 0
 
 
 def test_without_a_durable_place_for_rows_it_is_not_ready(start_gateway: StartGateway) -> None:
@@ -80,9 +79,7 @@ def test_without_a_durable_place_for_rows_it_is_not_ready(start_gateway: StartGa
         unmetered = gateway.chat("say: nobody may have this")
         red = get(gateway, "/readyz")
         refused = gateway.chat("say: nor this")
-    back = eventually(
-        lambda: answer if (answer := get(gateway, "/readyz")).status_code == 200 else None
-    )
+    back = until(lambda: answer if (answer := get(gateway, "/readyz")).status_code == 200 else None)
 
     assert (red.status_code, red.json()["status"]) == (503, "not_ready")
     # On PostgreSQL the lock on the rows lets the admission through, and the answer is withheld.
@@ -196,9 +193,9 @@ def test_any_worker_shows_the_metrics_of_all(gateway: Gateway, served: Served) -
 
         def reading() -> Metrics:
             address = f"{url.removesuffix('/v1')}/metrics"
-            return Metrics(httpx2.get(address, verify=NO_TLS, timeout=30).text)
+            return Metrics(httpx2.get(address, verify=NO_TLS, timeout=60).text)
 
-        eventually(lambda: reading().values("worker") == {"0", "1"}, 20)
+        until(lambda: reading().values("worker") == {"0", "1"})
         seen = reading()
 
     assert seen.sum("svc_ready") == 2

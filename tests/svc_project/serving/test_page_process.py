@@ -16,9 +16,10 @@ import pytest
 from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, ROOT, Command, Gateway, eventually
+from tests.support.live import NO_TLS, ROOT, Command, Gateway
 from tests.support.processes import page_process_of, runs, workers_of
 from tests.support.served import another_gateway, ask
+from tests.support.until import until
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.redis]
 
@@ -39,10 +40,10 @@ def two_workers(
         TMPDIR=str(directory),
         **environment,
     ) as (command, url):
-        eventually(lambda: len(workers_of(command.process.pid)) == 2, SLOW)
+        until(lambda: len(workers_of(command.process.pid)) == 2)
         assert models(url, gateway).status_code == 200
         assert list(directory.glob("svc-pages-*"))
-        yield command, url, eventually(lambda: page_process_of(command.process.pid), SLOW)
+        yield command, url, until(lambda: page_process_of(command.process.pid))
 
 
 def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
@@ -69,7 +70,7 @@ def test_a_killed_page_process_is_replaced(
 ) -> None:
     with two_workers(gateway, served, tmp_path) as (command, url, killed):
         os.kill(killed, signal.SIGKILL)
-        eventually(lambda: page_process_of(command.process.pid) not in (killed, None), SLOW)
+        until(lambda: page_process_of(command.process.pid) not in (killed, None))
         assert models(url, gateway, timeout=SLOW).status_code == 200
         assert ask(url, gateway, "say: hello").status_code == 200
         assert command.stop(SLOW) == 0
@@ -81,14 +82,14 @@ def test_a_killed_page_process_is_replaced(
 def test_a_page_process_that_hangs_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path, SVC_WORKER_SILENCE_SECONDS="8") as (
+    with two_workers(gateway, served, tmp_path, SVC_WORKER_BLOCKED_SECONDS="8") as (
         command,
         url,
         stopped,
     ):
         os.kill(stopped, signal.SIGSTOP)
-        eventually(lambda: not runs(stopped), SLOW)
-        eventually(lambda: page_process_of(command.process.pid) not in (stopped, None), SLOW)
+        until(lambda: not runs(stopped))
+        until(lambda: page_process_of(command.process.pid) not in (stopped, None))
         assert models(url, gateway, timeout=SLOW).status_code == 200
         assert f"page process {stopped} hangs: its event loop" in command.log.read_text()
 
@@ -112,7 +113,7 @@ def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
         for worker in workers_of(command.process.pid):
             os.kill(worker, signal.SIGKILL)
         command.kill()
-        eventually(lambda: not runs(found), SLOW)
+        until(lambda: not runs(found))
     assert list(tmp_path.glob("svc-pages-*")) == []
 
 
@@ -128,13 +129,13 @@ def test_a_download_comes_whole_through_the_page_process(
             answer = httpx2.get(
                 f"{url}/usage/export?format=csv",
                 headers={"authorization": f"Bearer {secret}"},
-                timeout=30,
+                timeout=60,
                 verify=NO_TLS,
             )
             assert answer.headers["content-type"].startswith("text/csv")
             return answer.text.strip().splitlines()
 
-        eventually(lambda: len(lines()) == 1 + 5, SLOW)  # the newest rows appear after a margin
+        until(lambda: len(lines()) == 1 + 5)  # the newest rows appear after a margin
 
 
 def test_a_directory_with_too_long_a_path_is_named_at_the_start(

@@ -53,7 +53,7 @@ class Answering:
 
 
 @asynccontextmanager
-async def served(app: Answering) -> AsyncIterator[int]:
+async def served(app: Any) -> AsyncIterator[int]:
     """Serve ``app`` with the protocol of the gateway; the port."""
     config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_keep_alive=60)
     config.load()
@@ -159,6 +159,60 @@ def test_thousands_behind_a_stream_keep_nobody_waiting(gateway: Gateway) -> None
         client.chat("[[sim tokens=100 pace=20]]", stream=True)
         client.read_until(2, b"data: ")
         client.send(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 5000)
-        assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS, timeout=5).status_code == 200
+        assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS, timeout=60).status_code == 200
         assert b"[DONE]" not in client.received
         client.read_until(5001, b"HTTP/1.1 200")
+
+
+async def test_a_client_that_leaves_is_seen_by_the_request_that_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """uvicorn tells only the request that came last, which here has not begun."""
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Message, receive: Any, send: Any) -> None:
+        begun.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    async with served(app) as port, asyncio.timeout(60):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/first") + get("/second"))
+        await begun.wait()
+        writer.transport.abort()
+        await left.wait()
+        await asyncio.sleep(0)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+def test_a_refusal_waits_for_the_running_answer(gateway: Gateway) -> None:
+    """Answers leave in the order of their requests (RFC 9112, section 9.3.2)."""
+    with RawClient(gateway) as client:
+        client.chat("[[sim tokens=60 pace=100]]", stream=True)
+        client.read_until(3, b"data: ")
+        client.send(b"this is no HTTP\r\n\r\n")
+        received = client.rest()
+
+    stream, _, refusal = received.partition(b"data: [DONE]\n\n")
+    assert stream.count(b"HTTP/1.1 ") == 1
+    assert refusal.count(b"HTTP/1.1 ") == 1
+    assert b"HTTP/1.1 400 Bad Request\r\n" in refusal
+    (row,) = gateway.rows()
+    assert row.outcome == "success"
+
+
+@pytest.mark.parametrize("broken", [b"XX\r\n\r\n", b"POST /v1/models HTTP/1.1\r\nhost: a\r\n"
+    b"transfer-encoding: chunked\r\n\r\nno chunk\r\n"], ids=["head", "body"])  # fmt: skip
+def test_a_refusal_is_not_sent_in_the_place_of_another_answer(
+    gateway: Gateway, broken: bytes
+) -> None:
+    with RawClient(gateway) as client:
+        client.chat("say: mine [[sim first=0.3]]")
+        client.send(broken)
+        received = client.rest()
+
+    first, _, second = received.partition(b"HTTP/1.1 400 Bad Request\r\n")
+    assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b'"content":"mine' in first
+    assert second.endswith(b"}}")

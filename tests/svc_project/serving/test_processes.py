@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,9 +14,10 @@ import pytest
 
 from svc_project.serving.lifeline import Heartbeats
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, Command, Gateway, events, eventually, free_port
+from tests.support.live import NO_TLS, Command, Gateway, events, free_port
 from tests.support.processes import children, runs, workers_of
-from tests.support.served import another_gateway, ask, slow_stream
+from tests.support.served import another_gateway, ask, refuses, slow_stream
+from tests.support.until import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -43,29 +43,20 @@ def ended_at_last() -> Iterator[set[int]]:
             os.kill(pid, signal.SIGKILL)
 
 
-def refuses(url: str) -> bool:
-    """Whether no server listens at ``url``."""
-    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) != 0
-
-
 def two_workers(command: Command) -> set[int]:
-    return eventually(
-        lambda: found if len(found := workers_of(command.process.pid)) == 2 else None, SLOW
-    )
+    return until(lambda: found if len(found := workers_of(command.process.pid)) == 2 else None)
 
 
 def both_serve(url: str) -> bool:
     """Whether both workers have started and say how they are."""
-    metrics = httpx2.get(f"{url.removesuffix('/v1')}/metrics", timeout=30, verify=NO_TLS).text
+    metrics = httpx2.get(f"{url.removesuffix('/v1')}/metrics", timeout=60, verify=NO_TLS).text
     return metrics.count("svc_ledger_database_up{") == 2
 
 
 def all_processes(command: Command) -> set[int]:
     """Both workers, the engines' processes that each has started, and the page process."""
     workers = two_workers(command)
-    engines = [eventually(partial(children, pid), SLOW) for pid in workers]
+    engines = [until(partial(children, pid)) for pid in workers]
     return children(command.process.pid).union(*engines)
 
 
@@ -79,12 +70,15 @@ def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
         ended_at_last |= pids
         assert len(pids) >= 4
         ask(url, gateway, "say: both workers serve")
-        with slow_stream(url, gateway, tokens=60) as pieces:
+        with slow_stream(url, gateway, tokens=200) as pieces:
             text = next(pieces)
             command.process.kill()
             command.process.wait()
-            # A server that starts now cannot listen before the orphans have closed the address.
-            eventually(lambda: refuses(url), SLOW)
+            # A server that starts now cannot listen before the orphans have closed the address, and
+            # processes of engines live as long as what runs.
+            until(lambda: refuses(url))
+            text += next(pieces)
+            assert "[DONE]" not in text, "the address is free only after the answer"
             port = url.rpartition(":")[2].removesuffix("/v1")
             following = Command(
                 ["serve", "--port", port, "--speech-port", str(free_port())],
@@ -92,9 +86,9 @@ def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
                 tmp_path / "following.log",
             )
             try:
-                eventually(lambda: "inference on http" in following.log.read_text(), SLOW)
+                until(lambda: "inference on http" in following.log.read_text())
                 text += "".join(pieces)
-                eventually(lambda: not any(map(runs, pids)), SLOW)
+                until(lambda: not any(map(runs, pids)))
                 following.wait_for(f"127.0.0.1:{port}")
                 assert ask(url, gateway, "say: the next one").status_code == 200
             finally:
@@ -119,7 +113,7 @@ def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
         command.process.kill()
         command.process.wait()
         os.kill(stopped, signal.SIGCONT)
-        eventually(lambda: not any(map(runs, pids)), SLOW)
+        until(lambda: not any(map(runs, pids)))
 
 
 @pytest.mark.redis
@@ -129,7 +123,7 @@ def test_sighup_drains_as_sigterm_does(
 ) -> None:
     redis = os.environ["SVC_TEST_REDIS_URL"]
     with another_gateway(gateway, served, "--workers", workers, REDIS_URL=redis) as (command, url):
-        eventually(lambda: ask(url, gateway, "say: up").status_code == 200)
+        until(lambda: ask(url, gateway, "say: up").status_code == 200)
         pids = children(command.process.pid)
         ended_at_last |= pids
         with slow_stream(url, gateway, tokens=30) as pieces:
@@ -137,7 +131,7 @@ def test_sighup_drains_as_sigterm_does(
             command.process.send_signal(signal.SIGHUP)
             text += "".join(pieces)
         assert command.process.wait(SLOW) == 0
-        eventually(lambda: not any(map(runs, pids)), SLOW)
+        until(lambda: not any(map(runs, pids)))
     assert events(text)[-1] == "[DONE]"
 
 
@@ -157,7 +151,7 @@ def ends_when_stopped(pid: int) -> bool:
     """Stop a worker for longer than it may be silent. One that still starts is continued."""
     os.kill(pid, signal.SIGSTOP)
     try:
-        eventually(lambda: not runs(pid), 20.0)
+        until(lambda: not runs(pid))
     except AssertionError:
         os.kill(pid, signal.SIGCONT)
         return False
@@ -170,7 +164,7 @@ def test_a_worker_that_hangs_is_replaced(
 ) -> None:
     environment = {
         "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        "SVC_WORKER_SILENCE_SECONDS": "8",
+        "SVC_WORKER_BLOCKED_SECONDS": "8",
         # Else the metrics count ``served`` among the workers, and one may not have started.
         "SVC_DATA_DIR": str(tmp_path),
     }
@@ -178,10 +172,10 @@ def test_a_worker_that_hangs_is_replaced(
         pids = all_processes(command)  # engines run, so the loops turn
         ended_at_last |= pids
         workers = two_workers(command)
-        eventually(lambda: both_serve(url), SLOW * 2)  # silence counts from the first heartbeat
+        until(lambda: both_serve(url), SLOW * 2)  # silence counts from the first heartbeat
         stopped = min(workers)
-        eventually(lambda: ends_when_stopped(stopped), SLOW * 2)
-        (new,) = eventually(lambda: workers_of(command.process.pid) - workers, SLOW)
+        until(lambda: ends_when_stopped(stopped), SLOW * 2)
+        (new,) = until(lambda: workers_of(command.process.pid) - workers)
         ended_at_last.add(new)
         for _ in range(5):
             assert ask(url, gateway, "say: served").status_code == 200
@@ -224,14 +218,14 @@ def test_each_worker_keeps_to_its_share_of_the_processors(
     }
     with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
         workers = two_workers(command)
-        eventually(lambda: both_serve(url), SLOW * 2)
+        until(lambda: both_serve(url), SLOW * 2)
         engines = all_processes(command) - workers
         first, second = map(processors_of_threads, workers)
         assert first.isdisjoint(second)
         assert first | second == everywhere
         for pid in engines:
             # A process is in its worker's share until it has begun.
-            eventually(partial(uses, pid, everywhere), SLOW)
+            until(partial(uses, pid, everywhere))
 
 
 @pytest.mark.redis
@@ -242,7 +236,7 @@ def test_workers_on_fewer_processors_share_them(gateway: Gateway, served: Served
     os.sched_setaffinity(0, only)  # a child inherits it
     try:
         with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
-            eventually(lambda: ask(url, gateway, "say: up").status_code == 200, SLOW)
+            until(lambda: ask(url, gateway, "say: up").status_code == 200)
             assert [os.sched_getaffinity(pid) for pid in two_workers(command)] == [only] * 2
             assert "cannot keep to its share" not in command.log.read_text()
     finally:
@@ -265,7 +259,7 @@ def test_an_engines_process_ends_with_the_gateway(
     start_gateway: Callable[..., Gateway], ended_at_last: set[int]
 ) -> None:
     gateway = start_gateway()
-    pids = eventually(lambda: children(gateway.command.process.pid), SLOW)
+    pids = until(lambda: children(gateway.command.process.pid))
     ended_at_last |= pids
     gateway.command.kill()
-    eventually(lambda: not any(map(runs, pids)), SLOW)
+    until(lambda: not any(map(runs, pids)))

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tests.resilience.attackers.invented_keys import invented
 from tests.resilience.target import Target
 from tests.resilience.tenants import make
@@ -28,8 +30,10 @@ from tests.resilience.wire import (
     request,
     speech,
 )
-from tests.support.live import ROOT, Gateway, eventually
+from tests.support.live import ROOT, Gateway
+from tests.support.live_catalog import backend, publish
 from tests.support.metrics import metrics
+from tests.support.until import until
 
 TIMES = 20
 OURS = ("svc_project.", "inference.", "speech.", "accounts.", "usage.", "uvicorn.", "websockets.")
@@ -154,7 +158,7 @@ async def a_refused_session(target: Target) -> None:
 def asked(pid: int, number: signal.Signals, report: Path) -> dict[str, int]:
     report.unlink(missing_ok=True)
     os.kill(pid, number)
-    eventually(report.exists)
+    until(report.exists)
     found: dict[str, int] = json.loads(report.read_text())
     return found
 
@@ -168,7 +172,14 @@ def test_requests_leave_nothing_to_the_garbage_collector(
     )
     _, tenant = make("frugal")
     target = Target(gateway.port, gateway.speech_port, tenant)
+    learning = publish(gateway, backend(gateway)).identifier
     pid = gateway.command.process.pid
+
+    async def a_stream_that_is_refused_twice(target: Target) -> None:
+        """Refused without running usage too, so that its dialect is never found."""
+        content = chat(replace(target, model=learning), "[[sim fault=status@400]]", stream=True)
+        assert (await sent(target, content)).status == 400
+
     kinds: list[Once] = [
         chats,
         streams,
@@ -176,6 +187,7 @@ def test_requests_leave_nothing_to_the_garbage_collector(
         a_stream_that_is_left,
         a_stream_that_breaks,
         a_model_server_that_fails,
+        a_stream_that_is_refused_twice,
         no_json,
         an_unknown_key,
         a_limit_that_is_used_up,
@@ -199,7 +211,7 @@ def test_requests_leave_nothing_to_the_garbage_collector(
         asyncio.run(several(once))
         asked(pid, signal.SIGUSR1, report)
         asyncio.run(several(once))
-        eventually(is_idle)
+        until(is_idle)
         found = asked(pid, signal.SIGUSR2, report)
         left[once.__name__] = {
             name: count for name, count in found.items() if name.startswith(OURS) or name in RAISED

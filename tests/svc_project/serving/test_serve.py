@@ -1,46 +1,118 @@
-"""The server process: addresses, workers, and stopping without losing anything."""
+"""The server process: addresses, workers, and stopping without losing anything.
+
+At the end ``manage.py runserver``: Daphne serves both surfaces at a developer's desk.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import httpx2
 import pytest
 
 from accounts.models import Scope
+from svc_project.serving import server
 from tests.support.gateways import Served
-from tests.support.live import ROOT, Gateway, events, eventually
+from tests.support.live import NO_TLS, ROOT, Command, Gateway, events, free_port
 from tests.support.processes import workers_of
-from tests.support.served import another_gateway, ask, slow_stream
+from tests.support.served import another_gateway, ask, refuses, slow_stream
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import Conversation
+from tests.support.until import until
 
 
 def test_sigterm_lets_running_streams_finish_and_refuses_new_ones(
     gateway: Gateway, served: Served
 ) -> None:
-    with another_gateway(gateway, served) as (command, base_url):
-        with slow_stream(base_url, gateway, tokens=30) as pieces:
+    """New connections are refused, so that a proxy tries another server; open ones are answered."""
+    with (
+        another_gateway(gateway, served) as (command, base_url),
+        httpx2.Client(base_url=base_url, headers=gateway.headers, verify=NO_TLS) as kept,
+    ):
+        assert kept.get("/models").status_code == 200
+        with slow_stream(base_url, gateway, tokens=60) as pieces:
             text = next(pieces)
             command.process.terminate()
-            refused = eventually(
-                lambda: (
-                    answer
-                    if (answer := ask(base_url, gateway, "say: late")).status_code == 503
-                    else None
-                )
-            )
+            until(lambda: refuses(base_url))
+            refused = kept.post("/chat/completions", json={"model": "acme/demo-8b"})
             text += "".join(pieces)
 
+        assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "server_shutting_down"
+        assert refused.headers["connection"] == "close"
         assert "retry-after" not in refused.headers
         assert events(text)[-1] == "[DONE]"
-        assert command.process.wait(20) == 0
+        assert command.process.wait(60) == 0
     (row,) = [row for row in gateway.rows() if row.streamed]
     assert row.outcome == "success"
-    assert row.backend_reported_output_tokens == 30
+    assert row.backend_reported_output_tokens == 60
+
+
+def test_connections_are_refused_until_a_server_listens() -> None:
+    with server.bind("127.0.0.1", 0) as reserved, socket.socket() as probe:
+        assert probe.connect_ex(reserved.getsockname()) == errno.ECONNREFUSED
+        assert not reserved.get_inheritable()
+
+
+@pytest.mark.redis
+def test_serve_starts_from_any_directory_and_its_workers_too(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    port = free_port()
+    command = subprocess.Popen(
+        [
+            sys.executable,
+            str(ROOT / "manage.py"),
+            *("serve", "--workers", "2", "--port", str(port), "--speech-port", str(free_port())),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, **served.environment, "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"]},
+    )
+    try:
+        url = f"http://127.0.0.1:{port}/v1"
+        until(lambda: not refuses(url))
+        assert ask(url, gateway, "say: here").status_code == 200
+    finally:
+        command.terminate()
+        assert command.wait(60) == 0
+
+
+NEVER_READY = """
+import sys
+from pathlib import Path
+import django
+django.setup()
+from svc_project.serving import server, supervisor
+supervisor._PROGRAM, supervisor._RESTART_SECONDS = Path(sys.argv[1]), 0.0
+try:
+    supervisor.Supervisor(2, [server.bind("127.0.0.1", 0)], 0).run()
+except supervisor.NeverReady as error:
+    print(error)
+"""
+
+
+def test_a_parent_whose_workers_never_start_gives_up(tmp_path: Path) -> None:
+    broken = tmp_path / "manage.py"
+    broken.write_text("raise SystemExit(3)")
+    done = subprocess.run(
+        [sys.executable, "-c", NEVER_READY, str(broken)],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "svc_project.settings"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "No worker became ready" in done.stdout
+    assert "with 3" in done.stdout
 
 
 def test_a_stream_that_outlasts_the_drain_ends_in_band_and_has_its_row(
@@ -51,7 +123,7 @@ def test_a_stream_that_outlasts_the_drain_ends_in_band_and_has_its_row(
             text = next(pieces)
             command.process.terminate()
             text += "".join(pieces)
-        assert command.process.wait(20) == 0
+        assert command.process.wait(60) == 0
 
     last = events(text)[-1]
     assert last["error"]["code"] == "server_shutting_down"
@@ -72,7 +144,7 @@ def test_several_workers_need_a_shared_store() -> None:
         env={**os.environ, "REDIS_URL": ""},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
 
     assert refused.returncode == 1
@@ -87,10 +159,10 @@ def test_several_workers_serve_and_a_dead_one_is_replaced(gateway: Gateway, serv
         def workers() -> set[int]:
             return workers_of(command.process.pid)
 
-        first = eventually(lambda: found if len(found := workers()) == 2 else None)
+        first = until(lambda: found if len(found := workers()) == 2 else None)
         assert ask(url, gateway, "say: two workers").status_code == 200
         os.kill(min(first), 9)
-        eventually(lambda: len(workers() - first) == 1)
+        until(lambda: len(workers() - first) == 1)
         for _ in range(10):
             assert ask(url, gateway, "say: still there").status_code == 200
         assert command.stop() == 0
@@ -130,11 +202,11 @@ def test_requests_leave_no_connection_or_file_open(gateway: Gateway) -> None:
     for _ in range(15):
         ask_each_view()
 
-    eventually(lambda: open_files() <= before + 5)
+    until(lambda: open_files() <= before + 5)
 
 
 def test_invalid_http_gets_the_contracts_error(gateway: Gateway) -> None:
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as client:
         client.sendall(b"NONSENSE\x00 / HTTP/9\r\n\r\n")
         answer = b"".join(iter(lambda: client.recv(65536), b""))
 
@@ -143,3 +215,54 @@ def test_invalid_http_gets_the_contracts_error(gateway: Gateway) -> None:
     assert b"x-request-id: req_" in head
     error = json.loads(body)["error"]
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", None, None)
+
+
+@pytest.fixture
+def at_a_desk(gateway: Gateway, served: Served) -> Iterator[Gateway]:
+    """The gateway of the development server; its speech surface has the name ``localhost``."""
+    port = free_port()
+    command = Command(
+        ["runserver", "--noreload", f"127.0.0.1:{port}"],
+        {**served.environment, "SPEECH_HOSTS": "localhost"},
+        served.command.log.with_name(f"runserver-{port}.log"),
+    )
+    try:
+        command.wait_for(f"127.0.0.1:{port}")
+        yield replace(gateway, port=port, speech_port=port)
+    finally:
+        command.stop()
+    assert "Starting ASGI/Daphne" in command.log.read_text()
+
+
+def test_runserver_answers_chats_and_streams_and_writes_their_rows(at_a_desk: Gateway) -> None:
+    whole = at_a_desk.chat("say: hello")
+    stream = at_a_desk.chat("say: hello", stream=True)
+
+    assert whole.json()["choices"][0]["message"]["content"] == "hello"
+    assert events(stream.text)[-1] == "[DONE]"
+    rows = at_a_desk.rows_when(2)
+    assert [row.outcome for row in rows] == ["success", "success"]
+
+
+def test_runserver_speaks_over_http_and_websocket(at_a_desk: Gateway) -> None:
+    account = speech_account(at_a_desk)
+    address = f"localhost:{at_a_desk.port}/v1/audio/speech"
+
+    spoken = httpx2.post(
+        f"http://{address}",
+        json={"voice": "ava", "input": "Hello there."},
+        headers=account.headers,
+        timeout=60,
+        verify=NO_TLS,
+    )
+    with account.connect(address=f"ws://{address}/stream") as socket:
+        session = Conversation(socket)
+        session.send(type="start", voice="ava")
+        assert session.receive()["type"] == "ready"
+        session.text("Hello there. ")
+        session.done()
+        messages = session.rest()
+
+    assert spoken.status_code == 200, spoken.text
+    assert spoken.content.startswith(b"RIFF")
+    assert messages[-1] == {"type": "session.done"}

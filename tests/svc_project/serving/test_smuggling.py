@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -31,6 +33,11 @@ AMBIGUOUS = {
     "a signed length": POST + "content-length: +4\r\n\r\nabcd",
     "a negative length": POST + "content-length: -4\r\n\r\nabcd",
     "a length beyond counting": POST + "content-length: 99999999999999999999999\r\n\r\nabcd",
+    "a length of 5000 zeros": POST + "content-length: " + "0" * 5000 + "\r\n\r\n",
+    "a length of 5000 zeros and an upgrade": GET
+    + "connection: upgrade\r\nupgrade: websocket\r\ncontent-length: "
+    + "0" * 5000
+    + "\r\n\r\n",
     "an unknown coding": POST + "transfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
     "a coding that is not undone": POST + "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "chunked not last": POST + "transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
@@ -58,7 +65,6 @@ AMBIGUOUS = {
     "no host": "GET /v1/models HTTP/1.1\r\n\r\n",
     "an unknown version": GET.replace("HTTP/1.1", "HTTP/3.7") + "\r\n",
     "no version": "GET /v1/models\r\n\r\n",
-    "a tunnel": "CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\n",
 }
 
 
@@ -75,6 +81,9 @@ def refused(client: RawClient, status: int = 400) -> dict[str, str | None]:
     assert head.startswith(f"HTTP/1.1 {status} ".encode()), received
     assert b"\r\nconnection: close" in head
     assert b"\r\nx-request-id: req_" in head
+    assert re.search(
+        rb"\r\ndate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\n", head
+    )  # RFC 9110, 6.6.1
     error: dict[str, str | None] = json.loads(body)["error"]
     assert error["type"] == "invalid_request_error"
     return error
@@ -89,6 +98,23 @@ def test_an_ambiguous_request_gets_one_refusal(gateway: Gateway, case: str) -> N
 
     assert len(gateway.simulator.requests()) == asked
     assert gateway.rows() == []
+
+
+@pytest.mark.parametrize(
+    "target", ["127.0.0.1:22", "/v1/chat/completions", "*", "//127.0.0.1:80", "http://127.0.0.1/"]
+)
+def test_a_tunnel_is_refused_in_any_form(gateway: Gateway, surface: int, target: str) -> None:
+    """What follows is never taken for a request, whatever length the head announces."""
+    with RawClient(gateway, surface) as client:
+        client.send(
+            f"CONNECT {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+            f"content-length: {len(SMUGGLED)}\r\n\r\n".encode()
+        )
+        client.read_until(1, b"}}")
+        with contextlib.suppress(ConnectionError):
+            client.send(SMUGGLED)
+        refused(client, 405)
+        assert b"\r\nallow: GET, HEAD, POST, " in client.received
 
 
 def test_a_chunk_extension_is_no_part_of_the_body(gateway: Gateway) -> None:
@@ -199,17 +225,31 @@ def test_a_trailer_is_never_taken_for_a_header(gateway: Gateway, name: str) -> N
     assert status == 401
 
 
-def test_a_request_behind_a_running_answer_cannot_write_into_it(gateway: Gateway) -> None:
+def test_a_request_that_was_answered_is_not_answered_again(gateway: Gateway) -> None:
+    """Its body, which nobody waits for, turns out to be no chunk."""
     with RawClient(gateway) as client:
-        client.chat("[[sim tokens=400 pace=100]]", stream=True)
-        client.read_until(3, b"data: ")
-        client.send(b"this is no HTTP\r\n\r\n")
+        client.send(CHUNKED.replace("chat/completions", "nothing").encode())
+        assert client.answer()[0] == 404
+        client.send(b"no chunk\r\n")
         received = client.rest()
 
     assert received.count(b"HTTP/1.1 ") == 1
-    assert b"400 Bad Request" not in received
-    (row,) = gateway.rows_when(1)
-    assert row.outcome == "client_disconnected"
+
+
+def test_a_refusal_reaches_a_client_that_is_still_writing(gateway: Gateway) -> None:
+    """Closed with unread bytes, the connection would be reset, and the answer lost."""
+    with RawClient(gateway) as client:
+        client.send((GET + "x-long: " + "a" * LARGEST_HEAD + "\r\nx").encode())
+        client.read_until(1, b"}}")
+        client.received = b""
+        for _ in range(8):
+            client.send(b"a" * 65536)
+        assert client.rest() == b""
+
+    with RawClient(gateway) as client:
+        client.send((GET + "x-long: " + "a" * LARGEST_HEAD).encode())
+        client.send(b"a" * 400_000 + b"\r\n\r\n")
+        refused(client, 431)
 
 
 def test_a_long_address_is_refused(gateway: Gateway) -> None:

@@ -15,10 +15,11 @@ from typing import Any, cast
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
+from websockets.datastructures import Headers
+from websockets.http11 import Request
 
 from speech.wire import LARGEST_MESSAGE
-from svc_project.serving.connection_bounds import BoundedWebSocket
-from svc_project.serving.websocket_frames import MOST_EXTRA_FRAMES
+from svc_project.serving.websocket_protocol import MOST_EXTRA_FRAMES, BoundedWebSocket
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
@@ -175,6 +176,7 @@ class Written:
 
     def __init__(self) -> None:
         self.frames = 0
+        self.first = b""
         self.reads = [True]
 
     def get_extra_info(self, name: str) -> Any:
@@ -191,12 +193,50 @@ class Written:
 
     def write(self, content: bytes) -> None:
         self.frames += 1
+        self.first = self.first or content
 
     def pause_reading(self) -> None:
         self.reads.append(False)
 
     def resume_reading(self) -> None:
         self.reads.append(True)
+
+
+def upgrading(application: Any, early: bytes = b"") -> tuple[BoundedWebSocket, Written]:
+    """A connection whose handshake has arrived, with ``early`` behind it; and what is written on it."""
+    config = uvicorn.Config(application, lifespan="off", ws_ping_interval=None, log_config=None)
+    config.load()
+    transport = Written()
+    socket = BoundedWebSocket(config=config, server_state=ServerState(), app_state={})
+    socket.connection_made(cast("asyncio.Transport", transport))
+    handshake = {
+        "host": "here",
+        "upgrade": "websocket",
+        "connection": "upgrade",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "sec-websocket-version": "13",
+    }
+    socket.open(Request("/", Headers(handshake)), early=early, write_paused=False)
+    return socket, transport
+
+
+async def test_no_frame_is_answered_before_the_handshake() -> None:
+    """The application looks a key up between taking the handshake and answering it."""
+    accepted = asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await send({"type": "websocket.accept"})
+        accepted.set()
+        await receive()
+
+    socket, transport = upgrading(application, frame(FIN | PING) + frame(FIN | TEXT, b"\xff"))
+    await accepted.wait()
+
+    assert transport.first.startswith(b"HTTP/1.1 101 ")
+    socket.connection_lost(None)
 
 
 async def test_a_large_read_is_parsed_in_turns_with_other_tasks() -> None:
@@ -209,15 +249,7 @@ async def test_a_large_read_is_parsed_in_turns_with_other_tasks() -> None:
         accepted.set()
         await receive()
 
-    config = uvicorn.Config(application, lifespan="off", ws_ping_interval=None, log_config=None)
-    config.load()
-    transport = Written()
-    socket = BoundedWebSocket(config=config, server_state=ServerState(), app_state={})
-    socket.connection_made(cast("asyncio.Transport", transport))
-    socket.data_received(
-        b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    )
+    socket, transport = upgrading(application)
     await accepted.wait()
     transport.frames = 0
     pings = 1000
@@ -235,3 +267,36 @@ async def test_a_large_read_is_parsed_in_turns_with_other_tasks() -> None:
     assert turns > 1
     assert transport.reads.pop() is True
     socket.connection_lost(None)
+
+
+NOT_UTF8 = b'{"type":"text","text":"\xff"}'
+
+
+@pytest.mark.parametrize(
+    "ending",
+    {
+        "with the close frame behind it": frame(FIN | TEXT, NOT_UTF8)
+        + frame(FIN | CLOSE, struct.pack(">H", 1000)),
+        "in a first fragment, of which no other comes": frame(TEXT, NOT_UTF8),
+        "cut in a character": frame(TEXT, b"\xe2\x82") + frame(FIN | CONTINUATION),
+    }.items(),
+    ids=lambda ending: ending[0],
+)
+def test_text_that_is_not_utf8_closes_with_1007_at_once(
+    speech: SpeechAccount, ending: tuple[str, bytes]
+) -> None:
+    log = speech.gateway.command.log
+    before = log.stat().st_size
+    with ready(speech) as raw:
+        raw.sendall(ending[1])
+        assert close_code(raw) == 1007
+    assert b"Traceback" not in log.read_bytes()[before:]
+
+
+def test_a_character_may_be_cut_between_fragments(speech: SpeechAccount) -> None:
+    text = '{"type":"text","text":"Hé €. \U0001f600"}'.encode()
+    parts = [frame(CONTINUATION, text[at : at + 1]) for at in range(1, len(text))]
+    with ready(speech) as raw:
+        raw.sendall(frame(TEXT, text[:1]) + b"".join(parts) + frame(FIN | CONTINUATION))
+        raw.sendall(frame(FIN | TEXT, b'{"type":"done"}'))
+        assert close_code(raw) == 1000

@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope, User
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders.receipts import receipt
-from usage.admin.filters import MOST_COUNTED
+from usage.admin.read_only import MOST_COUNTED
 from usage.ledger import rows
 from usage.receipts import Receipt
 
@@ -115,14 +115,42 @@ def test_the_list_shows_the_past_week_by_default(operator: Client) -> None:
     assert old.request_id not in shown(operator, "?admitted=hour")
 
 
-def test_filters_narrow_the_list(operator: Client) -> None:
+@pytest.mark.parametrize("query", ["outcome__exact=backend_error", "outcome=backend_error"])
+def test_filters_narrow_the_list(operator: Client, query: str) -> None:
     failed = write(outcome="backend_error")
     fine = write()
 
-    page = shown(operator, "?outcome__exact=backend_error")
+    page = shown(operator, f"?{query}")
 
     assert failed.request_id in page
     assert fine.request_id not in page
+
+
+def test_failed_is_any_failure_and_no_client_that_disconnected(operator: Client) -> None:
+    failed = [write(outcome=outcome) for outcome in ("backend_error", "backend_timeout")]
+    others = [write(outcome=outcome) for outcome in ("success", "client_disconnected")]
+
+    page = shown(operator, "?outcome=failed")
+
+    assert all(row.request_id in page for row in failed)
+    assert not any(row.request_id in page for row in others)
+
+
+def test_a_key_that_is_searched_stays_out_of_the_address(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    new = mint(organization, Scope.INFERENCE)
+    row = write(organization_id=str(organization.pk), api_key_id=str(new.api_key.pk))
+    write()
+
+    searched = operator.post(LIST, {"_search": "1", "q": new.secret, "admitted": "day"})
+    listed = operator.get(searched["location"]).content.decode()
+    typed = operator.get(f"{LIST}?q={new.secret}")
+
+    assert searched["location"] == f"{LIST}?q={new.api_key.prefix}&admitted=day"
+    assert row.request_id in listed
+    assert "1 usage row" in listed
+    assert new.secret not in listed
+    assert typed["location"] == f"{LIST}?q={new.api_key.prefix}"
 
 
 def test_no_list_counts_the_whole_ledger(operator: Client) -> None:

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope, User
-from svc_project.lib.ids import NIL_UUID
+from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.queries import days
@@ -160,6 +160,10 @@ def test_one_organization_can_be_chosen(operator: Client) -> None:
     found = lines(operator, by="organization", organization=str(mine.pk), **NOVEMBER)
 
     assert [line["organization"] for line in found] == ["mine"]
+    for chosen, name in ((str(mine.pk), "mine-by-model"), ("", "by-model")):
+        answer = ask(operator, format="csv", by="model", organization=chosen, **NOVEMBER)
+        file = f"usage-{name}-2026-11-01-2026-11-30.csv"
+        assert answer["content-disposition"] == f'attachment; filename="{file}"'
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from collections.abc import Generator
 import pytest
 from pytest_django.fixtures import Settings
 
-from svc_project.lib.errors import RateLimitExceeded, ServerOverloaded
+from core.errors import RateLimitExceeded, ServerOverloaded
 from usage.api import csv_stream
-from usage.api.csv_stream import CsvDownload, DownloadEnded
-from usage.api.download_places import DownloadPlaces
+from usage.api.csv_stream import CsvDownload, DownloadEnded, DownloadSlots
 
 
 class Source:
@@ -45,7 +44,7 @@ async def closes(source: Source) -> bool:
 async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> None:
     source = Source(100)
 
-    blocks = [block async for block in CsvDownload(source.blocks(), DownloadPlaces().take("acme"))]
+    blocks = [block async for block in CsvDownload(source.blocks(), DownloadSlots().take("acme"))]
 
     assert blocks == [str(number).encode() for number in range(100)]
     assert await closes(source)
@@ -55,7 +54,7 @@ async def test_blocks_come_in_order_from_one_other_thread_which_is_closed() -> N
 
 async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None:
     source = Source(3, fails=True)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
     blocks = [await anext(download) for _ in range(3)]
 
     with pytest.raises(ConnectionError):
@@ -67,7 +66,7 @@ async def test_a_failure_reaches_the_reader_after_the_blocks_before_it() -> None
 
 async def test_the_source_waits_for_a_reader_that_does_not_read() -> None:
     source = Source(100)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
 
     await anext(download)
     await anext(download)
@@ -79,7 +78,7 @@ async def test_the_source_waits_for_a_reader_that_does_not_read() -> None:
 
 async def test_a_disconnect_closes_the_source_in_its_own_thread() -> None:
     source = Source(100)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
     await anext(download)
 
     await asyncio.to_thread(download.close)
@@ -94,10 +93,10 @@ async def test_a_cancelled_reader_closes_the_source() -> None:
     source = Source(1)
 
     def slow() -> Generator[bytes, None, None]:
-        waits.wait(10)
+        waits.wait(60)
         yield from source.blocks()
 
-    download = CsvDownload(slow(), DownloadPlaces().take("acme"))
+    download = CsvDownload(slow(), DownloadSlots().take("acme"))
     reading = asyncio.ensure_future(anext(download))
     await asyncio.sleep(0)
     reading.cancel()
@@ -114,7 +113,7 @@ async def test_a_stalled_download_is_cut_without_its_final_chunk(
 ) -> None:
     monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.01)
     source = Source(100)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
     await anext(download)
 
     assert await closes(source)
@@ -129,7 +128,7 @@ async def test_a_download_that_is_read_too_slowly_is_cut(
     monkeypatch.setattr(csv_stream, "STALL_SECONDS", 0.3)
     settings.SVC_EXPORT_BYTES_PER_SECOND = 1000.0
     source = Source(1000)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
 
     async def read() -> None:
         async for _ in download:
@@ -149,7 +148,7 @@ async def test_a_download_that_takes_too_long_is_cut_however_fast_its_reader_is(
     settings.SVC_EXPORT_SECONDS = 0.1
     settings.SVC_EXPORT_BYTES_PER_SECOND = 1.0
     source = Source(10**9)
-    download = CsvDownload(source.blocks(), DownloadPlaces().take("acme"))
+    download = CsvDownload(source.blocks(), DownloadSlots().take("acme"))
 
     with pytest.raises(DownloadEnded):
         async for _ in download:
@@ -170,42 +169,42 @@ async def test_time_spent_in_the_database_does_not_count_against_the_reader(
             threading.Event().wait(0.1)
             yield block
 
-    assert len([block async for block in CsvDownload(slow(), DownloadPlaces().take("acme"))]) == 4
+    assert len([block async for block in CsvDownload(slow(), DownloadSlots().take("acme"))]) == 4
 
 
 @pytest.fixture
-def places(settings: Settings) -> DownloadPlaces:
+def slots(settings: Settings) -> DownloadSlots:
     settings.SVC_EXPORT_DOWNLOADS = 3
     settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION = 2
-    return DownloadPlaces()
+    return DownloadSlots()
 
 
-async def test_a_download_that_never_begins_holds_no_place(places: DownloadPlaces) -> None:
+async def test_a_download_that_never_begins_holds_no_place(slots: DownloadSlots) -> None:
     source = Source(1)
     for _ in range(5):
-        CsvDownload(source.blocks(), places.take("acme")).close()
+        CsvDownload(source.blocks(), slots.take("acme")).close()
 
     assert source.threads == set()
 
 
-async def test_a_discarded_answer_holds_no_place(places: DownloadPlaces) -> None:
+async def test_a_discarded_answer_holds_no_place(slots: DownloadSlots) -> None:
     for _ in range(5):
-        CsvDownload(Source(1).blocks(), places.take("acme"))
+        CsvDownload(Source(1).blocks(), slots.take("acme"))
 
 
 async def test_a_place_is_held_until_the_database_connection_is_closed(
-    places: DownloadPlaces,
+    slots: DownloadSlots,
 ) -> None:
     source = Source(100)
-    downloads = [CsvDownload(source.blocks(), places.take("acme")) for _ in range(2)]
+    downloads = [CsvDownload(source.blocks(), slots.take("acme")) for _ in range(2)]
     await anext(downloads[0])
 
     with pytest.raises(RateLimitExceeded) as refusal:
-        places.take("acme")
+        slots.take("acme")
     assert refusal.value.headers["retry-after"] == "5"
-    kept = places.take("umbra")
+    kept = slots.take("umbra")
     with pytest.raises(ServerOverloaded) as overload:
-        places.take("northwind")
+        slots.take("northwind")
     assert overload.value.headers["retry-after"] == "5"
 
     kept.release()
@@ -213,7 +212,7 @@ async def test_a_place_is_held_until_the_database_connection_is_closed(
     downloads[0].close()
     assert await closes(source)
     deadline = asyncio.get_running_loop().time() + 10
-    while places.taken > 1:
+    while slots.taken > 1:
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.005)
-    places.take("acme")
+    slots.take("acme")

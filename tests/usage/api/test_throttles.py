@@ -14,12 +14,12 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from accounts.models import Organization
-from svc_project.lib.clock import hour_of, now
+from core.clock import hour_of, now
 from tests.support.builders.traffic import NIL
-from tests.support.live import eventually
 from tests.support.servers.database_outage import database_outage
+from tests.support.until import until
 from usage.ledger import throttle_counts
-from usage.ledger.throttle_counts import Refused, ThrottleCounters
+from usage.ledger.throttle_counts import RefusalKey, ThrottleCounters
 from usage.models import ThrottleCount
 
 UNAVAILABLE: dict[str, Any] = {"source": "unavailable", "total": None, "by_limit_scope": []}
@@ -35,7 +35,7 @@ def refuse(
     hours_ago: int = 0,
 ) -> None:
     hour = hour_of(now() - timedelta(hours=hours_ago))
-    throttle_counts.add(Counter({Refused(str(organization.pk), hour, key, model, scope): times}))
+    throttle_counts.add(Counter({RefusalKey(str(organization.pk), hour, key, model, scope): times}))
 
 
 def throttled(reader: Client, **query: str) -> Any:
@@ -163,9 +163,9 @@ def test_counts_reach_the_database_by_themselves(counters: ThrottleCounters) -> 
     for _ in range(3):
         counters.count(NIL, KEY, "acme/a", "tokens")
 
-    assert eventually(lambda: stored() == 3)
+    assert until(lambda: stored() == 3)
     counters.count(NIL, KEY, "acme/a", "tokens")
-    assert eventually(lambda: stored() == 4)
+    assert until(lambda: stored() == 4)
 
 
 def test_two_processes_add_to_one_count(counters: ThrottleCounters) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.keys.keys import NewKey
-from accounts.models import Organization
+from accounts.keys.keys import NewKey, mint
+from accounts.models import Organization, Scope
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
 from usage.ledger import rows
@@ -131,6 +131,31 @@ def test_the_independent_count_is_shown_where_there_is_one(console: Client, inse
     assert "Input, counted independently 11" in said
 
 
+@pytest.mark.parametrize(
+    ("came_from", "led_to"),
+    [
+        (
+            "http://testserver/console/requests?outcome=failed&cursor=a%22b",
+            "?outcome=failed&cursor=a%22b",
+        ),
+        ("http://testserver/console/requests", ""),
+        ("http://testserver/console/usage?model=x", ""),
+        ("http://elsewhere.example/console/requests?outcome=failed", ""),
+        ("http://[broken", ""),
+        ("", ""),
+    ],
+)
+def test_a_request_leads_back_to_the_list_that_it_was_chosen_from(
+    console: Client, insert: Insert, came_from: str, led_to: str
+) -> None:
+    row = insert("2026-11-05T10:00:00")
+
+    page = console.get(f"/console/requests/{row.request_id}", headers={"referer": came_from})
+
+    address = html.escape(f"/console/requests{led_to}")
+    assert f'<p class="hint"><a href="{address}">Requests</a></p>' in page.content.decode()
+
+
 def test_another_organizations_request_is_not_found(
     console: Client, insert: Insert, stranger: Organization
 ) -> None:
@@ -227,7 +252,7 @@ def test_a_failed_request_says_first_why_and_what_to_do(console: Client, insert:
 
     assert page.index('id="failure"') < page.index('id="sum"')
     said = words(page)
-    assert "could not be reached or had no room. HTTP status 500 backend_unavailable" in said
+    assert "or the connection broke before the end. HTTP status 500 backend_unavailable" in said
     assert "Send it again, with growing pauses." in said
     assert "First token –" in said  # noqa: RUF001
 
@@ -263,7 +288,7 @@ def test_speech_requests_are_listed_filtered_and_shown(
     said = words(console.get(f"/console/requests/{good}").content.decode())
     assert "Characters 123" in said
     assert "Voice ava" in said
-    assert "did not answer in time" in words(
+    assert "did not begin, continue or end its answer in time" in words(
         console.get(f"/console/requests/{bad}").content.decode()
     )
 
@@ -275,7 +300,7 @@ def test_a_list_takes_few_queries(
     for _ in range(20):
         insert("2026-11-05T10:00:00", api_key_id=str(uuid.uuid4()))
 
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert console.get(f"{LIST}{query}").status_code == 200
 
 
@@ -283,9 +308,30 @@ def test_a_list_takes_few_queries(
 def test_a_request_is_found_by_its_id(console: Client, insert: Insert, typed: str) -> None:
     row = insert("2026-11-05T10:00:00")
 
-    answer = console.get("/console/requests", {"request_id": typed.format(row.request_id)})
+    for send in (console.get, console.post):
+        answer = send("/console/requests", {"request_id": typed.format(row.request_id)})
+        assert answer["location"] == f"/console/requests/{row.request_id}"
 
-    assert answer["location"] == f"/console/requests/{row.request_id}"
+
+@pytest.mark.parametrize("form", ["{0.secret}", "{0.api_key.prefix}", "{0.api_key.prefix}…"])
+def test_a_key_is_found_by_its_secret_or_prefix_which_no_address_has(
+    console: Client, key: NewKey, form: str
+) -> None:
+    for send in (console.get, console.post):
+        answer = send("/console/requests", {"request_id": form.format(key)})
+        assert answer["location"] == f"/console/keys/{key.api_key.pk}"
+
+
+def test_the_key_of_another_organization_is_not_found(
+    console: Client, stranger: Organization
+) -> None:
+    foreign = mint(stranger, Scope.INFERENCE)
+
+    answer = console.post("/console/requests", {"request_id": foreign.secret}, follow=True)
+
+    assert answer.redirect_chain == [("/console/keys", 302)]
+    assert "Northwind has no key that begins so." in words(answer.content.decode())
+    assert foreign.secret not in answer.content.decode()
 
 
 @pytest.mark.parametrize("typed", ["../keys", "req_/x", "req_ä?x=1"])

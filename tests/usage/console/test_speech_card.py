@@ -11,8 +11,8 @@ from django.test import Client
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
-from svc_project.lib.clock import now
-from svc_project.lib.ids import NIL_UUID
+from core.clock import now
+from core.ids import NIL_UUID
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import text_of, words
 from usage.ledger import rows

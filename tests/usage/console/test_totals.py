@@ -46,6 +46,16 @@ def test_lines_add_up_to_the_summary(
     assert sum(int(each["output_tokens"]) for each in found) == tokens["backend_reported_output"]
 
 
+@pytest.mark.parametrize(("by", "named"), [("model", "model"), ("key", "key"), ("x", "day")])
+def test_the_file_is_named_after_organization_grouping_and_period(
+    console: Client, by: str, named: str
+) -> None:
+    answer = console.get(f"/console/usage/totals.csv?{NOVEMBER}&by={by}")
+
+    name = f"usage-northwind-by-{named}-2026-11-01-2026-12-01.csv"
+    assert answer["content-disposition"] == f'attachment; filename="{name}"'
+
+
 def test_a_label_is_never_a_formula(
     console: Client, organization: Organization, insert: Insert
 ) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -18,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from pytest_django.fixtures import Settings
 
-from svc_project.lib.errors import ServerOverloaded
+from core.errors import ServerOverloaded
 from tests.support.builders.receipts import (
     admitted,
     progress,
@@ -27,9 +26,9 @@ from tests.support.builders.receipts import (
     speech_receipt,
 )
 from tests.support.servers.database_outage import rows_locked
-from usage.ledger import rows
-from usage.ledger.admissions import orphans
-from usage.ledger.admissions.lease import Lease, NewAdmissions
+from tests.support.until import until_async
+from usage.ledger import orphans, rows
+from usage.ledger.admissions import NewAdmissions, OwnerLease
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.records import encode
 from usage.ledger.ledger import Ledger
@@ -67,13 +66,6 @@ async def running_ledger() -> AsyncIterator[Ledger]:
         yield ledger
     finally:
         await ledger.close()
-
-
-async def until(look: Callable[[], Awaitable[object]]) -> None:
-    deadline = time.monotonic() + 30
-    while not await look():
-        assert time.monotonic() < deadline, "not seen within 30 s"
-        await asyncio.sleep(0.02)
 
 
 async def read(what: Callable[[], T]) -> T:
@@ -115,16 +107,16 @@ def spoken(request: SpeechReceipt) -> SpeechReceipt:
     return speech_receipt(request_id=request.request_id)
 
 
-def a_process(*running: AnyReceipt) -> Lease:
+def a_process(*running: AnyReceipt) -> OwnerLease:
     """A process that has committed the admissions of ``running``."""
-    lease = Lease(600)
+    lease = OwnerLease(600)
     lease.extend()
     assert rows.insert_with_admissions((), NewAdmissions(running, lease)) == (0, True)
     return lease
 
 
 def let_pass(
-    lease: Lease, *, since: timedelta = timedelta(), alive: timedelta = timedelta()
+    lease: OwnerLease, *, since: timedelta = timedelta(), alive: timedelta = timedelta()
 ) -> None:
     """Move the process's lease, its start or its last extension, into the past."""
     owner = AdmissionOwner.objects.get(pk=lease.owner)
@@ -133,15 +125,15 @@ def let_pass(
     owner.save()
 
 
-def an_observer() -> Lease:
+def an_observer() -> OwnerLease:
     """A process that has extended its lease for 11 minutes."""
-    lease = Lease(600)
+    lease = OwnerLease(600)
     lease.extend()
     let_pass(lease, since=11 * MINUTE)
     return lease
 
 
-def close(observer: Lease) -> int:
+def close(observer: OwnerLease) -> int:
     """Close what ``observer`` may close; return how many requests."""
     closing = orphans.close_in_steps(observer, lambda: None)
     while True:
@@ -187,9 +179,9 @@ async def test_an_admission_goes_to_the_journal_again_once_it_takes_records(
             await asyncio.gather(ledger.record(ended(first)), ledger.record(ended(second)))
 
         async def is_empty() -> bool:
-            return not ledger.figures.rows_owed and not await read(stored)
+            return not ledger.state.rows_owed and not await read(stored)
 
-        await until(is_empty)
+        await until_async(is_empty)
         assert await read(outcomes) == dict.fromkeys(
             (first.request_id, second.request_id), "success"
         )
@@ -230,9 +222,9 @@ async def test_without_the_database_no_request_is_admitted_and_running_answers_c
             assert not ledger.accepts_rows()
 
         async def is_back() -> bool:
-            return ledger.figures.database_answers and not ledger.figures.rows_owed
+            return ledger.state.database_answers and not ledger.state.rows_owed
 
-        await until(is_back)
+        await until_async(is_back)
         await ledger.admit_durably(again := admitted())
         assert await read(stored) == {again.request_id}
         assert await read(outcomes) == {request.request_id: "success"}
@@ -252,7 +244,7 @@ async def test_a_request_cancelled_before_its_admission_leaves_none(
     ) -> tuple[int, bool]:
         if request in new_admissions.receipts:
             loop.call_soon_threadsafe(begun.set)
-            assert may_go_on.wait(30)
+            assert may_go_on.wait(60)
         inserted = insert(receipts, new_admissions, ended)
         if request in new_admissions.receipts:
             loop.call_soon_threadsafe(committed.set)
@@ -272,7 +264,7 @@ async def test_a_request_cancelled_before_its_admission_leaves_none(
         async def is_gone() -> bool:
             return request.request_id not in await read(stored)
 
-        await until(is_gone)
+        await until_async(is_gone)
 
 
 def test_requests_of_a_dead_process_are_closed_once() -> None:
@@ -281,7 +273,7 @@ def test_requests_of_a_dead_process_are_closed_once() -> None:
     let_pass(dead, alive=11 * MINUTE)
     observers = [an_observer() for _ in range(4)]
 
-    def closing(observer: Lease) -> int:
+    def closing(observer: OwnerLease) -> int:
         try:
             return close(observer)
         finally:
@@ -331,7 +323,7 @@ def test_after_an_outage_every_process_has_time_to_extend_its_lease() -> None:
 def test_a_process_that_starts_closes_nothing_before_a_lease_has_passed() -> None:
     dead = a_process(admitted())
     let_pass(dead, alive=11 * MINUTE)
-    new = Lease(600)
+    new = OwnerLease(600)
     new.extend()
     assert close(new) == 0
     let_pass(new, since=11 * MINUTE)

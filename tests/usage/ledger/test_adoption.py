@@ -11,13 +11,8 @@ import msgspec
 import pytest
 
 from tests.support.builders.receipts import admitted, receipt
-from tests.support.ledger.ledgers import (
-    outcomes,
-    read,
-    running_ledger,
-    until,
-    until_stored,
-)
+from tests.support.ledger.ledgers import outcomes, read, running_ledger, until_stored
+from tests.support.until import until_async
 from usage.ledger import rows
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.records import encode, framed
@@ -44,7 +39,7 @@ async def test_a_file_that_cannot_be_adopted_does_not_stop_the_others(
 
     async with running_ledger() as ledger:
         assert set(await until_stored(1)) == {left.request_id}
-        await until(lambda: ledger.figures.unreadable_files == {"100-other.log"})
+        await until_async(lambda: ledger.state.unreadable_files == {"100-other.log"})
 
 
 def test_a_file_that_could_not_be_read_is_adopted_later(
@@ -97,16 +92,18 @@ async def test_rows_that_were_written_do_not_come_back_when_their_month_was_drop
     assert await read(outcomes) == {running.request_id: running.outcome}
 
 
-def test_admissions_older_than_any_request_are_not_closed_again(journal_directory: Path) -> None:
-    old = admitted(request_id=f"req_{int((time.time() - 30 * 86_400) * 1000):012x}7" + "0" * 19)
-    young = admitted()
+def test_a_request_admitted_before_a_step_of_the_clock_is_closed(journal_directory: Path) -> None:
+    """A host whose clock has no battery starts in the past, until a time server sets it."""
+    before = admitted(request_id=f"req_{int((time.time() - 30 * 86_400) * 1000):012x}7" + "0" * 19)
+    after = admitted()
     dead_segment(
-        journal_directory, "1-dead.log", encode("admitted", old), encode("admitted", young)
+        journal_directory, "1-dead.log", encode("admitted", before), encode("admitted", after)
     )
 
-    assert adopt(journal_directory) == 1
+    assert adopt(journal_directory) == 2
 
-    assert set(outcomes()) == {young.request_id}
+    assert outcomes() == {each.request_id: "interrupted" for each in (before, after)}
+    assert not list(journal_directory.iterdir())
 
 
 def test_an_interrupted_request_is_closed_however_late_its_journal_is_found(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from tests.support.builders.receipts import admitted, receipt
 from tests.support.ledger.ledgers import (
@@ -16,18 +17,17 @@ from tests.support.ledger.ledgers import (
     files,
     outcomes,
     read,
+    read_segment,
     refusing,
     run_sql,
     running_ledger,
-    until,
     until_stored,
 )
 from tests.support.servers.database_outage import rows_locked
-from usage.ledger import rows
+from tests.support.until import until_async
+from usage.ledger import journal_fallback, rows
 from usage.ledger.journal.adoption import adopt
-from usage.ledger.journal.records import read_segment
 from usage.ledger.ledger import Ledger
-from usage.ledger.service import journal_fallback
 from usage.receipts import AnyReceipt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ async def test_after_a_stall_each_row_is_sent_once_and_the_ledger_stays_on_the_d
             for each in during:
                 await ledger.admit_durably(each)
             await asyncio.gather(*map(ledger.record, during))
-        await until(lambda: not ledger.figures.rows_owed and ledger.figures.database_answers)
+        await until_async(lambda: not ledger.state.rows_owed and ledger.state.database_answers)
         sent.clear()
 
         began = time.monotonic()
@@ -60,7 +60,7 @@ async def test_after_a_stall_each_row_is_sent_once_and_the_ledger_stays_on_the_d
         again = {each.request_id for each in during} & {each for batch in sent for each in batch}
         assert not again
         # A commit that a busy disk delayed is counted when it ends; its row was released before.
-        await until(lambda: ledger.figures.rows_written == len(during) + len(after))
+        await until_async(lambda: ledger.state.rows_written == len(during) + len(after))
         assert len(await read(outcomes)) == len(during) + len(after)
 
 
@@ -72,31 +72,38 @@ async def test_rows_owed_after_an_outage_are_written_in_slices_between_running_r
         with rows_locked():
             await asyncio.gather(*(ledger.record(receipt()) for _ in range(60)))
         live = []
-        while ledger.figures.rows_owed:
+        while ledger.state.rows_owed:
             live.append(receipt())
             await ledger.record(live[-1])
         assert len(await read(outcomes)) == 60 + len(live)
-        assert ledger.figures.rows_written == 60 + len(live)
+        assert ledger.state.rows_written == 60 + len(live)
 
 
 @pytest.mark.postgresql
 async def test_a_dropped_connection_is_replaced_before_the_journal_is_used(
-    journal_directory: Path,
+    journal_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sessions: list[int] = []
+    insert = rows.insert
+
+    def watched(receipts: Sequence[AnyReceipt], **options: Any) -> int:
+        new = insert(receipts, **options)
+        sessions.append(connection.connection.info.backend_pid)
+        return new
+
+    monkeypatch.setattr(rows, "insert", watched)
     async with running_ledger() as ledger:
         await ledger.record(receipt())
-        await read(
-            lambda: run_sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-        )
+        # The writer's session only: other threads of the tests keep connections to this database.
+        dropped = sessions[-1]
+        await read(lambda: run_sql(f"SELECT pg_terminate_backend({dropped})"))
         last = receipt()
         await ledger.admit_durably(last)
         await ledger.record(last)
 
         assert last.request_id in await read(outcomes)
-        assert ledger.figures.rows_owed == 0
+        assert ledger.state.rows_owed == 0
+        assert sessions[-1] != dropped
 
 
 # -- refused rows (2, 17) ----------------------------------------------------------------------
@@ -112,9 +119,9 @@ async def test_a_refused_row_is_kept_reported_and_written_once_it_is_accepted(
             await asyncio.gather(*map(ledger.record, [*good[:3], bad, *good[3:]]))
 
             assert set(await read(outcomes)) == {each.request_id for each in good}
-            assert (ledger.figures.rows_refused, ledger.figures.refused_waiting) == (1, 1)
-            assert ledger.figures.rows_written == len(good)
-            assert ledger.figures.database_answers
+            assert (ledger.state.rows_refused, ledger.state.refused_waiting) == (1, 1)
+            assert ledger.state.rows_written == len(good)
+            assert ledger.state.database_answers
         (kept,) = files(journal_directory, "*.refused")
         assert read_segment(kept.read_bytes()).settled[bad.request_id] == bad
         assert await read(lambda: adopt(journal_directory)) == 0
@@ -122,8 +129,8 @@ async def test_a_refused_row_is_kept_reported_and_written_once_it_is_accepted(
 
     async with running_ledger() as ledger:
         found = await until_stored(7)
-        await until(lambda: not files(journal_directory, "*"))
-        assert ledger.figures.refused_waiting == 0
+        await until_async(lambda: not files(journal_directory, "*"))
+        assert ledger.state.refused_waiting == 0
     assert found[bad.request_id] == "success"
 
 
@@ -133,11 +140,11 @@ async def test_a_database_that_refuses_every_row_counts_as_away(journal_director
         with refusing("http_status > 0"):
             during = [receipt() for _ in range(5)]
             await asyncio.gather(*map(ledger.record, during))
-            assert not ledger.figures.database_answers
-            assert ledger.figures.rows_owed == 5
+            assert not ledger.state.database_answers
+            assert ledger.state.rows_owed == 5
             assert not files(journal_directory, "*.refused")
         assert set(await until_stored(6)) > {each.request_id for each in during}
-        await until(lambda: ledger.figures.database_answers)
+        await until_async(lambda: ledger.state.database_answers)
 
 
 async def test_a_value_that_the_driver_refuses_does_not_stop_other_rows(
@@ -156,9 +163,9 @@ async def test_a_value_that_the_driver_refuses_does_not_stop_other_rows(
         with rows_locked():
             await asyncio.gather(*map(ledger.record, [receipt(), bad, receipt(), receipt()]))
         await until_stored(3)
-        await until(lambda: not ledger.figures.rows_owed)
-        assert ledger.figures.rows_refused == 1
-        assert ledger.figures.database_answers
+        await until_async(lambda: not ledger.state.rows_owed)
+        assert ledger.state.rows_refused == 1
+        assert ledger.state.database_answers
 
 
 # -- neither database nor journal (3) ----------------------------------------------------------

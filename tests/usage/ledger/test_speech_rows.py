@@ -23,7 +23,7 @@ from usage.models import (
     UsageRollup,
     UsageRow,
 )
-from usage.queries.speech_days import SpokenDay, characters_of, last_days
+from usage.queries.speech import SpokenDay, characters_of, last_days
 from usage.receipts import SpeechReceipt
 from usage.verification.rollups import verify
 

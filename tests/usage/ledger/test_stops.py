@@ -19,7 +19,7 @@ from usage.ledger.ledger import Ledger
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
-LONG = 60.0
+LONG = 240.0
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from svc_project.lib.errors import InvalidCursor
+from core.errors import InvalidCursor
 from usage.queries import cursors
 from usage.queries.cursors import Cursor
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from svc_project.lib.clock import now
+from core.clock import now
 from tests.support.builders import traffic
 from tests.support.builders.receipts import receipt
 from usage.api.summary import summarize

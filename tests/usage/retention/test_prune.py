@@ -19,8 +19,6 @@ from django.db import connection
 from django.test import Client
 
 from tests.support.builders import traffic
-from tests.support.builders.receipts import receipt
-from usage.ledger import rows
 from usage.models import PrunedMonth, PrunedSum, UsageRollup, UsageRow, partitions
 from usage.retention import prune as pruning
 from usage.verification.rollups import verify
@@ -203,25 +201,6 @@ def test_an_interrupted_run_loses_nothing_and_the_next_run_continues(
     assert archived(tmp_path) == sorted(ledger)
     assert old_rows() == []
     assert rollups() == before
-    assert differences() == []
-
-
-def test_a_row_of_a_pruned_month_is_skipped_and_changes_no_sum(
-    ledger: list[str], tmp_path: Path
-) -> None:
-    run(tmp_path)
-    before = rollups()
-    (late, fresh) = (
-        receipt(request_id=id_of(MOMENTS[0]), organization_id=ORGANIZATION),
-        receipt(organization_id=ORGANIZATION),
-    )
-
-    assert rows.insert([late], datetime.now(UTC)) == 0
-    assert rollups() == before
-    assert rows.insert([late, fresh], datetime.now(UTC)) == 1
-
-    assert old_rows() == []
-    assert UsageRow.objects.filter(pk=fresh.request_id).exists()
     assert differences() == []
 
 

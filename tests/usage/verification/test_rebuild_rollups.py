@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.models import F
 
-from svc_project.lib.clock import now
-from svc_project.lib.ids import NIL_UUID, request_id
+from core.clock import now
+from core.ids import NIL_UUID, request_id
 from tests.support.builders import traffic
 from tests.support.builders.receipts import receipt
 from usage.ledger import independent_counts, rows

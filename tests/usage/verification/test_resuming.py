@@ -58,9 +58,9 @@ def killed_after(
     reached = progress.Progress.reached
     count = 0
 
-    def reach_and_die(self: Any, place: walk.Place) -> None:
+    def reach_and_die(self: Any, position: walk.WalkPosition) -> None:
         nonlocal count
-        reached(self, place)
+        reached(self, position)
         count += 1
         if count == steps:
             raise Killed

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import F
 
-from svc_project.lib.ids import request_id
+from core.ids import request_id
 from tests.support.builders import traffic
 from usage.ledger import independent_counts
 from usage.models import Reconciliation, UsageRollup, UsageRow

@@ -11,10 +11,10 @@ import msgspec
 
 from accounts.console.sessions import SessionEnded, sessions
 from accounts.models import Scope
-from svc_project.lib.asgi.drain import drain
-from svc_project.lib.asgi.websocket import SocketConsumer
-from svc_project.lib.errors import ApiError, InvalidField, ServerShuttingDown
-from svc_project.lib.sharing.places import watching
+from core.asgi.drain import drain
+from core.asgi.websocket import SocketConsumer
+from core.errors import ApiError, InvalidField, ServerShuttingDown
+from core.sharing.places import watching
 from usage.console.live.hub import Watcher, hub
 from usage.console.requests_page import SPEECH
 
@@ -95,7 +95,7 @@ class LiveRequestsConsumer(SocketConsumer):
                 each.cancel()
         if receiving.done():
             receiving.result()
-            raise InvalidField("No message is taken here.")
+            raise InvalidField("This WebSocket accepts no messages.")
         if self.draining.done():
             raise self.draining.result()
 

@@ -1,4 +1,4 @@
-"""Who watches an organization's requests, in any process, and the news for them.
+"""Watchers of an organization's requests, in any process, and their news.
 
 Each process announces the organizations that it has watchers of to all processes, at once and then
 every ``ROUND_SECONDS``; they publish the rows of these organizations until the announcement has
@@ -99,7 +99,7 @@ class LiveHub:
             # A library on the way can take a cancellation for its own timeout, and lose it.
             _, running = await asyncio.wait(running, timeout=_CANCEL_SECONDS)
         if self._layer is not None and hasattr(self._layer, "close_pools"):
-            with suppress(Exception):  # connections that are gone already
+            with suppress(Exception):  # connections that were closed before
                 await _answered(self._layer.close_pools())
 
     def enter(self, organization_id: str, *, is_speech: bool) -> Watcher:

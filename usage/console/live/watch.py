@@ -1,4 +1,4 @@
-"""What a page of requests needs to be watched, and up to when its rows are complete."""
+"""Addresses with which a page of requests is watched, and the moment up to which its rows are complete."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from accounts.models import Organization
-from svc_project.lib import clock
-from usage.console.query_string import Place
+from core import clock
+from usage.console.query_string import PageQuery
 from usage.ledger.completeness import completeness
 from usage.queries import cursors
 from usage.queries.latest import before_all_at
@@ -30,18 +30,18 @@ class Watch:
     after: str
 
 
-def watch_of(organization: Organization, period: Period, place: Place) -> Watch | None:
-    """Return how to watch the list at ``place``; None when its period does not contain this moment.
+def watch_of(organization: Organization, period: Period, page_query: PageQuery) -> Watch | None:
+    """Return how to watch the list of ``page_query``; None when its period does not contain this moment.
 
     Call it before the rows are read. Raises ``django.db.Error``.
     """
     if not period.start <= clock.now() < period.end:
         return None
     owner = str(organization.pk)
-    surface = place.parameters.get("surface", "")
+    surface = page_query.parameters.get("surface", "")
     return Watch(
         f"{PATH}?{urlencode({'organization': owner, 'surface': surface})}",
-        f"{reverse('console-requests-newer')}{place.link(organization=owner)}",
+        f"{reverse('console-requests-newer')}{page_query.link(organization=owner)}",
         complete_to(),
     )
 

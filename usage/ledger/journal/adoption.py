@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from usage.ledger import batches
+from usage.ledger import rows
 from usage.ledger.journal import records
 from usage.ledger.journal.segments import (
     LIVE,
@@ -32,12 +32,7 @@ log = logging.getLogger(__name__)
 SLICE: Final = 200
 """How many rows are written at a time, because others may wait."""
 
-LONGEST_REQUEST_MS: Final = 7 * 24 * 60 * 60 * 1000
-"""No request runs longer. A request admitted this long before its file's last record had ended by
-then: its row was in the database, and if it is missing now, it was deleted."""
-
 _LOOKED_UP: Final = 500
-_ID_TIME: Final = slice(4, 16)
 
 
 class AdoptionResult(msgspec.Struct):
@@ -45,13 +40,15 @@ class AdoptionResult(msgspec.Struct):
 
     ``new``: rows written. ``unreadable``: names of files that could not be opened, locked, read or
     finished. ``refused_rows``: rows that the database still refuses, in files without an owner.
-    ``others_admit``: whether other processes have admissions in the database.
+    ``others_admit``: whether other processes have admissions in the database. ``clock_difference``:
+    seconds by which this host's clock is ahead of the database's; None when they were not compared.
     """
 
     new: int = 0
     unreadable: set[str] = set()
     refused_rows: int = 0
     others_admit: bool = False
+    clock_difference: float | None = None
 
 
 class RefusedRows:
@@ -84,7 +81,7 @@ class RefusedRows:
             self._file = None
 
 
-def adopt(directory: Path, before_statement: batches.BeforeStatement = lambda: None) -> int:
+def adopt(directory: Path, before_statement: rows.BeforeStatement = lambda: None) -> int:
     """Write all rows that other processes left in ``directory``; return how many were missing.
 
     A request last seen running becomes a row with the outcome ``interrupted`` and its last journaled
@@ -101,7 +98,7 @@ def adopt(directory: Path, before_statement: batches.BeforeStatement = lambda: N
 
 def adopt_in_steps(
     directory: Path,
-    before_statement: batches.BeforeStatement,
+    before_statement: rows.BeforeStatement,
     refused: RefusedRows,
     found: AdoptionResult,
     *,
@@ -145,7 +142,7 @@ def _each(
 
 def _adopt(
     orphan: Orphan,
-    before_statement: batches.BeforeStatement,
+    before_statement: rows.BeforeStatement,
     refused: RefusedRows,
     found: AdoptionResult,
 ) -> Generator[None, None, None]:
@@ -154,18 +151,13 @@ def _adopt(
         log.error("journal: a newer version wrote %s; it is left alone", orphan.path.name)
         found.unreadable.add(orphan.path.name)
         return
-    running = [
-        each for each in content.running.values() if not _ended_long_ago(each, content.newest)
-    ]
-    if dropped := len(content.running) - len(running):
-        log.warning("journal: %d admissions are too old to have been running", dropped)
     closed = 0
-    for some in _slices([*content.settled.values(), *running], _LOOKED_UP):
+    for some in _slices([*content.settled.values(), *content.running.values()], _LOOKED_UP):
         before_statement()
-        lacking = batches.missing(some)
+        lacking = rows.missing(some)
         yield
-        for rows in _slices(lacking, SLICE):
-            inserted = _insert(rows, before_statement)
+        for part in _slices(lacking, SLICE):
+            inserted = _insert(part, before_statement)
             refused.keep(inserted.refused)
             closed += inserted.new
             found.new += inserted.new
@@ -179,7 +171,7 @@ def _adopt(
 
 
 def _retry(
-    orphan: Orphan, before_statement: batches.BeforeStatement, found: AdoptionResult
+    orphan: Orphan, before_statement: rows.BeforeStatement, found: AdoptionResult
 ) -> Generator[None, None, None]:
     """Retry the refused rows of a file; rows that are refused again stay in it."""
     content = yield from records.read_in_steps(orphan.read())
@@ -187,7 +179,7 @@ def _retry(
     for some in _slices(content.settled.values(), SLICE):
         try:
             inserted = _insert(some, before_statement)
-        except batches.RefusesAllRows:
+        except rows.RefusesAllRows:
             left += len(some)
             continue
         left += len(inserted.refused)
@@ -203,19 +195,21 @@ def _retry(
 
 
 def _insert(
-    receipts: Sequence[AnyReceipt], before_statement: batches.BeforeStatement
-) -> batches.Inserted:
-    """Write rows, each of which may have an admission in the database, too."""
-    ids = {receipt.request_id for receipt in receipts}
-    return batches.insert(receipts, before_statement, ended=ids)
+    receipts: Sequence[AnyReceipt], before_statement: rows.BeforeStatement
+) -> rows.Inserted:
+    """Write rows, each of which may have an admission in the database, too.
 
-
-def _ended_long_ago(receipt: AnyReceipt, newest: str) -> bool:
-    try:
-        admitted, last = int(receipt.request_id[_ID_TIME], 16), int(newest[_ID_TIME], 16)
-    except ValueError:
-        return False
-    return last - admitted > LONGEST_REQUEST_MS
+    A row that was admitted in a pruned month may be in its archive, because the process died before
+    it noted in the journal that the row was written. The ledger does not know, so it counts as refused: a
+    file keeps it for the operator. Call it after the rows were looked up in the ledger.
+    """
+    before_statement()
+    archived = rows.of_pruned_months(receipts)
+    rest = [each for each in receipts if each.request_id not in archived]
+    ids = {receipt.request_id for receipt in rest}
+    inserted = rows.insert_accepted(rest, before_statement, ended=ids)
+    inserted.refused += [each for each in receipts if each.request_id in archived]
+    return inserted
 
 
 def _slices(receipts: Iterable[AnyReceipt], size: int) -> Iterator[list[AnyReceipt]]:

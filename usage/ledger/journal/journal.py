@@ -12,6 +12,7 @@ last of them, however long another request runs.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
@@ -34,6 +35,13 @@ class _Running(msgspec.Struct, eq=False):
 
     admitted: AnyReceipt
     progress: AnyProgress | None = None
+
+
+class _Pending(msgspec.Struct, eq=False):
+    """A request whose admission is written in this turn of the event loop."""
+
+    receipt: AnyReceipt
+    written: asyncio.Future[None]
 
 
 class Owed(msgspec.Struct, eq=False):
@@ -66,8 +74,45 @@ class Journal:
         self._running: dict[str, _Running] = {}
         self._owed: dict[str, Owed] = {}
         self._unflushed: list[str] = []
+        self._pending: list[_Pending] = []
         self.works = True
         """Whether the last record was written."""
+
+    async def admit(self, receipt: AnyReceipt) -> None:
+        """Return when the admission is in the journal. Raises ``OSError`` when it has no room.
+
+        A request that is cancelled meanwhile is not admitted. The admissions of one turn of the
+        event loop are written together: each ``write(2)`` releases the interpreter's lock, and the
+        event loop then waits until the ledger's thread releases it. One write for each request took
+        a seventh of a worker's processor time.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._pending:
+            loop.call_soon(self._admit_pending)
+        entry = _Pending(receipt, loop.create_future())
+        self._pending.append(entry)
+        try:
+            await entry.written
+        except asyncio.CancelledError:
+            if not entry.written.cancelled():
+                # It is in the journal, where it must not look like a request that still runs.
+                self.written([receipt.request_id])
+            raise
+
+    def _admit_pending(self) -> None:
+        pending = [entry for entry in self._pending if not entry.written.done()]
+        self._pending = []
+        if not pending:
+            return
+        try:
+            self.admitted(*(entry.receipt for entry in pending))
+        except Exception as error:
+            # Of any kind: a request whose future gets no outcome waits for ever.
+            for entry in pending:
+                entry.written.set_exception(error)
+        else:
+            for entry in pending:
+                entry.written.set_result(None)
 
     def admitted(self, *receipts: AnyReceipt) -> None:
         """Write admitted requests, all of them or none.
@@ -122,7 +167,7 @@ class Journal:
             self._unflushed.clear()
 
     def flush_written(self) -> None:
-        """Write now, rather than with the next record, which requests ``written`` was called with."""
+        """Write the ids that were passed to ``written`` now, rather than with the next record."""
         if self._unflushed:
             with suppress(OSError):
                 self._append(b"")

@@ -63,14 +63,13 @@ class FileContent(msgspec.Struct):
     """The requests in a file: those that ended, and those last seen running.
 
     ``damaged``: a line other than a torn last one is not a record; ``newer``: a record has a
-    version that this process does not know; ``newest``: the largest request id in the file.
+    version that this process does not know.
     """
 
     settled: dict[str, AnyReceipt] = {}
     running: dict[str, AnyReceipt] = {}
     damaged: bool = False
     newer: bool = False
-    newest: str = ""
 
 
 class _Unreadable(ValueError):
@@ -148,17 +147,6 @@ def read_in_steps(content: bytes) -> Generator[None, None, FileContent]:
     return found
 
 
-def read_segment(content: bytes) -> FileContent:
-    """Read a whole file of records."""
-    reading = read_in_steps(content)
-    while True:
-        try:
-            next(reading)
-        except StopIteration as end:
-            found: FileContent = end.value
-            return found
-
-
 def _record(line: bytes) -> Record:
     payload = line[_PREFIX:]
     if line[:_PREFIX] != b"%08x " % crc32(payload):
@@ -179,11 +167,9 @@ def _apply(record: Record, found: FileContent) -> None:
     members: _Members[Any, Any] = record.speech or record
     if members.admitted is not None:
         found.running[members.admitted.request_id] = members.admitted
-        found.newest = max(found.newest, members.admitted.request_id)
     elif members.settled is not None:
         found.running.pop(members.settled.request_id, None)
         found.settled[members.settled.request_id] = members.settled
-        found.newest = max(found.newest, members.settled.request_id)
     elif members.progress is not None:
         last_seen = found.running.get(members.progress.request_id)
         if last_seen is not None:

@@ -148,7 +148,7 @@ def abandoned(directory: Path, suffix: str = LIVE) -> Iterator[Path]:
 
 
 def adopt_file(path: Path) -> Orphan | None:
-    """Lock a file that no living process owns; None when one does, or when the file is gone.
+    """Lock a file that no living process owns; None when one does, or when the file was deleted.
 
     The owner's death frees the lock, so a file is adopted once, however many workers try. Raises
     ``OSError`` when it cannot be opened or locked.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error
 
 from usage.retention.archives import ArchiveUnusable
 from usage.retention.prune import FEWEST_MONTHS, PruneFailed, due, prune
@@ -56,6 +57,11 @@ class Command(BaseCommand):
             with _alone(directory):
                 for month in due(options["keep"]):
                     rows = prune(month, directory, self.stdout.write)
-                    self.stdout.write(f"{month.first:%Y-%m}: {rows} row(s) removed")
+                    self.stdout.write(f"{month}: {rows} row(s) removed")
         except (PruneFailed, ArchiveUnusable, OSError) as error:
             raise CommandError(str(error)) from None
+        except Error as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise CommandError(
+                f"The database failed: {first}. Nothing is lost. Run prune again."
+            ) from None

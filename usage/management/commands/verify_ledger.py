@@ -1,4 +1,4 @@
-"""``verify_ledger [--since T] [--resume]``: prove that rows, their sums and costs agree."""
+"""``verify_ledger [--since T] [--resume]``: check that rows, their sums and costs agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from svc_project.lib.money import cost_text
+from core.money import cost_text
 from usage.management.arguments import add_resume, add_since, progress_of
 from usage.verification.rollups import Verdict, verify
 
@@ -14,7 +14,7 @@ from usage.verification.rollups import Verdict, verify
 class Command(BaseCommand):
     help = (
         "Recompute every roll-up, every speech day and every cost from the rows, check the rows "
-        "themselves, and print each difference. Exits 1 when there is one. Changes nothing. For "
+        "themselves and their prices, and print each difference. Exits 1 when there is one; a line that begins with Note is none. Changes nothing. For "
         "pruned rows it uses the sums that were kept."
     )
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from speech.engines.espeak.equaliser import equalised
+from speech.engines.espeak.worker import equalised
 
 RATE = 22_050
 HERTZ = (100.0, 400.0, 3000.0, 6000.0)

@@ -17,6 +17,7 @@ from speech.engines.sanitize import (
     plain_words,
     portions,
     sanitized,
+    unread_letters,
 )
 
 ALPHABETS = (
@@ -41,6 +42,7 @@ ALPHABETS = (
         ("'-\u094d.\u094d S\u093c 9\u200d", "'-. S 9"),
         ("\u0915\u093c\u093e\u0902\u094d\u200d\u094d", "\u0915\u093c\u093e\u0902"),
         ("ज़िन्दगी ॵ", "ज\u093cिन्दगी"),
+        ("\u0972प", "\u0905\u0945प"),
     ],
 )
 def test_unknown_characters_are_spelt_plainly_or_left_out(text: str, plain: str) -> None:
@@ -129,3 +131,36 @@ async def test_no_random_text_crashes_a_worker(tmp_path: Path) -> None:
         assert worker.pid == pid
     finally:
         await worker.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [
+        ("这是一个中文句子。", "the Chinese script"),
+        ("これは日本語です。", "the Japanese script"),
+        ("한국어 문장입니다.", "the Korean script"),
+        ("Это русское предложение.", "the Cyrillic script"),
+        ("هذه جملة.", "the Arabic script"),
+        ("שלום עולם.", "the Hebrew script"),
+        ("นี่คือประโยค", "the Thai script"),
+        ("Αυτή είναι μια πρόταση.", "the Greek script"),
+        ("இது ஒரு வாக்கியம்.", "the Tamil script"),
+        ("\U00010300\U00010301", "the Old Italic script"),
+        ("ə ʃ", "these letters"),
+        ("Ƶ", "these letters"),
+        ("µ", "these letters"),
+        ("ॵ", "these letters"),
+        ("\u02bb", "these letters"),
+        ("这是 a.", None),
+        ("Это 5.", None),
+        ("naïve Ærø", None),
+        ("यह हिंदी है।", None),
+        ("ॲ", None),
+        ("\uff28\uff49", None),
+        ("... !", None),
+    ],
+)
+def test_a_text_without_a_readable_letter_is_known_by_its_script(
+    text: str, letters: str | None
+) -> None:
+    assert unread_letters(text) == letters

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from core.sharing.processors import Niceness
 from speech.audio.pcm import duration
 from speech.engines import EngineError, EngineFull, EngineTimeout, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.espeak.pool import EspeakPool, EspeakWorker, Order
 from speech.engines.worker_pool import WorkerDied
-from svc_project.lib.sharing.priority import Niceness
 from tests.support.live import ROOT
 from tests.support.servers.engine_processes import worker_pids
-from tests.support.until import until
+from tests.support.until import until_async
 
 SENTENCE = Utterance("The old bridge was closed for the winter.", "en", "en-us")
 DEADLY = "U.S." * 300
@@ -106,7 +106,7 @@ async def test_an_order_outlives_the_death_of_its_worker(engine: Espeak) -> None
 async def test_a_worker_that_died_idle_is_replaced(engine: Espeak) -> None:
     (pid,) = worker_pids()
     os.kill(pid, signal.SIGKILL)
-    await until(lambda: worker_pids() == [])
+    await until_async(lambda: worker_pids() == [])
 
     assert duration(await spoken(engine)) > 1.0
 
@@ -124,7 +124,7 @@ async def test_an_order_whose_workers_both_die_is_an_engine_error() -> None:
         return waiting.done()
 
     try:
-        await until(stop_each)
+        await until_async(stop_each)
         with pytest.raises(EngineError):
             waiting.result()
         assert len(killed) >= 2
@@ -175,8 +175,8 @@ async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after
     (pid,) = worker_pids()
     os.kill(pid, signal.SIGSTOP)
     orders = [asyncio.create_task(spoken(engine)) for _ in range(6)]
-    await until(lambda: sum(order.done() for order in orders) == 2)
-    await until(lambda: sum(order.done() for order in orders) == 5)
+    await until_async(lambda: sum(order.done() for order in orders) == 2)
+    await until_async(lambda: sum(order.done() for order in orders) == 5)
     os.kill(pid, signal.SIGCONT)
     results = await asyncio.gather(*orders, return_exceptions=True)
 
@@ -304,7 +304,7 @@ async def test_workers_end_with_the_server_however_it_ends() -> None:
     pids = [int(pid) for pid in server.stdout.split()]
 
     assert len(pids) == 2
-    await until(lambda: not any(is_running(pid) for pid in pids))
+    await until_async(lambda: not any(is_running(pid) for pid in pids))
 
 
 def test_the_engine_works_on_the_servers_own_event_loop() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from speech.audio.pcm import samples, silence
 from speech.engines import EngineError, EngineProtocolError
-from speech.engines.http.audio_check import AudioCheck
-from speech.engines.http.audio_readers import Delivery
+from speech.engines.http.audio_readers import AudioCheck, Delivery
 from tests.support.builders.clips import encoded, voice
 
 RATE = 22_050

@@ -18,12 +18,12 @@ from tests.support.speech.speech_server import (
     Clips,
     SpeechServer,
     described,
-    eventually,
     heard,
     running_speech_server,
     said,
     speaking,
 )
+from tests.support.until import until, until_async
 
 CLONE = "voice_0190000000007000800000000000abcd"
 WAV = b"RIFF" + bytes(range(256)) * 12_000
@@ -105,7 +105,7 @@ async def test_a_clip_is_uploaded_once_and_recorded(server: SpeechServer, clips:
     async with speaking(backend, clips) as engine:
         await cloned(engine, "After a restart.")
 
-    (upload,) = server.requests("upload")
+    (upload,) = until(lambda: server.requests("upload"))
     name = clips.names[CLONE, backend.id]
     assert re.fullmatch("svc_[0-9a-f]{32}", name)
     assert upload["body"] == {"consent": "true", "n": "7", "name": name}
@@ -182,7 +182,7 @@ async def test_an_upload_of_a_clone_deleted_meanwhile_is_deleted(
         with pytest.raises(EngineError):
             await cloned(engine)
 
-    (upload,) = server.requests("upload")
+    (upload,) = until(lambda: server.requests("upload"))
     (deletion,) = server.requests("deletion")
     assert upload["voice"] == deletion["voice"]
     assert deletion["status"] == 200
@@ -196,7 +196,7 @@ async def test_a_cancelled_caller_does_not_undo_the_upload(
     backend = described(server.url, **UPLOAD, upload_extra_fields=extra)
     async with speaking(backend, clips) as engine:
         caller = asyncio.ensure_future(cloned(engine))
-        await eventually(lambda: server.account()["running"] == 1)
+        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
         await cloned(engine)
@@ -209,11 +209,11 @@ async def test_closing_waits_for_a_running_upload(server: SpeechServer, clips: C
     extra = {"consent": "[[sim first=0.4]]"}
     async with speaking(described(server.url, **UPLOAD, upload_extra_fields=extra), clips) as e:
         caller = asyncio.ensure_future(cloned(e))
-        await eventually(lambda: server.account()["running"] == 1)
+        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
         await e.close()
         await asyncio.gather(caller, return_exceptions=True)
 
-    (upload,) = server.requests("upload")
+    (upload,) = until(lambda: server.requests("upload"))
     assert list(clips.names.values()) == [upload["voice"]]
 
 
@@ -257,5 +257,5 @@ async def test_a_copy_that_cannot_be_deleted_is_reported(
         engine._uploads._calls.delete = failing  # type: ignore[method-assign, assignment]
         with caplog.at_level(logging.ERROR), pytest.raises(EngineError):
             await cloned(engine)
-    (upload,) = server.requests("upload")
+    (upload,) = until(lambda: server.requests("upload"))
     assert upload["voice"] in caplog.text

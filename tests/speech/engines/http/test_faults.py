@@ -25,12 +25,12 @@ from tests.support.speech.speech_server import (
     PROFILES,
     SpeechServer,
     described,
-    eventually,
     heard,
     running_speech_server,
     said,
     speaking,
 )
+from tests.support.until import until_async
 from usage.models import Outcome
 
 SECRETS = ["sk-upstream-secret-0123456789", "Traceback", "10.0.0.5", "Guarded words"]
@@ -349,4 +349,4 @@ async def test_closing_the_engine_ends_running_utterances(server: SpeechServer) 
                 pass
         with pytest.raises(EngineUnavailable):
             await heard(engine, said("Hello."))
-    await eventually(lambda: server.account()["running"] == 0)
+    await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 0))

@@ -53,7 +53,7 @@ def piper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def _folder_with_ffmpeg(data: Path) -> Path:

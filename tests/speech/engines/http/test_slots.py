@@ -14,12 +14,12 @@ from tests.support.speech.speech_server import (
     PROFILES,
     SpeechServer,
     described,
-    eventually,
     heard,
     running_speech_server,
     said,
     speaking,
 )
+from tests.support.until import until_async
 
 SLOW = "t [[sim pace=0.5 piece=480]]"
 
@@ -61,7 +61,7 @@ async def test_a_full_queue_is_refused_at_once(server: SpeechServer, settings: A
         first = engine.speak(said("The first one takes its time."))
         await anext(first)
         second = asyncio.ensure_future(heard(engine, said("The second.")))
-        await eventually(lambda: engine.waiting == 1)
+        await until_async(lambda: engine.waiting == 1)
         with pytest.raises(EngineFull):
             await heard(engine, said("The third."))
         second.cancel()
@@ -110,7 +110,7 @@ async def test_stopping_early_closes_the_connection_and_frees_the_slot(
         assert engine.inflight == 1
         await utterance.aclose()
         assert engine.inflight == 0
-        await eventually(lambda: server.account()["running"] == 0)
+        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 0))
         (entry,) = server.requests("speech")
         assert entry["aborted"]
         engine.describe(replace(backend, model="t"))
@@ -121,11 +121,11 @@ async def test_a_cancelled_caller_frees_the_slot(server: SpeechServer) -> None:
     backend = described(server.url, max_concurrency=1, model="t [[sim first=30]]")
     async with speaking(backend) as engine:
         caller = asyncio.ensure_future(heard(engine, said("Not now.")))
-        await eventually(lambda: server.account()["running"] == 1)
+        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
         assert engine.inflight == 0
-    await eventually(lambda: server.account()["running"] == 0)
+    await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 0))
 
 
 async def test_a_changed_description_is_used_from_the_next_utterance_on(

@@ -20,9 +20,9 @@ from tests.support.servers.engine_processes import worker_pids
 from tests.support.speech.listening import loudness, median_pitch, sentence_heard, steepest_step
 from tests.support.speech.neural import needs_neural, neural_engine
 from tests.support.texts.sentences import SENTENCES
-from tests.support.until import until
+from tests.support.until import until_async
 
-pytestmark = [needs_neural, pytest.mark.sqlite, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [needs_neural, pytest.mark.asyncio(loop_scope="module")]
 
 SENTENCE = "The old bridge was closed for the winter."
 LONG = (
@@ -134,7 +134,7 @@ async def test_an_order_outlives_the_death_of_its_worker(engine: Kokoro) -> None
     (pid,) = worker_pids("speech.engines.kokoro.worker")
     os.kill(pid, signal.SIGSTOP)
     waiting = asyncio.create_task(spoken(engine, "Good morning."))
-    await until(lambda: bool(engine._pool._running))
+    await until_async(lambda: bool(engine._pool._running))
     await asyncio.sleep(0)  # the phonemes are made and the stopped worker has the order
     os.kill(pid, signal.SIGKILL)
 

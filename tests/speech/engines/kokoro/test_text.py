@@ -9,11 +9,11 @@ import pytest
 
 from speech.audio.pcm import SAMPLE_RATE, samples
 from speech.engines.espeak.engine import Espeak
+from speech.engines.kokoro.engine import stretched
+from speech.engines.kokoro.files import VOICES, UnknownKokoroVoice, parse_voice
 from speech.engines.kokoro.phonemes import english, hindi, tokens
 from speech.engines.kokoro.runs import FIRST_MOST, LATER_MOST, Clause, clauses, runs
-from speech.engines.kokoro.voices import VOICES, UnknownKokoroVoice, parse_voice
 from speech.engines.sanitize import sanitized
-from speech.engines.time_stretch import stretched
 from tests.support.speech.listening import median_pitch
 
 
@@ -43,10 +43,10 @@ def test_clauses_end_where_a_reader_pauses(text: str, expected: list[tuple[str, 
 
 
 def test_hostile_text_is_cut_in_linear_time() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     for hostile in ("( " * 20_000, "." * 40_000, " -" * 20_000, '") ' * 13_000, "a" * 40_000):
         clauses(sanitized(hostile))
-    assert time.perf_counter() - began < 5.0
+    assert time.thread_time() - began < 5.0
 
 
 def test_diphthongs_and_affricates_are_one_symbol() -> None:

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from accounts.changes import ChangeWatcher
 from accounts.keys.principal import Principal
 from accounts.models import Organization
+from core.errors import ApiError, InvalidField
 from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
 from speech.errors import (
     NameTaken,
@@ -23,7 +24,6 @@ from speech.errors import (
 from speech.models import VoiceClone
 from speech.voices.clones.creation import CloneCreation
 from speech.voices.voices import Voices
-from svc_project.lib.errors import ApiError, InvalidField
 from tests.support.builders import speech_rows
 from tests.support.speech.client import CLIP
 

@@ -10,13 +10,14 @@ import pytest
 from accounts.models import Plan
 from speech.models import CloneMode, SpeechBackend
 from tests.support.builders import clips
-from tests.support.live import Gateway, eventually
+from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount, decoded
 from tests.support.speech.client import SpeechClient, client_of, error_of
 from tests.support.speech.listening import loudness, median_pitch, sentence_heard
 from tests.support.speech.speech_server import SpeechServer
 from tests.support.texts.sentences import SENTENCES
+from tests.support.until import until
 
 REFERENCE = "The morning train was late again, so we walked along the river and talked a while."
 
@@ -116,7 +117,7 @@ def test_a_speech_server_gets_the_clip_and_deletes_it_with_the_clone(
     client = client_of(gateway, speech.organization)
     clone = cloned(client, clips.wav(clips.voice(4.0)))
     # The gateway reads the new backend when it next checks the change stamps.
-    eventually(lambda: spoken_by(speech_server, speech, clone))
+    until(lambda: spoken_by(speech_server, speech, clone))
 
     asked = speech_server.requests_with("Good morning")[-1]["body"]
 
@@ -128,6 +129,6 @@ def test_a_speech_server_gets_the_clip_and_deletes_it_with_the_clone(
         client.delete(clone)
     else:
         client.delete(clone)
-        deleted = eventually(lambda: speech_server.requests("deletion"))
+        deleted = until(lambda: speech_server.requests("deletion"))
         assert [entry["voice"] for entry in deleted] == [asked["voice"]]
     assert error_of(speech.speak(voice=clone)) == (400, "proxy_error")

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from accounts.models import Organization
+from core.errors import InvalidField
 from speech.voices.clones import creation
 from speech.voices.clones.wire import CloneRequest
-from svc_project.lib.errors import InvalidField
 from tests.speech.voices.clones.test_creation import Attempts, Failing, Refusals
 from tests.speech.voices.clones.test_creation import creation as creation_of
 from tests.support.builders import speech_rows
@@ -78,7 +78,7 @@ async def test_organizations_take_turns_at_reading(monkeypatch: pytest.MonkeyPat
 
     def read(body: bytes) -> CloneRequest:
         begun.append(body)
-        goes_on.wait(20)
+        goes_on.wait(60)
         raise InvalidField("no")
 
     monkeypatch.setattr(creation, "read_request", read)

@@ -12,6 +12,8 @@ from asgiref.sync import sync_to_async
 from django.db import IntegrityError, connection
 
 from accounts.models import Organization
+from core.errors import ApiError
+from core.ids import NIL_UUID
 from speech.engines import EngineError
 from speech.errors import CloneNotFound, NameTaken, TooManyClones
 from speech.models import CloneAudio, CloneUpload, VoiceClone
@@ -19,8 +21,6 @@ from speech.names import name_key
 from speech.voices.clones import rows
 from speech.voices.clones.clips import cipher, clips
 from speech.voices.clones.rows import NewClone
-from svc_project.lib.errors import ApiError
-from svc_project.lib.ids import NIL_UUID
 from tests.support.builders import speech_rows
 from tests.support.servers.database_outage import database_outage
 
@@ -47,7 +47,7 @@ def outcomes(calls: list[Callable[[], Any]]) -> list[str]:
 
     def run(call: Callable[[], Any]) -> str:
         try:
-            start.wait(timeout=30)
+            start.wait(timeout=60)
             call()
         except ApiError as error:
             return type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc_project.lib.sealing import Cipher, Unreadable
+from core.sealing import Cipher, Unreadable
 
 CLIP = b"RIFF" + bytes(range(256)) * 100
 

@@ -152,7 +152,7 @@ def test_newer_rows_take_few_queries(
     for _ in range(20):
         insert(_now())
 
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         assert len(_ids(_newer(console, address, after))) == 20
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders.receipts import admitted
+from tests.support.ledger.ledgers import read_segment
 from usage.ledger.journal.journal import Journal
-from usage.ledger.journal.records import read_segment
-from usage.ledger.service.journal_admissions import JournalAdmissions
 
 ROOM = 1_000_000
 
@@ -26,13 +25,13 @@ def running_in(directory: Path) -> set[str]:
 
 
 async def test_each_of_many_is_in_the_file_when_it_is_admitted(tmp_path: Path) -> None:
-    admissions = JournalAdmissions(Journal(tmp_path, ROOM))
+    journal = Journal(tmp_path, ROOM)
     requests = [admitted() for _ in range(20)]
 
     async def admit(number: int) -> bool:
         if number % 2:
             await asyncio.sleep(0)  # half of them come a turn later
-        await admissions.admit(requests[number])
+        await journal.admit(requests[number])
         return requests[number].request_id in running_in(tmp_path)
 
     assert await asyncio.gather(*(admit(number) for number in range(20))) == [True] * 20
@@ -41,9 +40,8 @@ async def test_each_of_many_is_in_the_file_when_it_is_admitted(tmp_path: Path) -
 @pytest.mark.parametrize("turns", [1, 2, 3])
 async def test_a_cancelled_one_leaves_nothing_to_be_closed(tmp_path: Path, turns: int) -> None:
     journal = Journal(tmp_path, ROOM)
-    admissions = JournalAdmissions(journal)
     stays, leaves = admitted(), admitted()
-    tasks = [asyncio.create_task(admissions.admit(each)) for each in (leaves, stays)]
+    tasks = [asyncio.create_task(journal.admit(each)) for each in (leaves, stays)]
     for _ in range(turns):  # before, with and after the write
         await asyncio.sleep(0)
     ended_before = tasks[0].done()
@@ -58,9 +56,9 @@ async def test_a_cancelled_one_leaves_nothing_to_be_closed(tmp_path: Path, turns
 
 
 async def test_a_journal_without_room_refuses_all_of_them(tmp_path: Path) -> None:
-    admissions = JournalAdmissions(Journal(tmp_path, 0))
+    journal = Journal(tmp_path, 0)
     outcomes = await asyncio.gather(
-        *(admissions.admit(admitted()) for _ in range(3)), return_exceptions=True
+        *(journal.admit(admitted()) for _ in range(3)), return_exceptions=True
     )
 
     assert [type(outcome) for outcome in outcomes] == [OSError] * 3

@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders.receipts import admitted, progress, receipt
-from tests.support.live import ROOT, eventually
+from tests.support.ledger.ledgers import read_segment
+from tests.support.live import ROOT
+from tests.support.until import until
 from usage.ledger.journal import journal as journal_module
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.journal import Journal
-from usage.ledger.journal.records import read_segment
 from usage.ledger.journal.segments import Orphan, adopt_file
 from usage.ledger.journal.segments import abandoned as abandoned_files
 from usage.models import UsageRow
@@ -200,7 +201,7 @@ signal.pause()
 
 def test_records_survive_the_death_of_the_process(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", DIES_WRITING, str(tmp_path)], cwd=ROOT)
-    eventually(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")), 60)
+    until(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")))
     process.send_signal(signal.SIGKILL)
     process.wait()
 

@@ -23,7 +23,7 @@ from tests.support.builders.receipts import (
     speech_admitted,
     speech_receipt,
 )
-from usage.ledger import batches
+from usage.ledger import rows
 from usage.ledger.journal import adoption, journal
 from usage.ledger.journal.adoption import AdoptionResult, RefusedRows, adopt_in_steps
 from usage.ledger.journal.journal import Journal
@@ -46,8 +46,9 @@ class JournalMachine(RuleBasedStateMachine):
             patch.object(journal, "SEGMENT_BYTES", 3000),
             patch.object(adoption, "SLICE", 2),
             patch.object(adoption, "_LOOKED_UP", 3),
-            patch.object(batches, "missing", self.missing),
-            patch.object(batches, "insert", self.insert),
+            patch.object(rows, "missing", self.missing),
+            patch.object(rows, "insert_accepted", self.insert),
+            patch.object(rows, "of_pruned_months", lambda receipts: set()),
         ]
         for each in self.patches:
             each.start()
@@ -65,12 +66,12 @@ class JournalMachine(RuleBasedStateMachine):
     def missing(self, receipts: Sequence[AnyReceipt]) -> list[AnyReceipt]:
         return [each for each in receipts if each.request_id not in self.database]
 
-    def insert(self, receipts: Sequence[AnyReceipt], *_: object, **__: object) -> batches.Inserted:
+    def insert(self, receipts: Sequence[AnyReceipt], *_: object, **__: object) -> rows.Inserted:
         new = [each for each in receipts if each.request_id not in self.database]
         for each in new:
             self.database[each.request_id] = each.outcome
             self.new[each.request_id] += 1
-        return batches.Inserted(len(new))
+        return rows.Inserted(len(new))
 
     def ask(self) -> None:
         """Called before each statement."""

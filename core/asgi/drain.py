@@ -1,0 +1,76 @@
+"""Graceful shutdown: tracks the running requests and whether new ones are accepted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from core.errors import ApiError, ClientDisconnected, ServerShuttingDown
+
+
+class Running(Protocol):
+    """A request that is being answered."""
+
+    def server_draining(self) -> None:
+        """Finish the accepted work, then end; the server takes no new work."""
+
+    def server_stopping(self) -> None:
+        """End soon: the drain time is over."""
+
+
+class Drain:
+    """The running requests of one process.
+
+    After ``announce`` the process reports that it is about to stop, and serves as before. After
+    ``begin`` it refuses new requests with ``server_shutting_down``; after ``abort`` running
+    requests end with the same code, and write their rows. ``begin`` and ``abort`` are called on
+    the event loop.
+    """
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self.draining = False
+        self._running: set[Running] = set()
+
+    def enter(self, request: Running) -> None:
+        self._running.add(request)
+
+    def leave(self, request: Running) -> None:
+        self._running.discard(request)
+
+    @property
+    def running(self) -> int:
+        """How many requests are being answered."""
+        return len(self._running)
+
+    def announce(self) -> None:
+        """Report not ready from now on, so that load balancers send requests elsewhere."""
+        self.stopping = True
+
+    def begin(self) -> None:
+        """Refuse new work from now on, and notify the running requests."""
+        if self.draining:
+            return
+        self.stopping = self.draining = True
+        for request in tuple(self._running):
+            request.server_draining()
+
+    def abort(self) -> None:
+        """Abort the requests that are still running."""
+        self.begin()
+        for request in tuple(self._running):
+            request.server_stopping()
+
+
+drain = Drain()
+
+
+def absorbed_cancellation() -> ApiError:
+    """Let the current task go on after a ``CancelledError``, and return the reason for it.
+
+    The server cancels a request's task when its client disconnected, and when it does not wait any
+    longer for the end of a drain. A row must be written all the same.
+    """
+    if (own := asyncio.current_task()) is not None:
+        own.uncancel()
+    return ServerShuttingDown() if drain.draining else ClientDisconnected()

@@ -1,0 +1,158 @@
+"""The store of buckets and windows of one process."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from core.limits.buckets import (
+    WINDOW_KEPT,
+    Charge,
+    Granted,
+    Refusal,
+    Window,
+    WindowUnknown,
+    refusal,
+)
+
+
+def monotonic_milliseconds() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class _Bucket:
+    """``used`` parts at the moment ``at``, counted against ``limit``."""
+
+    __slots__ = ("at", "limit", "used")
+
+    def __init__(self, at: int, limit: int) -> None:
+        self.at = at
+        self.limit = limit
+        self.used = 0
+
+    def drain(self, now: int, limit: int) -> int:
+        """Refill the bucket up to ``now`` and return its used parts.
+
+        When the limit was changed, the used amount keeps its proportion of the limit, so that a
+        smaller limit does not turn ordinary use into hours of debt.
+        """
+        if limit != self.limit:
+            self.used = self.used * limit // max(self.limit, 1)
+            self.limit = limit
+        used = self.used - (now - self.at) * limit
+        self.used = used = used if used > 0 else 0
+        self.at = now
+        return used
+
+    def is_evictable(self, now: int) -> bool:
+        """Whether the bucket is full, so that evicting it changes nothing."""
+        return not self.drain(now, self.limit)
+
+
+class _Window:
+    """``used`` parts, whatever the limit is, kept until ``kept_until``."""
+
+    __slots__ = ("kept_until", "used")
+
+    def __init__(self, now: int, window: Window) -> None:
+        self.kept_until = now + window.ends_in + WINDOW_KEPT
+        self.used = 0
+
+    def drain(self, now: int, limit: int) -> int:
+        return self.used
+
+    def is_evictable(self, now: int) -> bool:
+        return now > self.kept_until
+
+
+class MemoryLimiter:
+    """Buckets and windows of one process.
+
+    Each reservation also checks a few of them in turn and evicts full buckets and expired windows:
+    memory follows the number in use, with no job and no pause.
+    """
+
+    def __init__(self, clock: Callable[[], int] = monotonic_milliseconds) -> None:
+        self._clock = clock
+        self._buckets: dict[str, _Bucket | _Window] = {}
+        self._turn: deque[str] = deque()
+
+    def __len__(self) -> int:
+        """How many buckets and windows are in memory."""
+        return len(self._buckets)
+
+    async def reserve(self, charges: Sequence[Charge]) -> Granted | Refusal:
+        return self.take(charges)
+
+    def take(self, charges: Sequence[Charge]) -> Granted | Refusal:
+        """``reserve`` for synchronous callers."""
+        for charge in charges:
+            if charge.is_unseeded and charge.bucket not in self._buckets:
+                raise WindowUnknown
+        now = self._clock()
+        known = len(self._turn)
+        buckets = [self._bucket(charge, now) for charge in charges]
+        fits = True
+        for bucket, charge in zip(buckets, charges, strict=True):
+            if charge.window is not None and charge.window.used_before is not None:
+                bucket.used = max(bucket.used, charge.window.used_before)
+            used = bucket.drain(now, charge.limit)
+            if used + charge.amount * charge.unit > charge.limit * charge.unit:
+                fits = False
+        if fits:
+            for bucket, charge in zip(buckets, charges, strict=True):
+                bucket.used += charge.amount * charge.unit
+        # Only now: evicting earlier could drop a full bucket that this very call takes from.
+        self._evict_idle(now, 1 + 2 * (len(self._turn) - known))
+        if fits:
+            return Granted(charges)
+        return refusal(charges, [bucket.used for bucket in buckets])
+
+    def settle(self, granted: Granted, actual: Sequence[int]) -> None:
+        if granted.settled:
+            return
+        granted.settled = True
+        now = self._clock()
+        for charge, amount in zip(granted.charges, actual, strict=True):
+            if charge.window is not None and charge.bucket not in self._buckets:
+                continue
+            if amount != charge.amount:
+                bucket = self._bucket(charge, now)
+                change = (amount - charge.amount) * charge.unit
+                used = bucket.drain(now, charge.limit) + change
+                bucket.used = used if used > 0 else 0
+
+    def left_of(self, charge: Charge) -> int:
+        """How much is left of the limit of ``charge``, which is for a window."""
+        window = self._buckets.get(charge.bucket)
+        before = (charge.window and charge.window.used_before) or 0
+        return charge.limit - max(before, window.used if window is not None else 0)
+
+    def forget_windows(self) -> None:
+        """Drop every window, so that each begins again from ``used_before``."""
+        for name in [n for n, bucket in self._buckets.items() if isinstance(bucket, _Window)]:
+            del self._buckets[name]
+        self._turn = deque(self._buckets)
+
+    async def close(self) -> None:
+        self._buckets.clear()
+        self._turn.clear()
+
+    def _bucket(self, charge: Charge, now: int) -> _Bucket | _Window:
+        bucket = self._buckets.get(charge.bucket)
+        window = charge.window
+        if bucket is None:
+            bucket = _Bucket(now, charge.limit) if window is None else _Window(now, window)
+            self._buckets[charge.bucket] = bucket
+            self._turn.append(charge.bucket)
+        return bucket
+
+    def _evict_idle(self, now: int, count: int) -> None:
+        turn = self._turn
+        for _ in range(min(count, len(turn))):
+            name = turn.popleft()
+            if self._buckets[name].is_evictable(now):
+                del self._buckets[name]
+            else:
+                turn.append(name)

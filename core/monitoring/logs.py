@@ -1,0 +1,74 @@
+"""Log filters. Logs carry ids, counts and code locations, never content of a request."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Final
+
+MOST_A_MINUTE: Final = 10
+"""The most lines of one kind in a minute."""
+
+LOUD: Final = ("django.", "uvicorn.", "svc_project.gate.", "core.api.views")
+"""Prefixes of the loggers that any client can cause to write."""
+
+_MINUTE = 60.0
+_MOST_KINDS = 1000
+
+
+class WithheldError(Exception):
+    """Replaces in a log an exception whose message could carry content."""
+
+
+class LimitRepeatedLines(logging.Filter):
+    """Passes ``MOST_A_MINUTE`` lines of a kind a minute, and reports the number of dropped ones.
+
+    Only loggers that write for requests of any client are limited (``LOUD``). A kind is a logger
+    and its message without arguments; for Django's security loggers it is the logger alone,
+    because their messages quote the request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        """The start of the minute of a kind, and its lines since."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write ``record``; the first one after dropped lines reports their number."""
+        if not record.name.startswith(LOUD):
+            return True
+        if record.name.startswith("django.security"):
+            # A traceback through Django does not show the client's mistake.
+            record.exc_info = None
+            kind = record.name, ""
+        else:
+            kind = record.name, str(record.msg)
+        now = time.monotonic()
+        with self._lock:
+            began, seen = self._seen.get(kind, (now, 0))
+            if now - began >= _MINUTE:
+                if seen > MOST_A_MINUTE:
+                    record.msg = f"{record.msg} (and {seen - MOST_A_MINUTE} more like it before)"
+                began, seen = now, 0
+            if len(self._seen) >= _MOST_KINDS:
+                self._seen.clear()
+            self._seen[kind] = began, seen + 1
+            return seen < MOST_A_MINUTE
+
+
+class DropClientFaults(logging.Filter):
+    """Drops uvicorn's error lines about invalid client data.
+
+    Any client could fill the log with them, and their traceback quotes the message.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("Invalid UTF-8 sequence received")
+
+
+def log_unexpected(log: logging.Logger, request_id: str, error: BaseException) -> None:
+    """Log an internal error: its type and traceback, without its message."""
+    bare = WithheldError(type(error).__name__).with_traceback(error.__traceback__)
+    log.error("%s: unexpected %s", request_id, type(error).__name__, exc_info=bare)

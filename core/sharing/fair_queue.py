@@ -1,0 +1,248 @@
+"""Organizations take turns: slots with a queue in front of them, and a thread for work that would
+block the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from core.errors import ServerOverloaded
+
+_Waiter = asyncio.Future[None]
+
+RECENT_SECONDS: Final = 300.0
+"""How long after an organization's last request slots stay reserved for it."""
+LARGE_BODY: Final = 64 * 1024
+"""Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
+larger ones in the thread."""
+
+Made = TypeVar("Made")
+
+
+class FairQueue:
+    """The slots of one backend in one worker, and the short queue in front of them.
+
+    Freed slots go round robin over the waiting organizations, first come first served inside one.
+    When the queue is full, the organization with most waiting requests loses its newest one to an
+    organization that has at least two fewer, so that one tenant cannot keep the others out.
+
+    ``reserved`` is the part of the slots kept for organizations that hold fewer than that: while
+    another organization used the slots recently, one with as many of its own gets none of the
+    last. So an organization whose answers last for minutes cannot hold them all. The gateway's own
+    use, for the organization "", reserves nothing.
+    """
+
+    def __init__(
+        self, limit: int, queue_length: int, queue_seconds: float, reserved: float = 0.0
+    ) -> None:
+        self._reserved = reserved
+        self._limit = limit
+        self._reserve = self._slots_reserved()
+        self._inflight = 0
+        self._held: dict[str, int] = {}
+        self._newest: str | None = None
+        self._newest_at = self._other_at = -RECENT_SECONDS
+        self._waiting = 0
+        self._queues: OrderedDict[str, deque[_Waiter]] = OrderedDict()
+        self.queue_length = queue_length
+        self.queue_seconds = queue_seconds
+
+    @property
+    def inflight(self) -> int:
+        """Slots that are taken; above ``limit`` for a while after it was lowered."""
+        return self._inflight
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return self._waiting
+
+    @property
+    def limit(self) -> int:
+        """How many slots there are. May be changed at any time; running requests go on."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._limit = limit
+        self._reserve = self._slots_reserved()
+        self._hand_out()
+
+    def try_acquire(self, organization_id: str) -> bool:
+        """Take a free slot without waiting; never ahead of a waiting request that could have it."""
+        if self._reserve and organization_id:
+            self._note_use(organization_id)
+        if self._inflight >= self._limit:
+            return False
+        if self._waiting:
+            self._hand_out()
+            if organization_id in self._queues:
+                return False
+        if not self._may_take(organization_id):
+            return False
+        self._take(organization_id)
+        return True
+
+    async def acquire(self, organization_id: str) -> None:
+        """Take a slot, or wait for one.
+
+        Raises ``ServerOverloaded`` (503) when the queue is full or ``queue_seconds`` are over. A
+        cancelled caller holds nothing.
+        """
+        if self.try_acquire(organization_id):
+            return
+        if self._waiting >= self.queue_length:
+            self._make_room(organization_id)
+        loop = asyncio.get_running_loop()
+        waiter: _Waiter = loop.create_future()
+        self._queues.setdefault(organization_id, deque()).append(waiter)
+        self._waiting += 1
+        timer = loop.call_later(self.queue_seconds, self._refuse, organization_id, waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(organization_id)
+            else:
+                self._leave_queue(organization_id, waiter)
+            raise
+        finally:
+            timer.cancel()
+            # The traceback of a refusal holds this frame: with the future it would be a cycle.
+            del waiter
+
+    def release(self, organization_id: str) -> None:
+        """Release a slot; raises ``RuntimeError`` when the organization has none."""
+        held = self._held.get(organization_id, 0)
+        if not held:
+            raise RuntimeError("release() without a slot taken.")
+        if held == 1:
+            del self._held[organization_id]
+        else:
+            self._held[organization_id] = held - 1
+        self._inflight -= 1
+        if self._waiting:
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._inflight < self._limit and self._waiting:
+            organization_id = next(filter(self._may_take, self._queues), None)
+            if organization_id is None:
+                return
+            queue = self._queues.pop(organization_id)
+            waiter = queue.popleft()
+            self._waiting -= 1
+            if queue:
+                self._queues[organization_id] = queue
+            if not waiter.done():
+                self._take(organization_id)
+                waiter.set_result(None)
+
+    def _take(self, organization_id: str) -> None:
+        self._held[organization_id] = self._held.get(organization_id, 0) + 1
+        self._inflight += 1
+
+    def _slots_reserved(self) -> int:
+        if not self._reserved or self._limit < 2:
+            return 0
+        return max(1, int(self._limit * self._reserved))
+
+    def _may_take(self, organization_id: str) -> bool:
+        free = self._limit - self._inflight
+        return free > self._reserve or (
+            free > 0
+            and (
+                self._held.get(organization_id, 0) < self._reserve
+                or not self._is_used_by_others(organization_id)
+            )
+        )
+
+    def _note_use(self, organization_id: str) -> None:
+        if organization_id != self._newest:
+            self._other_at = self._newest_at
+            self._newest = organization_id
+        self._newest_at = time.monotonic()
+
+    def _is_used_by_others(self, organization_id: str) -> bool:
+        """Whether another organization used these slots recently."""
+        used_at = self._other_at if organization_id == self._newest else self._newest_at
+        return time.monotonic() - used_at < RECENT_SECONDS
+
+    def _make_room(self, organization_id: str) -> None:
+        """Refuse the newest waiter of the largest queue, or raise when none is large enough."""
+        own = len(self._queues.get(organization_id, ()))
+        largest = max(self._queues, key=lambda name: len(self._queues[name]), default=None)
+        if largest is None or len(self._queues[largest]) < own + 2:
+            raise ServerOverloaded
+        self._refuse(largest, self._queues[largest][-1])
+
+    def _refuse(self, organization_id: str, waiter: _Waiter) -> None:
+        self._leave_queue(organization_id, waiter)
+        if not waiter.done():
+            waiter.set_exception(ServerOverloaded())
+
+    def _leave_queue(self, organization_id: str, waiter: _Waiter) -> None:
+        queue = self._queues.get(organization_id)
+        if queue is not None and waiter in queue:
+            queue.remove(waiter)
+            self._waiting -= 1
+            if not queue:
+                del self._queues[organization_id]
+
+
+class FairThread:
+    """Runs one job at a time; organizations with waiting jobs take turns.
+
+    Python code in a thread yields to the event loop every five milliseconds. With one thread only
+    one competes for the interpreter, however many jobs there are. Its priority is that of the event
+    loop: while it holds the interpreter the loop waits for it, also when it waits for a processor.
+    Belongs to one event loop.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(1, name)
+        self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
+        """Organizations in the order of their turns."""
+        self._busy = False
+
+    async def run(self, organization_id: str, work: Callable[[], Made]) -> Made:
+        """Return or raise the outcome of ``work``; a caller cancelled before its turn skips it."""
+        done: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(organization_id, deque()).append((done, work))
+        if not self._busy:
+            self._next()
+        return await done
+
+    def _next(self) -> None:
+        """Begin the first job of the organization whose turn it is."""
+        self._busy = False
+        while self._waiting:
+            organization_id = next(iter(self._waiting))
+            queue = self._waiting.pop(organization_id)
+            done, work = queue.popleft()
+            if queue:
+                self._waiting[organization_id] = queue
+            if not done.cancelled():
+                self._begin(done, work)
+                return
+
+    def _begin(self, done: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+        self._busy = True
+        running = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        running.add_done_callback(partial(self._end, done))
+
+    def _end(self, done: asyncio.Future[Any], ran: asyncio.Future[Any]) -> None:
+        if not done.cancelled():
+            if ran.cancelled():
+                done.cancel()
+            elif (error := ran.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(ran.result())
+        self._next()

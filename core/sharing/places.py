@@ -1,0 +1,227 @@
+"""Bounds on what callers hold at once, and the share of them that one caller may hold.
+
+A request holds one place at a time: it is arriving, in flight once admitted, or lingering after a
+refusal. So ``SVC_MAX_INFLIGHT`` bounds admitted requests alone, and clients that send bodies slowly
+or invalid keys take no places of admitted requests.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+
+from core.errors import ServerOverloaded
+from core.sharing.fair_queue import FairQueue
+
+WITHOUT_KEY: Final = ""
+"""The owner for callers without a key: together they have the share of one organization."""
+
+
+class Places:
+    """A bound, and the share of it that one owner may hold; used from one event loop.
+
+    ``kind`` names it in the metrics, ``what`` in messages to callers.
+    """
+
+    __slots__ = (
+        "_by_owner",
+        "held",
+        "kind",
+        "most",
+        "refused_full",
+        "refused_share",
+        "share",
+        "what",
+    )
+
+    def __init__(self, kind: str, what: str, most: int) -> None:
+        self.kind = kind
+        self.what = what
+        self.most = most
+        self.share = max(1, int(most * settings.SVC_ORGANIZATION_SHARE))
+        self.held = 0
+        self.refused_full = 0
+        """Refusals because all places were taken."""
+        self.refused_share = 0
+        """Refusals because the owner held its whole share."""
+        self._by_owner: dict[str, int] = {}
+
+    def check(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Raise ``ServerOverloaded`` when ``size`` more are too many; take nothing."""
+        if self.held + size > self.most:
+            self.refused_full += 1
+            raise ServerOverloaded
+        if self._by_owner.get(owner, 0) + size > self.share:
+            self.refused_share += 1
+            if owner == WITHOUT_KEY:
+                raise ServerOverloaded
+            raise ServerOverloaded(
+                f"Your organization holds its share of this server's {self.what} ({self.share}). "
+                "Try again when some of them have ended."
+            )
+
+    def take(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Hold ``size`` more. Raises ``ServerOverloaded``; then nothing is taken."""
+        mine = self._by_owner.get(owner, 0) + size
+        if mine > self.share or self.held + size > self.most:
+            self.check(size, owner)
+        self._by_owner[owner] = mine
+        self.held += size
+
+    def release(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
+        """Release ``size`` places of ``owner``."""
+        left = self._by_owner.get(owner, 0) - size
+        if left > 0:
+            self._by_owner[owner] = left
+        else:
+            self._by_owner.pop(owner, None)
+        self.held -= size
+
+
+class Holder:
+    """A request or session that holds at most one place at a time."""
+
+    owner: str = WITHOUT_KEY
+    """The caller's organization, once its key was checked."""
+    _place: Places | None = None
+
+    def hold(self, places: Places) -> None:
+        """Move to ``places``. Raises ``ServerOverloaded``, and then keeps its earlier place."""
+        places.take(1, self.owner)
+        self.release_place()
+        self._place = places
+
+    def release_place(self) -> None:
+        """Release the place that is held, if any."""
+        if self._place is not None:
+            self._place.release(1, self.owner)
+            self._place = None
+
+
+class SharedPlaces:
+    """Places of which one caller may hold ``share`` at once, and the queue in front of them.
+
+    A caller that holds its whole share waits in its own queue; the others wait for a place and take
+    turns (``FairQueue``). At most ``queue_length`` wait, half of them of one caller, for
+    ``queue_seconds``.
+    """
+
+    def __init__(self, places: int, share: int, queue_length: int, queue_seconds: float) -> None:
+        self._share = share
+        self._queue_length = queue_length
+        # A caller waits in its own queue and then in the common one: half of the time in each.
+        self._queue_seconds = queue_seconds / 2
+        self._all = FairQueue(places, queue_length, self._queue_seconds)
+        self._each: dict[str, FairQueue] = {}
+        self._waiting = 0
+
+    @property
+    def taken(self) -> int:
+        """How many places are taken."""
+        return self._all.inflight
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait in the queues."""
+        return self._waiting
+
+    async def acquire(self, caller: str) -> None:
+        """Take a place for ``caller``, or wait for one.
+
+        Raises ``ServerOverloaded`` when too many wait already or the time is over. A cancelled call
+        holds nothing.
+        """
+        own = self._each.get(caller)
+        if own is None:
+            own = self._each[caller] = FairQueue(
+                self._share, self._queue_length // 2, self._queue_seconds
+            )
+        # A caller with nothing waiting always gets in: the common queue makes room for it.
+        if self._waiting >= self._queue_length and own.inflight >= self._share:
+            raise ServerOverloaded
+        self._waiting += 1
+        try:
+            await own.acquire(caller)
+            try:
+                await self._all.acquire(caller)
+            except BaseException:
+                own.release(caller)
+                raise
+        finally:
+            self._waiting -= 1
+            self._drop_idle(caller, own)
+
+    def release(self, caller: str) -> None:
+        """Release a place of ``caller``."""
+        own = self._each[caller]
+        self._all.release(caller)
+        own.release(caller)
+        self._drop_idle(caller, own)
+
+    def _drop_idle(self, caller: str, own: FairQueue) -> None:
+        if not own.inflight and not own.waiting and self._each.get(caller) is own:
+            del self._each[caller]
+
+
+class SharedBytes:
+    """Bytes held in memory for callers: ``most`` in all, and ``share`` of them for one caller."""
+
+    def __init__(self, most: int, share: int) -> None:
+        self._most = most
+        self._share = share
+        self._each: dict[str, int] = {}
+        self.held = 0
+
+    def take(self, caller: str, size: int, before: int = 0) -> None:
+        """Hold ``size`` more bytes for ``caller``. Raises ``ServerOverloaded``; then takes nothing.
+
+        ``before``: bytes that the same request holds already. A caller's only request may exceed
+        the share, so that a large one can run alone.
+        """
+        own = self._each.get(caller, 0)
+        is_alone = own == before
+        if (not is_alone and own + size > self._share) or self.held + size > self._most:
+            raise ServerOverloaded
+        self._each[caller] = own + size
+        self.held += size
+
+    def release(self, caller: str, size: int) -> None:
+        """Release ``size`` bytes of ``caller``."""
+        self.held -= size
+        left = self._each.get(caller, 0) - size
+        if left > 0:
+            self._each[caller] = left
+        else:
+            self._each.pop(caller, None)
+
+
+arriving = Places("arriving", "requests that arrive", settings.SVC_MAX_ARRIVING)
+"""Requests with a key that are not admitted yet: body, checks and limits are under way."""
+in_flight = Places("requests", "requests in flight", settings.SVC_MAX_INFLIGHT)
+"""Admitted requests of both surfaces."""
+lingering = Places("lingering", "refused requests", settings.SVC_MAX_LINGERING)
+"""Refused requests whose rest of the body is read briefly."""
+unstarted = Places("unstarted", "WebSockets without 'start'", settings.SVC_MAX_UNSTARTED_SESSIONS)
+sessions = Places("sessions", "speech sessions", settings.SVC_MAX_SPEECH_SESSIONS)
+"""Admitted WebSocket sessions, speaking or idle."""
+clones = Places("clones", "creations of voices", settings.SVC_MAX_CLONE_CREATIONS)
+"""Clone creations whose body has arrived; each holds up to 16 MB and the audio decoded from it."""
+watching = Places("watching", "pages with live requests", settings.SVC_MAX_WATCHERS)
+"""Pages of the console that show requests as they end."""
+sound_bytes = Places("sound_bytes", "bytes of sound", settings.SVC_MAX_SOUND_BYTES)
+"""Sound held in memory: complete files until they are sent, and frames of sessions."""
+held_bodies: Final = Places(
+    "body_bytes", "bytes of request bodies", settings.SVC_MAX_BODY_BYTES_INFLIGHT
+)
+"""Each byte of a body counts from its arrival to the end of the request."""
+ALL: Final = (
+    arriving,
+    in_flight,
+    lingering,
+    unstarted,
+    sessions,
+    clones,
+    watching,
+    sound_bytes,
+)

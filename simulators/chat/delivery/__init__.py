@@ -1,1 +1,0 @@
-"""Sends answers: streamed or whole, in each dialect."""

@@ -1,0 +1,188 @@
+"""Writes out times of day, and ratios with a colon."""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale
+
+# ruff: noqa: RUF001  # signs that look like others are the point
+
+
+_HALF = r"(?:(?P<half>[aApP])\.?[mM]\b(?:\.(?=\s*[a-z,;])|(?P<stop>\.))?)"
+_FREE = r"(?<![\w.,:/$€£₹-])"
+_TIME = re.compile(
+    rf"{_FREE}(?P<hour>2[0-4]|1\d|0?\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
+    rf"(?:\s?{_HALF})?+(?![\w:]|[.,]\d)"
+    r"(?P<clock> ?(?:बजे|baje|o['’]clock)(?![\w\u0900-\u097f]))?"
+)
+_HOUR = re.compile(
+    rf"{_FREE}(?P<hour>1[0-2]|0?[1-9])(?P<minute>)(?P<second>)\s?{_HALF}(?!\w)(?P<clock>)"
+)
+_HOURS = re.compile(
+    r"(?<![\w.,:/$€£₹-])(?P<first>(?:1[0-2]|0?[1-9])(?::[0-5]\d)?(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?"
+    r"(?=(?:1[0-2]|0?[1-9])(?::[0-5]\d)?\s?[aApP]\.?[mM]\b)"
+)
+_CLOCKS = re.compile(
+    r"(?<![\w.,:/-])(?P<first>\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?(?=\d{1,2}:[0-5]\d(?!\d))"
+)
+_NO_VERSION = "".join(
+    rf"(?<!\b(?i:{word}) )" for word in ("version", "ver", "release", "build", "update")
+)
+_AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| in the (?:morning|afternoon|evening)\b)"
+_POINTED = (
+    re.compile(
+        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to)\s?(?:2[0-4]|1\d|0?\d))"
+        rf"\.(?P<end>[0-5]\d){_AFTER_POINT}"
+    ),
+    re.compile(
+        rf"{_FREE}{_NO_VERSION}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
+    ),
+)
+_SPANS = (
+    re.compile(
+        r"(?<![\w.,:/$€£₹-])(?P<hours>\d{1,3}) ?h(?:rs?)? ?(?P<minutes>[0-5]?\d) ?m(?:ins?)?"
+        r"(?: ?(?P<seconds>[0-5]?\d) ?s(?:ecs?)?)?(?!\w)"
+    ),
+    re.compile(r"(?<![\w.,:/$€£₹-])(?P<hours>)(?P<minutes>\d{1,3})m ?(?P<seconds>[0-5]?\d)s(?!\w)"),
+)
+_AT = re.compile(
+    r"\b(?:at|by|from|until|till|since|before|after|around|between|(?<!up )to) \Z", re.IGNORECASE
+)
+_SURELY_AT = re.compile(r"\b(?:at|until|till) \Z", re.IGNORECASE)
+_STARTS = re.compile(
+    r"(?:^time|\b(?:start(?:s|ing)?|begin(?:s|ning)?|opens?|opening|closes?|closing|depart(?:s|ure)|arriv(?:es|al)|"
+    r"ET[AD])(?: time)?):? \Z",
+    re.IGNORECASE,
+)
+_THEN = re.compile(r":| (?:sharp|onwards?|local|GMT|UTC|IST|EST|CET)\b")
+_FOUR_DIGITS = re.compile(
+    rf"{_FREE}(?P<hour>[01]\d|2[0-4])(?P<minute>[0-5]\d) ?(?P<unit>hrs?|hours)\b(?! (?:of|per|a|each)\b|\s?/)"
+)
+_EARLIER = "|".join(f"{hour}/{hour - 1}" for hour in range(2, 13))
+_TIME_ZONES = re.compile(rf"{_FREE}(?P<zones>{_EARLIER}|(?<=\bat )1/12)c(?!\w)")
+"""The eastern time and the central one, which is an hour earlier: ``8/7c``. 1/12c may be flour."""
+_RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9}) ?: ?(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """Write the times of ``text`` in words; a ratio such as 16:9 becomes ``16 to 9``."""
+    if not any(map(str.isdecimal, text)):
+        return text
+    to = "से" if locale.is_hindi else "to"
+    for pattern in _POINTED:
+        text = pattern.sub(_with_colon, text)
+    for pattern in _SPANS:
+        text = pattern.sub(_span, text)
+    text = _FOUR_DIGITS.sub(lambda match: _four_digits(match, locale), text)
+    if not locale.is_hindi:
+        text = _TIME_ZONES.sub(lambda match: f"{match['zones'].replace('/', ', ')} central", text)
+    for pattern in (_CLOCKS, _HOURS):
+        text = pattern.sub(lambda match: f"{match['first']} {to} ", text)
+    for pattern in (_TIME, _HOUR):
+        text = pattern.sub(lambda match: _time(match, locale), text)
+    between = "अनुपात" if locale.is_hindi else "to"
+    return _RATIO.sub(rf"\g<one> {between} \g<two>", text)
+
+
+def _with_colon(match: re.Match[str]) -> str:
+    end = f":{match['end']}" if match["end"] else ""
+    return f"{match['first']}:{match['minute']}{match['last']}{end}"
+
+
+def _span(match: re.Match[str]) -> str:
+    """Spell a length of time with units, which are written out later: ``2 hr 35 min``."""
+    named = ((match["hours"], "hr"), (match["minutes"], "min"), (match["seconds"], "sec"))
+    return " ".join(f"{int(figure)} {unit}" for figure, unit in named if figure)
+
+
+def _four_digits(match: re.Match[str], locale: Locale) -> str:
+    """A time such as 1800 hrs; without a word that makes it one, a number of hours."""
+    before = match.string[max(0, match.start() - 20) : match.start()]
+    if match["unit"] == "hours":
+        is_time = _SURELY_AT.search(before)
+    else:
+        starts = _STARTS.search(before) or _THEN.match(match.string, match.end())
+        is_time = starts or _AT.search(before)
+    if not (is_time or match["hour"][0] == "0"):
+        return match[0]
+    if locale.is_hindi:
+        return f"{match['hour']}:{match['minute']}"
+    hour, minute = int(match["hour"]), int(match["minute"])
+    low = "oh " if 0 < hour < 10 else ""
+    past = f"{'oh ' if minute < 10 else ''}{numbers.cardinal(minute, locale)}"
+    return f"{low}{numbers.cardinal(hour, locale)} {past if minute else 'hundred'} hours"
+
+
+def _is_span(match: re.Match[str]) -> bool:
+    """Whether 2:00:35 is a length of time, as its hour of one digit without ``at`` says."""
+    if match["second"] is None or match["half"] or match["clock"] or len(match["hour"]) > 1:
+        return False
+    return not _AT.search(match.string, max(0, match.start() - 10), match.start())
+
+
+def _time(match: re.Match[str], locale: Locale) -> str:
+    hour, minute = int(match["hour"]), int(match["minute"] or 0)
+    if _is_span(match):
+        return f"{hour} hr {minute} min {int(match['second'])} sec"
+    half = (match["half"] or "").upper()
+    if half and not 1 <= hour <= 12:
+        half = ""
+    second = int(match["second"]) if match["second"] else None
+    if locale.is_hindi:
+        said = _in_hindi(hour, minute, half, locale, with_clock=bool(match["clock"]))
+    else:
+        said = _english(hour, minute, half, locale)
+    if second is not None:
+        said = _with_seconds(said, second, locale)
+    return said + (match["stop"] or "")
+
+
+def _english(hour: int, minute: int, half: str, locale: Locale) -> str:
+    named = numbers.cardinal(hour, locale)
+    if minute:
+        low = "oh " if minute < 10 else ""
+        said = f"{named} {low}{numbers.cardinal(minute, locale)}"
+    elif half:
+        said = named
+    elif hour in (0, 24):
+        said = "midnight"
+    else:
+        said = f"{named} o'clock" if hour <= 12 else f"{named} hundred hours"
+    return f"{said} {half} M" if half else said
+
+
+def _with_seconds(said: str, second: int, locale: Locale) -> str:
+    seconds = numbers.cardinal(second, locale)
+    if locale.is_hindi:
+        return f"{said} {seconds} सेकंड"
+    return f"{said} and {seconds} second{'' if second == 1 else 's'}"
+
+
+def _in_hindi(hour: int, minute: int, half: str, locale: Locale, *, with_clock: bool) -> str:
+    part = f"{_part_of_day(hour % 12 + (12 if half == 'P' else 0))} " if half else ""
+    quarters = _quarters(hour, minute, locale) if hour <= 12 else None
+    if minute == 0:
+        return f"{part}{numbers.cardinal(hour, locale)} बजे"
+    if quarters and (with_clock or half):
+        return f"{part}{quarters} बजे"
+    return f"{part}{numbers.cardinal(hour, locale)} बजकर {numbers.cardinal(minute, locale)} मिनट"
+
+
+def _quarters(hour: int, minute: int, locale: Locale) -> str | None:
+    """Half past and the quarters, for which Hindi has own words."""
+    if minute == 30 and hour in (1, 2):
+        return "डेढ़" if hour == 1 else "ढाई"
+    if minute == 45:
+        return "पौन" if hour == 0 else f"पौने {numbers.cardinal(hour % 12 + 1, locale)}"
+    names = {15: "सवा", 30: "साढ़े"}
+    return f"{names[minute]} {numbers.cardinal(hour, locale)}" if minute in names else None
+
+
+def _part_of_day(hour: int) -> str:
+    if 4 <= hour < 12:
+        return "सुबह"
+    if 12 <= hour < 16:
+        return "दोपहर"
+    return "शाम" if 16 <= hour < 20 else "रात"

@@ -1,0 +1,292 @@
+"""Writes out dates, months, days of the week, years and decades.
+
+The four digits of a year are spoken in two halves.
+"""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale
+
+# ruff: noqa: RUF001  # signs that look like others are the point
+
+
+_MONTHS = (
+    ("January", "Jan", "जनवरी"), ("February", "Feb", "फ़रवरी"), ("March", "Mar", "मार्च"),
+    ("April", "Apr", "अप्रैल"), ("May", "May", "मई"), ("June", "Jun", "जून"),
+    ("July", "Jul", "जुलाई"), ("August", "Aug", "अगस्त"), ("September", "Sep", "सितंबर"),
+    ("October", "Oct", "अक्टूबर"), ("November", "Nov", "नवंबर"), ("December", "Dec", "दिसंबर"),
+)  # fmt: skip
+_DAYS = (
+    (("Monday", "Mon"), "सोमवार"), (("Tuesday", "Tues", "Tue"), "मंगलवार"),
+    (("Wednesday", "Weds", "Wed"), "बुधवार"), (("Thursday", "Thurs", "Thur", "Thu"), "गुरुवार"),
+    (("Friday", "Fri"), "शुक्रवार"), (("Saturday", "Sat"), "शनिवार"), (("Sunday", "Sun"), "रविवार"),
+)  # fmt: skip
+_NUMBER_OF = {
+    **{name.lower(): at for at, names in enumerate(_MONTHS, 1) for name in names},
+    "sept": 9, "फरवरी": 2, "सितम्बर": 9, "नवम्बर": 11, "दिसम्बर": 12, "अक्तूबर": 10,
+}  # fmt: skip
+_DAY_OF = {name: at for at, (names, _) in enumerate(_DAYS) for name in names}
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?"
+    r"|जनवरी|फ़रवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|सितम्बर|अक्टूबर|अक्तूबर|नवंबर|नवम्बर|दिसंबर|दिसम्बर)"
+)
+_DAY = r"(?:3[01]|[12]\d|0?[1-9])"
+_YEAR = r"(?:1[0-9]\d\d|20\d\d)"
+_FREE, _END = r"(?<![\w.,:/$€£₹-])", r"(?![\w/]|[.,-]\d)"
+_ISO = re.compile(
+    rf"{_FREE}(?P<year>\d{{4}})([-/.])(?P<month>0?[1-9]|1[0-2])\2(?P<day>{_DAY})(?=[T ]\d\d:|{_END})"
+)
+_TIME_MARK = re.compile(r"(?<=\d\d)T(?=\d\d:\d\d)|(?<=:\d\d)(?:\.\d{1,9})?Z(?!\w)")
+_SLASHED = re.compile(
+    rf"{_FREE}(?P<first>{_DAY})(?P<sign>[-/.])(?P<second>{_DAY})(?P=sign)(?P<year>(?:1\d|20)\d\d|\d\d){_END}"
+)
+_DAY_MONTH = re.compile(
+    rf"(?P<the>\bthe )?{_FREE}(?P<day>{_DAY})(?:st|nd|rd|th)?(?: of)?[ -]?(?P<month>{_MONTH})(?!\w)"
+    rf"(?:,?[ -](?P<year>{_YEAR})(?![\w:/]|[.,-]\d))?+",
+    re.IGNORECASE,
+)
+_MONTH_DAY = re.compile(
+    rf"(?<!\w)(?P<month>{_MONTH}) (?P<day>{_DAY})(?:st|nd|rd|th)?(?![\w:%/]|[.,]\d)"
+    rf"(?P<to> ?[-–] ?(?P<last>{_DAY})(?![\w:%/]|[.,-]\d))?"
+    rf"(?:(?P<comma>,?) (?P<year>{_YEAR})(?![\w:/]|[.,-]\d))?+"
+)
+_MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")
+_ABBREVIATED = re.compile(
+    r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|,)|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
+)
+_SURE = r"Mon|Tues|Tue|Weds|Wed|Thurs|Thur|Thu|Fri"
+_ANY_DAY = rf"{_SURE}|Sat|Sun"
+_DAY_RANGE = re.compile(rf"(?<!\w)(?P<first>{_ANY_DAY})\.?\s?[-–—]\s?(?P<last>{_ANY_DAY})(?!\w)\.?")
+_DAY_NAME = re.compile(
+    rf"(?<!\w)(?P<day>{_SURE})(?:\.(?=,| )|\.(?=$)|(?![\w'’]))"
+    r"|(?:(?<=\b[Oo]n |\b[Bb]y )|(?<=day and )|(?<=day or )|(?<=day, )|(?<=Sat and |Fri and |Thu and )|(?<=day & ))(?P<after>Sat|Sun)(?![\w'’])"
+    rf"|(?<!\w)(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|[&/] ?(?:{_ANY_DAY})| (?:and|or|&) (?:{_ANY_DAY})))"
+)
+
+
+_SHORT_DAYS = "सोम|मंगल|बुध|गुरु|शुक्र|शनि|रवि"
+_HINDI_RANGE = re.compile(
+    rf"(?<![\u0900-\u097f])(?P<first>{_SHORT_DAYS})\s?[-–—]\s?(?={_SHORT_DAYS})"
+)
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """Write the dates of ``text`` in words. The locale decides the order, except in ISO dates."""
+    text = _DAY_RANGE.sub(lambda match: _day_range(match, locale), text)
+    text = _HINDI_RANGE.sub(r"\g<first> से ", text)
+    text = _DAY_NAME.sub(lambda match: _day_name(match, locale), text)
+    if any(map(str.isdecimal, text)):
+        text = _TIME_MARK.sub(" ", text)
+        text = _ISO.sub(lambda match: _iso(match, locale), text)
+        text = _SLASHED.sub(lambda match: _slashed(match, locale), text)
+        text = _DAY_MONTH.sub(lambda match: _day_month(match, locale), text)
+        text = _MONTH_DAY.sub(lambda match: _month_day(match, locale), text)
+        text = _MONTH_YEAR.sub(lambda match: _month_year(match, locale), text)
+    return _ABBREVIATED.sub(lambda match: _name(_month(match), locale), text)
+
+
+def _month(match: re.Match[str]) -> int:
+    return _NUMBER_OF[match["month"].lower().rstrip(".")]
+
+
+def _name(month: int, locale: Locale) -> str:
+    return _MONTHS[month - 1][2 if locale.is_hindi else 0]
+
+
+def _day_of_week(name: str, locale: Locale) -> str:
+    names, hindi = _DAYS[_DAY_OF[name]]
+    return hindi if locale.is_hindi else names[0]
+
+
+def _day_range(match: re.Match[str], locale: Locale) -> str:
+    first, last = (_day_of_week(match[name], locale) for name in ("first", "last"))
+    return f"{first} {'से' if locale.is_hindi else 'to'} {last}"
+
+
+def _day_name(match: re.Match[str], locale: Locale) -> str:
+    return _day_of_week(match["day"] or match["after"] or match["weekend"], locale)
+
+
+def said(day: int, month: int, year: int | None, locale: Locale) -> str:
+    """A date in words, in the order of the locale."""
+    if locale.is_hindi:
+        said = f"{numbers.cardinal(day, locale)} {_name(month, locale)}"
+    elif locale.day_first:
+        said = f"the {numbers.ordinal(day, locale)} of {_name(month, locale)}"
+    else:
+        said = f"{_name(month, locale)} {numbers.ordinal(day, locale)}"
+    if year is None:
+        return said
+    comma = "" if locale.day_first else ","
+    return f"{said}{comma} {numbers.year(year, locale)}"
+
+
+def _iso(match: re.Match[str], locale: Locale) -> str:
+    return said(int(match["day"]), int(match["month"]), int(match["year"]), locale)
+
+
+def _slashed(match: re.Match[str], locale: Locale) -> str:
+    first, second = int(match["first"]), int(match["second"])
+    # Dates with points are European in every locale.
+    day, month = (first, second) if locale.day_first or match["sign"] == "." else (second, first)
+    if month > 12:
+        day, month = month, day
+    if month > 12 or (match["sign"] != "/" and len(match["year"]) == 2):
+        return match[0]
+    year = int(match["year"])
+    if len(match["year"]) == 2:
+        year += 2000 if year < 50 else 1900
+    return said(day, month, year, locale)
+
+
+def _day_month(match: re.Match[str], locale: Locale) -> str:
+    month = match["month"]
+    if month.islower() and month.isascii():
+        return match[0]
+    day, year = int(match["day"]), match["year"]
+    if locale.is_hindi:
+        return said(day, _month(match), int(year) if year else None, locale)
+    words = f"the {numbers.ordinal(day, locale)} of {_name(_month(match), locale)}"
+    return f"{words} {numbers.year(int(year), locale)}" if year else words
+
+
+def _month_day(match: re.Match[str], locale: Locale) -> str:
+    if locale.is_hindi:
+        said = numbers.cardinal(int(match["day"]), locale)
+        if match["last"]:
+            said += f" से {numbers.cardinal(int(match['last']), locale)}"
+        said = f"{said} {_name(_month(match), locale)}"
+    else:
+        said = f"{_name(_month(match), locale)} {numbers.ordinal(int(match['day']), locale)}"
+        if match["last"]:
+            said += f" to {numbers.ordinal(int(match['last']), locale)}"
+    if not match["year"]:
+        return said
+    return f"{said}{match['comma']} {numbers.year(int(match['year']), locale)}"
+
+
+def _month_year(match: re.Match[str], locale: Locale) -> str:
+    return f"{_name(_month(match), locale)} {numbers.year(int(match['year']), locale)}"
+
+
+# ruff: noqa: RUF001  # signs that look like others are the point
+
+
+_DECADE = re.compile(r"(?<![\w.,$€£₹])(?P<century>1[1-9]|20)(?P<tens>\d)0['’]?s(?!\w)")
+_SHORT_DECADE = re.compile(
+    r"(?<!\w)(?:['’](?P<marked>[2-9])0['’]?s"
+    r"|(?P<before>(?:in|the|his|her|their|my|your|our|mid|early|late)[ -])(?P<plain>[2-9])0['’]?s)(?!\w)"
+)
+_TENS = {
+    1: "tens", 2: "twenties", 3: "thirties", 4: "forties", 5: "fifties", 6: "sixties",
+    7: "seventies", 8: "eighties", 9: "nineties",
+}  # fmt: skip
+_ENGLISH = re.compile(
+    r"(?P<lead>\b[A-Za-z]+['’]?s? )?(?<![\w.,:/$€£₹^+-])(?P<year>1\d\d\d|20\d\d)(?![\w:/%°^]|[.,]\d|-\w)"
+    r"(?= (?P<next>[a-z]{3,}))?"
+)
+_COUNTED = re.compile(
+    r"(?:about|over|nearly|almost|than|exactly|only|another|all|these|those|has|have|had|were|are|"
+    r"with|cost|costs|least|most|page|pages|room|number|some|contains|got|sold|bought|counted) \Z",
+    re.IGNORECASE,
+)
+_NOT_PLURAL = frozenset(
+    [
+        "was",
+        "is",
+        "has",
+        "this",
+        "its",
+        "as",
+        "does",
+        "us",
+        "always",
+        "plus",
+        "versus",
+        "series",
+        "perhaps",
+        "besides",
+        "towards",
+        "across",
+        "thus",
+        "unless",
+        "afterwards",
+        "yes",
+        "less",
+    ]
+)
+_PLURAL = frozenset(["people", "men", "women", "children"])
+_OF_THE_YEAR = re.compile(
+    r"(?:in|since|the|of|by|until|till|from|year|this|that|our|its|['’]s) \Z", re.IGNORECASE
+)
+_HINDI = re.compile(
+    r"(?P<lead>(?:से|सन्|सन|साल|वर्ष|वर्ष:|ईस्वी|san|saal|year) )?(?<![\w.,:/$€£₹^+-])(?P<year>1[1-9]\d\d)"
+    r"(?![\w:/%°^]|[.,]\d|-\w)(?P<next>(?= ?(?:में|से|तक|के|का|की|ई\.|ईस्वी|mein|me|se|tak|ke|ka|ki)(?![\w\u0900-\u097f])))?"
+)
+_FISCAL = re.compile(
+    r"\bFY ?(?P<year>(?:19|20)\d\d)(?:[-–](?P<next>\d\d))?(?![\w-])|\bQ(?P<quarter>[1-4]) ?['’](?P<of>\d\d)(?!\w)"
+)
+_HINDI_DECADE = re.compile(r"(?<![\w.,])(?P<year>(?:1[1-9]|20)\d0)['’]?s(?!\w)")
+
+
+def decades_written_out(text: str, locale: Locale) -> str:
+    """Write the decades of ``text`` in words, before an ``s`` is read as seconds."""
+    if locale.is_hindi:
+        return _HINDI_DECADE.sub(lambda match: f"{_year(match, locale)} का दशक", text)
+    text = _DECADE.sub(lambda match: _decade(match, locale), text)
+    return _SHORT_DECADE.sub(
+        lambda match: (match["before"] or "") + _TENS[int(match["marked"] or match["plain"])], text
+    )
+
+
+def years_written_out(text: str, locale: Locale) -> str:
+    """Write the years of ``text`` in words, after dates, times, money and measures."""
+    if not any(map(str.isdecimal, text)):
+        return text
+    text = _FISCAL.sub(lambda match: _fiscal(match, locale), text)
+    if locale.is_hindi:
+        return _HINDI.sub(lambda match: _hindi(match, locale), text)
+    return _ENGLISH.sub(lambda match: _english(match, locale), text)
+
+
+def _year(match: re.Match[str], locale: Locale) -> str:
+    return numbers.year(int(match["year"]), locale)
+
+
+def _fiscal(match: re.Match[str], locale: Locale) -> str:
+    if match["quarter"]:
+        quarter = numbers.cardinal(int(match["quarter"]), locale)
+        return f"Q {quarter} {numbers.year(2000 + int(match['of']), locale)}"
+    following = f" {numbers.cardinal(int(match['next']), locale)}" if match["next"] else ""
+    return f"F Y {_year(match, locale)}{following}"
+
+
+def _hindi(match: re.Match[str], locale: Locale) -> str:
+    if match["lead"] is None and match["next"] is None:
+        return match[0]
+    return (match["lead"] or "") + _year(match, locale)
+
+
+def _decade(match: re.Match[str], locale: Locale) -> str:
+    century, tens = int(match["century"]), int(match["tens"])
+    if tens:
+        return f"{numbers.cardinal(century, locale)} {_TENS[tens]}"
+    if century == 20:
+        return "two thousands"
+    return f"{numbers.cardinal(century, locale)} hundreds"
+
+
+def _english(match: re.Match[str], locale: Locale) -> str:
+    lead, after = match["lead"] or "", match["next"] or ""
+    counts = (
+        after.endswith("s") and not after.endswith(("ss", "us", "is")) and after not in _NOT_PLURAL
+    ) or after in _PLURAL
+    if (counts and not _OF_THE_YEAR.search(lead)) or (after and _COUNTED.search(lead)):
+        return match[0]
+    if match["year"] < "1100" and (counts or not _OF_THE_YEAR.search(lead)):
+        return match[0]
+    return lead + _year(match, locale)

@@ -1,1 +1,0 @@
-"""Writes dates and times of day in words."""

@@ -1,0 +1,198 @@
+"""Fractions, mixed numbers and the slash between two figures."""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import dates, numbers
+from speech.text.normalise.locale import Locale, Region
+from speech.text.normalise.measures import UNITS
+
+_FREE = r"(?<![\w.,/:$€£₹])"
+_END = r"(?![\w/]|[.,]\d)"
+_ALWAYS = re.compile(rf"{_FREE}24/7(?P<days>/365)?{_END}")
+_OUT_OF = re.compile(
+    rf"{_FREE}(?P<one>\d{{1,3}}) ?/ ?(?P<two>5|10|20|50|100){_END}(?= (?:stars?|points|marks|rating|on|अंक))"
+    rf"|(?P<before>\b(?:[Rr]ated|[Ss]cored?|[Gg]ot|[Rr]ating(?: of|:)?|[Gg]ave it) (?:it )?(?:an? )?){_FREE}(?P<some>\d{{1,3}})/(?P<of>5|10|20|50|100){_END}"
+)
+_MIXED = re.compile(
+    rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z])|[ -]?[^\W\d_.]+(?:\b|\.))?"
+)
+_CUPS = re.compile(rf"{_FREE}(?P<whole>\d{{1,2}} )?(?P<part>1/(?:[2-8]|12)|2/3|[357]/8|3/4)c(?!\w)")
+"""A part of a cup in a recipe."""
+_NO_NOUN = re.compile(
+    r" (?:of|from|in|at|on|thick|wide|long|deep|high|tall|and|or|to|by|above|below|per|is|was)\b"
+)
+"""A word after an inch that does not make it a part of a noun."""
+_OVER = re.compile(rf"{_FREE}(?P<top>\d{{1,15}}+(?:\.\d{{1,9}})?+)/(?P<bottom>\d{{1,15}}){_END}")
+_BOTTOMS = frozenset([*range(2, 13), 16, 20, 32, 50, 64, 100])
+_MEASURES = frozenset(
+    [
+        "cup",
+        "teaspoon",
+        "tablespoon",
+        "mile",
+        "hour",
+        "inch",
+        "pint",
+        "pound",
+        "kilo",
+        "litre",
+        "liter",
+        "metre",
+        "meter",
+        "foot",
+        "yard",
+        "gallon",
+        "ounce",
+        "gram",
+        "kilogram",
+        "dozen",
+        "million",
+        "billion",
+        "acre",
+        "century",
+        "minute",
+        "second",
+        "day",
+        "page",
+        "tsp",
+        "tbsp",
+    ]
+)
+_HINDI_PARTS = {
+    (1, 2): "आधा", (1, 3): "एक तिहाई", (2, 3): "दो तिहाई", (1, 4): "चौथाई", (3, 4): "तीन चौथाई",
+}  # fmt: skip
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """Write the fractions of ``text`` in words."""
+    if "/" not in text:
+        return text
+    text = _ALWAYS.sub(lambda match: _always(match, locale), text)
+    if not locale.is_hindi:
+        text = _CUPS.sub(_cups, text)
+    text = _OUT_OF.sub(lambda match: _out_of(match, locale), text)
+    text = _MIXED.sub(lambda match: _mixed(match, locale), text)
+    return _OVER.sub(lambda match: _over(match, locale), text)
+
+
+def _always(match: re.Match[str], locale: Locale) -> str:
+    if locale.is_hindi:
+        return "चौबीस घंटे सातों दिन"
+    return "twenty four seven" + (" three sixty five" if match["days"] else "")
+
+
+def _cups(match: re.Match[str]) -> str:
+    return f"{match['whole'] or ''}{match['part']} cup{'s' if match['whole'] else ''}"
+
+
+def _out_of(match: re.Match[str], locale: Locale) -> str:
+    one, two = match["one"] or match["some"], match["two"] or match["of"]
+    first, second = numbers.spoken(one, locale), numbers.spoken(two, locale)
+    if locale.is_hindi:
+        return f"{match['before'] or ''}{second} में से {first}"
+    return f"{match['before'] or ''}{first} out of {second}"
+
+
+def _mixed(match: re.Match[str], locale: Locale) -> str:
+    top, bottom = int(match["top"]), int(match["bottom"])
+    noun = match["noun"] or ""
+    if not 0 < top < bottom or bottom not in _BOTTOMS or match["bottom"][0] == "0":
+        return match[0]
+    if match["whole"] is None and (top, bottom) == (9, 11):
+        return match[0]
+    below = f"{numbers.minus(locale)} " if match["minus"] else ""
+    whole = int(match["whole"]) if match["whole"] else 0
+    if locale.is_hindi:
+        return below + _in_hindi(whole, top, bottom, locale) + _named(noun, locale, one=False)
+    part = _english_part(top, bottom, locale)
+    if whole:
+        article = "a" if part == "one half" else None
+        part = "a half" if article else part
+        return (
+            f"{below}{numbers.cardinal(whole, locale)} and {part}{_named(noun, locale, one=False)}"
+        )
+    word = noun.strip(" -")
+    is_compound = noun.startswith("-")
+    if word == "in.":
+        is_compound = is_compound or not _NO_NOUN.match(match.string, match.end())
+        word, noun = "inch", " inch"
+    if (word in UNITS and word.isascii() and len(noun) > 0) or word in _MEASURES:
+        if is_compound:
+            part = "half" if (top, bottom) == (1, 2) else part
+            return below + part + _named(noun.replace("-", " "), locale, one=True)
+        name = _named(noun, locale, one=True).strip()
+        article = "an" if name[0] in "aeiou" or name.startswith("hour") else "a"
+        return (
+            f"{below}half {article} {name}"
+            if (top, bottom) == (1, 2)
+            else f"{below}{part} of {article} {name}"
+        )
+    return below + part + noun
+
+
+def _named(noun: str, locale: Locale, *, one: bool) -> str:
+    """The word after a fraction, a unit's symbol in full."""
+    word = noun.strip(" -")
+    if word not in UNITS:
+        return noun
+    name = UNITS[word][locale.language]
+    return f" {name.one if one else name.many}"
+
+
+def _english_part(top: int, bottom: int, locale: Locale) -> str:
+    if bottom == 2:
+        name = "half"
+    elif bottom == 4:
+        name = "quarter"
+    else:
+        name = numbers.ordinal(bottom, locale)
+    plural = "" if top == 1 else "s"
+    return f"{numbers.cardinal(top, locale)} {name}{plural}"
+
+
+def _in_hindi(whole: int, top: int, bottom: int, locale: Locale) -> str:
+    if not whole:
+        part = _HINDI_PARTS.get((top, bottom))
+        return part or f"{numbers.cardinal(top, locale)} बटा {numbers.cardinal(bottom, locale)}"
+    if (top, bottom) == (1, 2):
+        named = {1: "डेढ़", 2: "ढाई"}.get(whole)
+        return named or f"साढ़े {numbers.cardinal(whole, locale)}"
+    if (top, bottom) == (1, 4):
+        return "सवा" if whole == 1 else f"सवा {numbers.cardinal(whole, locale)}"
+    if (top, bottom) == (3, 4):
+        return f"पौने {numbers.cardinal(whole + 1, locale)}"
+    part = _HINDI_PARTS.get((top, bottom))
+    named = part or f"{numbers.cardinal(top, locale)} बटा {numbers.cardinal(bottom, locale)}"
+    return f"{numbers.cardinal(whole, locale)} सही {named}"
+
+
+def _over(match: re.Match[str], locale: Locale) -> str:
+    """Write out a slash that is no fraction: a date, a score, a share, or a quotient."""
+    one, two = match["top"], match["bottom"]
+    if day := _day(one, two, locale):
+        return day
+    top, bottom = numbers.spoken(one, locale), numbers.spoken(two, locale)
+    if (one, two) in (("9", "11"), ("50", "50")):
+        return f"{top} {bottom}"
+    if numbers.value(one) <= numbers.value(two) and two in ("5", "10", "20", "50", "100"):
+        return f"{bottom} में से {top}" if locale.is_hindi else f"{top} out of {bottom}"
+    if locale.region is Region.IN and _is_cricket(one, two):
+        return f"{top} {'पर' if locale.is_hindi else 'for'} {bottom}"
+    return f"{top} बटा {bottom}" if locale.is_hindi else f"{top} over {bottom}"
+
+
+def _day(one: str, two: str, locale: Locale) -> str | None:
+    """A date without a year, recognised by a day above twelve."""
+    if not (one.isdecimal() and two.isdecimal() and len(one) <= 2 and len(two) <= 2):
+        return None
+    day, month = (int(one), int(two)) if locale.day_first else (int(two), int(one))
+    # 5/16, 10/20: fractions and marks.
+    if not (12 < day <= 31 and 0 < month <= 12) or two in ("16", "20"):
+        return None
+    return dates.said(day, month, None, locale)
+
+
+def _is_cricket(runs: str, wickets: str) -> bool:
+    return runs.isdecimal() and wickets.isdecimal() and int(runs) >= 32 and int(wickets) < 10

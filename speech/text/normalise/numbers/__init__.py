@@ -1,1 +1,0 @@
-"""Figures as they are written, and numbers in words."""

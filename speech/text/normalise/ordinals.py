@@ -1,0 +1,250 @@
+"""Ordinal figures (21st, 5वाँ) and Roman numerals after names."""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale
+
+_ENGLISH = re.compile(
+    r"(?<![\w.])(?<!\d,)(?P<figure>\d{1,15}|\d{1,3}(?:,\d{2,3})+)(?:st|nd|rd|th|ST|ND|RD|TH)(?!\w)-?"
+)
+_ENDINGS = {
+    "ला": "ा", "ली": "ी", "ले": "े", "रा": "ा", "री": "ी", "रे": "े", "था": "ा", "थी": "ी", "थे": "े",
+    "ठा": "ा", "ठी": "ी", "ठे": "े", "वाँ": "ा", "वां": "ा", "वा": "ा", "वीं": "ी", "वी": "ी", "वें": "े", "वे": "े",
+}  # fmt: skip
+_HINDI = re.compile(
+    rf"(?<![\w.])(?P<figure>\d{{1,15}})[ -]?(?P<ending>{'|'.join(sorted(_ENDINGS, key=len, reverse=True))})(?![\w\u0900-\u097f])"
+)
+_NUMERAL = r"(?P<numeral>(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
+_ROMAN = re.compile(
+    rf"(?P<name>(?<!\w)[A-Z][a-zA-Zéèöü’']{{1,30}}|[\u0900-\u097f]{{1,30}}) {_NUMERAL}(?![\w'’.&/-]*\w)"  # noqa: RUF001
+)
+_KINGS = frozenset(
+    [
+        "Henry",
+        "Louis",
+        "Elizabeth",
+        "George",
+        "William",
+        "Edward",
+        "Richard",
+        "Charles",
+        "James",
+        "Mary",
+        "Philip",
+        "Francis",
+        "Napoleon",
+        "Benedict",
+        "Paul",
+        "Pius",
+        "Leo",
+        "Ivan",
+        "Peter",
+        "Catherine",
+        "Nicholas",
+        "Alexander",
+        "Frederick",
+        "Wilhelm",
+        "Otto",
+        "Ramses",
+        "Ramesses",
+        "Akbar",
+        "Shah",
+        "Gregory",
+        "Clement",
+        "Urban",
+        "Innocent",
+        "Ferdinand",
+        "Gustav",
+        "Carl",
+        "Christian",
+        "Harald",
+        "Haakon",
+        "Olav",
+        "Ptolemy",
+        "Darius",
+        "Xerxes",
+        "Constantine",
+        "Theodosius",
+        "Justinian",
+        "Leopold",
+        "Albert",
+        "Baudouin",
+        "Umberto",
+        "Victor",
+        "Emmanuel",
+        "Joseph",
+        "Franz",
+        "Maximilian",
+        "Rudolf",
+        "Sigismund",
+        "Casimir",
+        "John",
+        "Stephen",
+        "Robert",
+        "David",
+        "Margaret",
+        "Juan",
+        "Alfonso",
+        "Felipe",
+        "Pedro",
+        "Manuel",
+        "Selim",
+        "Mehmed",
+        "Murad",
+        "Cyrus",
+        "Rama",
+        "Mahendra",
+        "हेनरी",
+        "लुई",
+        "एलिज़ाबेथ",
+        "एलिजाबेथ",
+        "जॉर्ज",
+        "विलियम",
+        "एडवर्ड",
+        "रिचर्ड",
+        "चार्ल्स",
+        "जेम्स",
+        "पॉल",
+        "अकबर",
+        "शाह",
+        "पीटर",
+    ]
+)
+_NUMBERED = frozenset(
+    [
+        "War",
+        "Chapter",
+        "Part",
+        "Volume",
+        "Act",
+        "Scene",
+        "Section",
+        "Type",
+        "Phase",
+        "Class",
+        "Bowl",
+        "Rocky",
+        "Episode",
+        "Book",
+        "Title",
+        "Article",
+        "Figure",
+        "Table",
+        "Level",
+        "Grade",
+        "Apollo",
+        "Mark",
+        "Fantasy",
+        "Appendix",
+        "Unit",
+        "Stage",
+        "Tier",
+        "Division",
+        "Category",
+        "Schedule",
+        "Round",
+        "Group",
+        "Lesson",
+        "Step",
+        "Exhibit",
+        "Annex",
+        "Amendment",
+        "Age",
+        "Day",
+        "Calculus",
+        "Algebra",
+        "Physics",
+        "Chemistry",
+        "English",
+        "Algorithm",
+        "Gen",
+        "Generation",
+        "Series",
+        "Season",
+        "Version",
+        "Model",
+        "Saturn",
+        "Titan",
+        "Zone",
+        "युद्ध",
+        "अध्याय",
+        "भाग",
+        "खंड",
+        "खण्ड",
+        "चरण",
+        "श्रेणी",
+        "कक्षा",
+        "अनुच्छेद",
+        "प्रकार",
+        "अंक",
+    ]
+)
+_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_VERBS = re.compile(
+    r"(?:,|[.!?;:)]|$| (?:was|had|of|died|ruled|reigned|became|is|and his|and her|who|to|the)\b)"
+)
+
+
+def written_out(text: str, locale: Locale) -> str:
+    """Write the ordinals and Roman numerals of ``text`` in words."""
+    if any(map(str.isdecimal, text)):
+        text = _ENGLISH.sub(lambda match: _english(match, locale), text)
+        if locale.is_hindi:
+            text = _HINDI.sub(lambda match: _hindi(match, locale), text)
+    return _ROMAN.sub(lambda match: _roman(match, locale), text)
+
+
+def _english(match: re.Match[str], locale: Locale) -> str:
+    number = int(match["figure"].replace(",", ""))
+    if number > numbers.GREATEST:
+        return numbers.spoken(match["figure"], locale)
+    return numbers.ordinal(number, locale) + (" " if match[0].endswith("-") else "")
+
+
+def _hindi(match: re.Match[str], locale: Locale) -> str:
+    number = int(match["figure"])
+    if number > numbers.GREATEST:
+        return numbers.spoken(match["figure"], locale)
+    return numbers.ordinal(number, locale, _ENDINGS[match["ending"]])
+
+
+def _roman(match: re.Match[str], locale: Locale) -> str:
+    name, numeral = match["name"], match["numeral"]
+    number = _value(numeral)
+    if name in _NUMBERED:
+        return f"{name} {numbers.cardinal(number, locale)}"
+    if name in _KINGS and (numeral != "I" or _VERBS.match(match.string, match.end())):
+        return f"{name} {numbers.regnal(number, locale)}"
+    if (
+        len(numeral) == 1
+        or not name.isascii()
+        or numeral
+        in (
+            "LI",
+            "CL",
+            "XL",
+            "CC",
+            "XXL",
+            "XC",
+            "CV",
+            "CI",
+            "CX",
+            "LV",
+            "XX",
+            "XXX",
+        )
+    ):
+        return match[0]
+    return f"{name} {numbers.cardinal(number, locale)}"
+
+
+def _value(numeral: str) -> int:
+    total = 0
+    for at, letter in enumerate(numeral):
+        value = _VALUES[letter]
+        later = max((_VALUES[other] for other in numeral[at + 1 :]), default=0)
+        total += -value if value < later else value
+    return total

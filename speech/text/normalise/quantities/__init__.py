@@ -1,1 +1,0 @@
-"""Amounts of money, measures and fractions in words."""

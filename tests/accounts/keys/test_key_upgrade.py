@@ -1,0 +1,96 @@
+"""A database of the release before versions of keys, and the processes of that release beside new ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from accounts.changes import ChangeWatcher
+from accounts.keys import keys
+from accounts.keys.keyring import Keyring
+from accounts.models import ApiKey, ChangeStamp, Organization, Scope
+from core import clock
+from tests.accounts.keys.test_keyring import ALL
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEFORE = [("accounts", "0005_profiles")]
+
+
+def migrate(targets: Any = None) -> Any:
+    """Migrate to ``targets``, or to the newest; return the models of then."""
+    executor = MigrationExecutor(connection)
+    return executor.migrate(targets or executor.loader.graph.leaf_nodes()).apps
+
+
+@pytest.fixture
+def old(transactional_db: None) -> Iterator[Any]:
+    """The models of the release before, in its database."""
+    yield migrate(BEFORE)
+    migrate()
+
+
+def stored_by(apps: Any, secret: str, organization: Any) -> Any:
+    """A key that a process of the release before stores."""
+    row = apps.get_model("accounts", "ApiKey")(
+        id=uuid.uuid4(), organization=organization, scope="read", prefix=secret[:15], pepper="x"
+    )
+    row.digest = keys.digest_of(secret, "pepper")
+    row.save(force_insert=True)
+    return row
+
+
+def accepts(keyring: Keyring, watcher: ChangeWatcher, secret: str) -> bool:
+    watcher.poll()
+    record = keyring._keys.find(secret.encode())
+    return record is not None and record.accepts(ALL)
+
+
+def test_keys_work_after_an_upgrade_and_processes_of_both_releases_see_each_others_changes(
+    old: Any, keyring: Keyring, watcher: ChangeWatcher, settings: Any
+) -> None:
+    settings.SVC_KEY_PEPPERS = ["pepper"]
+    acme = old.get_model("accounts", "Organization").objects.create(name="Acme")
+    stored_by(old, "kept", acme)
+    revoked = stored_by(old, "revoked", acme)
+    old.get_model("accounts", "ChangeStamp").objects.update_or_create(
+        subject="keys", defaults={"version": 40}
+    )
+
+    migrate()
+
+    assert accepts(keyring, watcher, "kept")
+    assert accepts(keyring, watcher, "revoked")
+    # What a process of the release before writes, which knows no new column.
+    revoked.revoked_at = clock.now()
+    revoked.save()
+    assert not accepts(keyring, watcher, "revoked")
+    stored_by(old, "made", acme)
+    assert accepts(keyring, watcher, "made")
+    acme.disabled_at = clock.now()
+    acme.save()
+    assert not accepts(keyring, watcher, "kept")
+    # What it reads to notice a change of a new process.
+    seen = ChangeStamp.objects.get(subject="keys").version
+    keys.mint(Organization.objects.get(), Scope.READ)
+    assert ChangeStamp.objects.get(subject="keys").version > seen > 40
+
+
+def test_the_upgrade_can_be_taken_back(keyring: Keyring, watcher: ChangeWatcher) -> None:
+    new = keys.mint(Organization.objects.create(name="Acme"), Scope.READ)
+    try:
+        before = migrate(BEFORE)
+        row = before.get_model("accounts", "ApiKey").objects.get()
+        row.label = "written without triggers"
+        row.save()
+        assert before.get_model("accounts", "ChangeStamp").objects.get().version > 0
+    finally:
+        migrate()
+    assert accepts(keyring, watcher, new.secret)
+    ApiKey.objects.update(revoked_at=clock.now())
+    assert not accepts(keyring, watcher, new.secret)

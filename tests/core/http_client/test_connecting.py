@@ -1,0 +1,247 @@
+"""Names, addresses and certificates: what a connection is made to, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohappyeyeballs import AddrInfoType
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from core.http_client import client as client_module
+from core.http_client.client import Connector, HttpClient
+from core.http_client.request import NotConnected, Obstacle, RequestHead
+from tests.core.http_client.conftest import open_socket
+from tests.support.servers.scripted import ScriptedServer, port_of, running, sized
+from tests.support.until import until_async
+
+V4 = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+
+
+class Names:
+    """A resolver that returns the test's addresses and counts its look-ups."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[AddrInfoType]:
+        self.asked.append(host)
+        return [(*V4, (address, port)) for address in self.addresses]
+
+
+@asynccontextmanager
+async def using(connector: Connector) -> AsyncIterator[HttpClient]:
+    client = HttpClient(connector)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def ask(client: HttpClient, url: str) -> int:
+    async with asyncio.timeout(60):
+        return (await client.send(RequestHead.of("GET", url, {}), None, fresh=True)).status
+
+
+async def test_a_name_is_looked_up_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = Names("127.0.0.1")
+    async with running(ScriptedServer([[sized(b"")]])) as server:
+        url = f"http://model.test:{server.port}/"
+        async with using(Connector(5.0, open_socket, names)) as client:
+            for _ in range(3):
+                assert await ask(client, url) == 200
+            assert names.asked == ["model.test"]
+            monkeypatch.setattr(client_module, "_NAMES_SECONDS", 0.0)
+        async with using(Connector(5.0, open_socket, names)) as client:
+            for _ in range(2):
+                assert await ask(client, url) == 200
+            assert names.asked == ["model.test"] * 3
+        assert b"host: model.test:%d\r\n" % server.port in server.requests[0]
+
+
+async def test_several_addresses_take_turns() -> None:
+    seen = []
+
+    def watched(place: AddrInfoType) -> socket.socket:
+        seen.append(place[4][0])
+        return open_socket(place)
+
+    async with running(ScriptedServer([[sized(b"")]])) as server:
+        names = Names("127.0.0.1", "127.0.0.2")
+        async with using(Connector(5.0, watched, names)) as client:
+            for _ in range(4):
+                # Only 127.0.0.1 listens: the other address is left for it.
+                assert await ask(client, f"http://model.test:{server.port}/") == 200
+    assert seen == ["127.0.0.1", "127.0.0.2", "127.0.0.1"] * 2
+
+
+async def test_an_unknown_name_is_not_connected() -> None:
+    async def unknown(host: str, port: int) -> list[AddrInfoType]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    async with using(Connector(5.0, open_socket, unknown)) as client:
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, "http://model.test/")
+    assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
+
+
+async def test_a_name_that_no_resolver_takes_is_not_connected() -> None:
+    async with using(Connector(5.0, open_socket)) as client:
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, f"http://{'a' * 70}.test/")
+    assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
+
+
+async def test_a_slow_resolver_counts_towards_connecting() -> None:
+    async def slow(host: str, port: int) -> list[AddrInfoType]:
+        await asyncio.sleep(60)
+        return []
+
+    async with using(Connector(0.2, open_socket, slow)) as client:
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, "http://model.test/")
+    assert caught.value.obstacle is Obstacle.TIMED_OUT
+
+
+async def test_the_deadline_of_a_request_ends_connecting() -> None:
+    async def slow(host: str, port: int) -> list[AddrInfoType]:
+        await asyncio.sleep(60)
+        return []
+
+    async with using(Connector(60.0, open_socket, slow)) as client:
+        due = asyncio.get_running_loop().time() + 0.2
+        with pytest.raises(NotConnected):
+            await client.send(RequestHead.of("GET", "http://model.test/", {}), None, due=due)
+
+
+async def test_a_connection_is_limited_in_time_its_handshake_included() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    listening = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with listening, using(Connector(0.3, open_socket)) as client:
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, f"https://127.0.0.1:{port_of(listening)}/")
+        await asyncio.sleep(0.05)
+    assert caught.value.obstacle is Obstacle.TIMED_OUT
+
+
+async def test_cancelling_while_connecting_leaves_nothing_open() -> None:
+    accepted: list[asyncio.StreamWriter] = []
+    ended = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    listening = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with listening, using(Connector(60, open_socket)) as client:
+        asking = asyncio.ensure_future(ask(client, f"https://127.0.0.1:{port_of(listening)}/"))
+        await until_async(lambda: accepted)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        async with asyncio.timeout(60):
+            await ended.wait()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for ``localhost`` that signs itself, and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    names: list[x509.GeneralName] = [
+        x509.DNSName("localhost"),
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    ]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    pem = serialization.Encoding.PEM
+    form = serialization.PrivateFormat.PKCS8
+    path.write_bytes(
+        key.private_bytes(pem, form, serialization.NoEncryption()) + made.public_bytes(pem)
+    )
+    return path
+
+
+@asynccontextmanager
+async def encrypted(certificate: Path) -> AsyncIterator[ScriptedServer]:
+    server = ScriptedServer([[sized(b"hello")]])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    async with running(server, context):
+        yield server
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+async def test_a_trusted_certificate_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, certificate: Path, host: str
+) -> None:
+    trusting = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(client_module, "tls_context", lambda: trusting)
+    async with encrypted(certificate) as server, using(Connector(5.0, open_socket)) as client:
+        request = RequestHead.of("POST", f"https://{host}:{server.port}/", {})
+        body = b"x" * 1_000_000
+        for _ in range(2):
+            response = await client.send(request, body)
+            assert await response.read_all(10) == b"hello"
+        assert server.connections == 1
+        assert server.requests[0].endswith(body)
+
+
+async def test_a_certificate_for_another_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch, certificate: Path
+) -> None:
+    trusting = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(client_module, "tls_context", lambda: trusting)
+    names = Names("127.0.0.1")
+    async with (
+        encrypted(certificate) as server,
+        using(Connector(5.0, open_socket, names)) as client,
+    ):
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, f"https://model.test:{server.port}/")
+        assert server.requests == []
+    assert caught.value.obstacle is Obstacle.TLS
+
+
+async def test_an_unknown_certificate_is_refused(certificate: Path) -> None:
+    async with encrypted(certificate) as server, using(Connector(5.0, open_socket)) as client:
+        with pytest.raises(NotConnected) as caught:
+            await ask(client, f"https://localhost:{server.port}/")
+        assert server.requests == []
+    assert caught.value.obstacle is Obstacle.TLS
+    assert isinstance(caught.value.cause, ssl.SSLCertVerificationError)
+
+
+async def test_a_server_without_tls_is_not_connected_over_it() -> None:
+    server = ScriptedServer([[sized(b"hello")]])
+    async with running(server), using(Connector(5.0, open_socket)) as client:
+        with pytest.raises(NotConnected):
+            await ask(client, f"https://127.0.0.1:{server.port}/")

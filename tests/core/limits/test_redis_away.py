@@ -1,0 +1,113 @@
+"""Limits while Redis is away: no call is refused because of it, and each worker has its share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from core.limits.buckets import Granted, Refusal
+from core.limits.redis import Call, RedisLimiter
+from tests.core.limits.test_redis import tokens
+from tests.support.servers.redis_store import PATIENT, url_through
+from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until_async
+
+HOUR = 3600.0
+
+
+def count_tries(limiter: RedisLimiter, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many calls each exchange with the store carries."""
+    exchange, tries = limiter._exchange, list[int]()
+
+    async def counted(calls: Sequence[Call]) -> list[list[int]]:
+        tries.append(len(calls))
+        return await exchange(calls)
+
+    monkeypatch.setattr(limiter, "_exchange", counted)
+    return tries
+
+
+async def test_a_store_that_never_answers_delays_one_call_and_refuses_none(
+    silent_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{silent_port}", pause_seconds=HOUR)
+    tries = count_tries(limiter, monkeypatch)
+    for _ in range(100):
+        assert isinstance(await limiter.reserve([tokens("x", 1, 100)]), Granted)
+    assert tries == [1]
+    assert not limiter.is_shared
+    assert isinstance(await limiter.reserve([tokens("x", 90, 100)]), Refusal)
+    await limiter.close()
+
+
+async def test_callers_that_arrive_together_all_go_on_when_the_store_hangs(
+    silent_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{silent_port}", pause_seconds=HOUR)
+    tries = count_tries(limiter, monkeypatch)
+    outcomes = await asyncio.gather(*[limiter.reserve([tokens("x", 1, 1000)]) for _ in range(500)])
+    assert all(isinstance(outcome, Granted) for outcome in outcomes)
+    assert len(tries) == 1
+    await limiter.close()
+
+
+async def test_a_closed_port_refuses_no_request(closed_port: int) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}")
+    granted = await limiter.reserve([tokens("x", 60, 100)])
+    assert isinstance(granted, Granted)
+    limiter.settle(granted, [10])
+    assert isinstance(await limiter.reserve([tokens("x", 90, 100)]), Granted)
+    await limiter.close()
+
+
+async def test_while_the_store_is_down_each_worker_keeps_its_share(closed_port: int) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    outcomes = [await limiter.reserve([tokens("x", 1, 100)]) for _ in range(30)]
+    assert sum(isinstance(outcome, Granted) for outcome in outcomes) == 25
+    refusal = outcomes[-1]
+    assert isinstance(refusal, Refusal)
+    assert (refusal.charge.amount, refusal.charge.limit) == (1, 100)
+    await limiter.close()
+
+
+async def test_a_request_above_the_share_but_within_the_limit_is_served_meanwhile(
+    closed_port: int,
+) -> None:
+    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+    granted = await limiter.reserve([tokens("x", 80, 100)])
+    assert isinstance(granted, Granted)
+    limiter.settle(granted, [5])
+    limiter.settle(granted, [500])
+    outcomes = [await limiter.reserve([tokens("x", 20, 100)]) for _ in range(2)]
+    assert [isinstance(outcome, Granted) for outcome in outcomes] == [True, False]
+    too_large = await limiter.reserve([tokens("y", 101, 100)])
+    assert isinstance(too_large, Refusal)
+    assert too_large.is_final
+    await limiter.close()
+
+
+@pytest.mark.redis
+async def test_the_store_is_used_again_when_it_is_back(prefix: str, to_redis: FaultProxy) -> None:
+    limiter = RedisLimiter(
+        url_through(to_redis), prefix=prefix, timeout_seconds=PATIENT, pause_seconds=0.05
+    )
+    charge = tokens("x", 1, 100)
+    states: list[bool] = []
+    for away in (False, True, False):
+        if away:
+            to_redis.refuse()
+        elif states:
+            to_redis.heal()
+
+        async def is_noticed(away: bool = away) -> bool:
+            assert isinstance(await limiter.reserve([charge]), Granted)
+            states.append(limiter.is_shared)
+            return limiter.is_shared != away
+
+        await until_async(is_noticed)
+    assert states[0]
+    assert False in states
+    assert limiter.is_shared
+    await limiter.close()

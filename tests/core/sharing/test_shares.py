@@ -1,0 +1,141 @@
+"""Shared places and bytes: no caller gets all of them, and every caller gets a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import ServerOverloaded
+from core.sharing.places import SharedBytes, SharedPlaces
+
+
+async def settle() -> None:
+    """Let all tasks run until they wait."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_caller_that_holds_its_share_waits_while_others_get_places() -> None:
+    async def story() -> None:
+        places = SharedPlaces(4, share=2, queue_length=8, queue_seconds=60)
+        await places.acquire("a")
+        await places.acquire("a")
+        third = asyncio.ensure_future(places.acquire("a"))
+        await settle()
+        assert not third.done()
+
+        await asyncio.wait_for(places.acquire("b"), 60)
+        assert (places.taken, places.waiting) == (3, 1)
+
+        places.release("a")
+        await asyncio.wait_for(third, 60)
+        for caller in "aab":
+            places.release(caller)
+        assert (places.taken, places.waiting) == (0, 0)
+
+    asyncio.run(story())
+
+
+def test_callers_that_wait_take_turns() -> None:
+    async def story() -> list[str]:
+        places = SharedPlaces(2, share=2, queue_length=40, queue_seconds=60)
+        for _ in range(2):
+            await places.acquire("first")
+        order: list[str] = []
+
+        async def use(caller: str) -> None:
+            await places.acquire(caller)
+            order.append(caller)
+            await settle()
+            places.release(caller)
+
+        crowd = [asyncio.ensure_future(use("crowd")) for _ in range(10)]
+        await settle()
+        single = asyncio.ensure_future(use("single"))
+        await settle()
+        for _ in range(2):
+            places.release("first")
+        await asyncio.wait_for(asyncio.gather(*crowd, single), 60)
+        return order
+
+    assert "single" in asyncio.run(story())[:3]
+
+
+def test_the_queue_is_bounded_and_one_caller_gets_half_of_it() -> None:
+    async def story() -> None:
+        places = SharedPlaces(2, share=1, queue_length=4, queue_seconds=60)
+        await places.acquire("a")
+        waiting = [asyncio.ensure_future(places.acquire("a")) for _ in range(2)]
+        await settle()
+        with pytest.raises(ServerOverloaded):
+            await places.acquire("a")
+        await places.acquire("b")
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert places.waiting == 0
+
+    asyncio.run(story())
+
+
+def test_a_caller_is_refused_after_the_queue_time() -> None:
+    async def story() -> None:
+        places = SharedPlaces(1, share=1, queue_length=4, queue_seconds=0.02)
+        await places.acquire("a")
+        for caller in "ab":
+            with pytest.raises(ServerOverloaded):
+                await asyncio.wait_for(places.acquire(caller), 60)
+        places.release("a")
+        await places.acquire("b")
+
+    asyncio.run(story())
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("+-x")), max_size=60))
+def test_no_place_is_lost_in_any_order_of_steps(steps: list[tuple[str, str]]) -> None:
+    async def story() -> None:
+        places = SharedPlaces(3, share=2, queue_length=6, queue_seconds=60)
+        held: Counter[str] = Counter()
+        waiting: list[tuple[str, asyncio.Task[None]]] = []
+        for caller, step in steps:
+            if step == "+":
+                waiting.append((caller, asyncio.ensure_future(places.acquire(caller))))
+            elif step == "-" and held[caller]:
+                places.release(caller)
+                held[caller] -= 1
+            elif step == "x" and waiting:
+                waiting[0][1].cancel()
+            await settle()
+            for name, task in [each for each in waiting if each[1].done()]:
+                waiting.remove((name, task))
+                if not task.cancelled() and task.exception() is None:
+                    held[name] += 1
+            assert places.taken == held.total() <= 3
+            assert max(held.values(), default=0) <= 2
+        for _, task in waiting:
+            task.cancel()
+        await settle()
+        for caller in held.elements():
+            places.release(caller)
+        assert (places.taken, places.waiting) == (0, 0)
+
+    asyncio.run(story())
+
+
+def test_bytes_are_bounded_in_all_and_for_each() -> None:
+    held = SharedBytes(most=100, share=40)
+    held.take("a", 30)
+    with pytest.raises(ServerOverloaded):
+        held.take("a", 11)
+    held.take("b", 60)
+    with pytest.raises(ServerOverloaded):
+        held.take("c", 11)
+    held.release("a", 30)
+    held.take("c", 11)
+    held.release("b", 60)
+    held.release("c", 11)
+    assert held.held == 0

@@ -1,0 +1,165 @@
+"""Running usage without a setting: the first streams of a backend find the dialect of its server."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from inference.models import Backend
+from inference.wire.dialects import RunningUsage
+from simulators.chat.dialects import DIALECTS
+from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.faults.case import publish_on, single
+from tests.support.faults.seen import new_marker
+from tests.support.live import Gateway, events
+from tests.support.metrics import metrics
+from tests.support.model_servers.dialects import LONG, Dialect, DialectServer, running
+from tests.support.until import until
+
+VLLM, LLAMA_CPP = "continuous_usage_stats", "timings_per_token"
+BOTH = {VLLM, LLAMA_CPP}
+PROMPT_TOKENS = 7
+
+
+def backend_on(gateway: Gateway, server: DialectServer) -> Backend:
+    """A backend on ``server`` without a setting for running usage."""
+    return single(gateway, base_url=f"{server.root}/v1", first_byte_seconds=10, idle_seconds=10)
+
+
+def asked_by(body: dict[str, Any]) -> set[str]:
+    """The dialects in which a request asked."""
+    return BOTH & {*body, *(body.get("stream_options") or {})}
+
+
+def asked(server: DialectServer) -> list[set[str]]:
+    """The dialects in which each request asked ``server``, in their order."""
+    return [asked_by(body) for body in server.bodies]
+
+
+SERVERS: dict[str, tuple[Dialect, int, list[set[str]]]] = {
+    "reports as vLLM": (Dialect(running="vllm"), 3, [BOTH, {VLLM}, {VLLM}]),
+    "reports as llama.cpp": (Dialect(running="llama.cpp"), 3, [BOTH, {LLAMA_CPP}, {LLAMA_CPP}]),
+    "ignores both": (Dialect(), 3, [BOTH, set(), set()]),
+    "refuses the other": (
+        Dialect(running="vllm", refused=frozenset({LLAMA_CPP})),
+        3,
+        [BOTH, set(), {VLLM}, {VLLM}],
+    ),
+    "refuses both": (
+        Dialect(refused=frozenset(BOTH)),
+        4,
+        [BOTH, set(), {VLLM}, set(), {LLAMA_CPP}, set(), set()],
+    ),
+}
+"""Each server, a number of streams, and the dialects of the requests that it got."""
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_first_streams_find_the_dialect_and_no_caller_notices(
+    gateway: Gateway, name: str
+) -> None:
+    dialect, streams, expected = SERVERS[name]
+    with running(dialect) as server:
+        model = publish_on(gateway, backend_on(gateway, server))
+        for _ in range(streams):
+            answer = gateway.chat("hello", model, stream=True)
+            assert answer.status_code == 200
+            *chunks, usage, done = events(answer.text)
+            assert done == "[DONE]"
+            assert {chunk["usage"] is None for chunk in chunks} == {True}
+            assert usage["usage"]["completion_tokens"] == LONG
+            assert "timings" not in answer.text
+
+        assert asked(server) == expected
+
+    rows = gateway.rows_when(streams)
+    assert {row.outcome for row in rows} == {"success"}
+    assert {row.backend_reported_input_tokens for row in rows} == {PROMPT_TOKENS}
+    assert {row.backend_reported_output_tokens for row in rows} == {LONG}
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "llama.cpp"])
+def test_a_client_that_disconnects_from_the_very_first_stream_is_metered(
+    gateway: Gateway, dialect: str
+) -> None:
+    with running(Dialect(running=dialect, word_seconds=0.2)) as server:
+        model = publish_on(gateway, backend_on(gateway, server))
+        with RawClient(gateway) as client:
+            client.chat("hello", model, stream=True)
+            client.read_until(3, b"data: ")
+            client.disconnect(Disconnect.FIN)
+
+            (row,) = gateway.rows_when(1)
+
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.backend_reported_input_tokens == PROMPT_TOKENS
+    assert 3 <= row.backend_reported_output_tokens < LONG
+    assert metrics(gateway).sum("svc_unreported_tokens_total", model=model) == 0
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_the_dialects_of_real_servers_are_learnt(gateway: Gateway, dialect: str) -> None:
+    expected = {RunningUsage.VLLM: {VLLM}, RunningUsage.LLAMA_CPP: {LLAMA_CPP}}
+    model = publish_on(gateway, single(gateway))
+    for known in (BOTH, expected.get(DIALECTS[dialect].running_usage, set())):
+        marker = new_marker()
+        gateway.chat(f"{marker} [[sim dialect={dialect} tokens=4]]", model, stream=True)
+
+        entry = until(partial(gateway.simulator.request_with, marker))
+        assert asked_by(entry["body"]) == known
+
+
+def test_a_refusal_for_another_reason_reaches_the_caller_and_is_not_repeated_for_ever(
+    gateway: Gateway,
+) -> None:
+    with running(Dialect(running="vllm", refused=frozenset({"seed"}))) as server:
+        model = publish_on(gateway, backend_on(gateway, server))
+        assert gateway.chat("hello", model, stream=True).status_code == 200
+        for expected in ([{VLLM}, set()], [{VLLM}]):
+            server.bodies.clear()
+            answer = gateway.chat("hello", model, stream=True, seed=1)
+
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (400, "backend_rejected_request")
+            assert "Unsupported parameter: 'seed'" in error["message"]
+            assert asked(server) == expected
+            assert gateway.chat("hello", model, stream=True).status_code == 200
+
+    outcomes = sorted(row.outcome for row in gateway.rows_when(5))
+    assert outcomes == ["backend_rejected"] * 2 + ["success"] * 3
+
+
+def test_a_whole_answer_asks_for_nothing_and_teaches_nothing(gateway: Gateway) -> None:
+    with running(Dialect(running="vllm")) as server:
+        model = publish_on(gateway, backend_on(gateway, server))
+        for streamed in (False, True):
+            assert gateway.chat("hello", model, stream=streamed).status_code == 200
+
+        assert asked(server) == [set(), BOTH]
+
+
+def test_a_new_address_is_learnt_anew(gateway: Gateway) -> None:
+    with running(Dialect(running="vllm")) as one, running(Dialect(running="llama.cpp")) as other:
+        backend = backend_on(gateway, one)
+        model = publish_on(gateway, backend)
+        for _ in range(2):
+            gateway.chat("hello", model, stream=True)
+        backend.base_url = f"{other.root}/v1"
+        backend.save()
+
+        until(lambda: gateway.chat("hello", model, stream=True) and other.bodies)
+        gateway.chat("hello", model, stream=True)
+
+        assert asked(other) == [BOTH, {LLAMA_CPP}]
+
+
+def test_a_request_is_sent_three_times_at_most_to_two_backends(gateway: Gateway) -> None:
+    full = Dialect(refused=frozenset({VLLM}), dies_of="hello")
+    with running(full) as one, running(full) as other:
+        model = publish_on(gateway, backend_on(gateway, one), backend_on(gateway, other))
+
+        assert gateway.chat("hello", model, stream=True).status_code == 200
+
+        assert sorted(map(asked, (one, other)), key=str) == [[set()], [BOTH]]

@@ -1,0 +1,166 @@
+"""Sessions over midnight UTC: their characters, their row and the limiter name the same day."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from core.errors import ApiError
+from core.ids import request_id
+from core.limits.memory import MemoryLimiter
+from speech.audio.encoding import AudioFormat
+from speech.errors import QuotaExceeded
+from speech.quota import day_counts
+from speech.requests.meter import Identity, SpeechMeter
+from speech.requests.session import Session
+from speech.requests.session_bounds import SessionBounds
+from speech.wire import Start
+from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault
+from tests.speech.requests.test_always_a_row import service as speech_service
+from tests.support.builders.quota_service import Service, caller
+
+BEFORE = datetime(2026, 11, 20, 23, 59, 50, tzinfo=UTC)
+AFTER = datetime(2026, 11, 21, 0, 0, 5, tzinfo=UTC)
+
+
+async def test_sentences_after_midnight_count_against_the_sessions_day(service: Service) -> None:
+    principal = caller(2000)
+    service.now = BEFORE
+    session = await service.quota.open_session(principal)
+    await service.quota.charge(principal, 900, session.day)
+    service.now = AFTER
+
+    sentence = await service.quota.charge(principal, 800, session.day)
+
+    assert sentence.day == session.day == "2026-11-20"
+    assert await service.left(principal) == 2000
+    service.now = BEFORE
+    assert await service.left(principal) == 300
+    sentence.refund_characters()
+    assert await service.left(principal) == 1100
+
+
+async def test_a_restarted_store_has_the_same_rest_as_the_one_before_it() -> None:
+    """The ledger has the characters on the day of the session's row."""
+    principal = caller(1000)
+    service = Service(MemoryLimiter())
+    service.now = BEFORE
+    session = await service.quota.open_session(principal)
+    service.now = AFTER
+    await service.quota.charge(principal, 800, session.day)
+    left = await service.left(principal)
+
+    restarted = Service(MemoryLimiter())
+    restarted.now = AFTER
+    restarted.ledger.spoken = {("org-1", session.day): 800}
+
+    assert await restarted.left(principal) == left
+
+
+async def test_a_quota_that_ended_says_to_open_another_session(service: Service) -> None:
+    principal = caller(1000)
+    service.now = BEFORE
+    session = await service.quota.open_session(principal)
+    await service.quota.charge(principal, 1000, session.day)
+    service.now = AFTER
+
+    with pytest.raises(QuotaExceeded) as refused:
+        await service.quota.charge(principal, 1, session.day)
+
+    assert refused.value.message == (
+        "The organization's limit is 1000 characters a day (UTC), and it is reached: 1000 used, 1 "
+        "needed. The session counts against 2026-11-20, when it was opened. Open another session."
+    )
+    assert refused.value.headers["retry-after"] == "1"
+    await service.quota.charge(principal, 1000, (await service.quota.open_session(principal)).day)
+
+
+async def test_a_session_of_days_still_counts(service: Service) -> None:
+    """Longer than the store keeps a day's count: it begins from the ledger each time."""
+    principal = caller(1000)
+    service.ledger.spoken["org-1", "2026-11-20"] = 900
+    service.now = BEFORE + timedelta(days=4)
+
+    assert (await service.quota.charge(principal, 100, "2026-11-20")).day == "2026-11-20"
+
+
+async def test_a_late_count_of_the_day_before_is_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(day_counts, "WAIT_SECONDS", 0.05)
+    principal = caller(1000)
+    service = Service(MemoryLimiter())
+    service.now = BEFORE
+    service.ledger.spoken["org-1", "2026-11-20"] = 950
+    service.ledger.answers.clear()
+    await service.quota.charge(principal, 1, "2026-11-20")
+    service.ledger.answers.set()
+    await asyncio.sleep(0)
+    service.now = AFTER
+    await service.quota.reserve(principal, 1)
+
+    with pytest.raises(QuotaExceeded, match="950 used, 51 needed"):
+        await service.quota.charge(principal, 51, "2026-11-20")
+
+
+class _Client:
+    """A client that sends one sentence and waits."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._messages = [json.dumps({"type": "text", "text": "Hello there.\n"})]
+        self.draining: asyncio.Future[ApiError] = loop.create_future()
+        self.stopping: asyncio.Future[ApiError] = loop.create_future()
+
+    async def receive_text(self) -> str:
+        if not self._messages:
+            await asyncio.get_running_loop().create_future()
+        return self._messages.pop()
+
+    async def send_text(self, _: str) -> None:
+        pass
+
+
+class _VoicesAndEngines:
+    async def resolve(self, *_: Any) -> Any:
+        return VOICE
+
+    def of(self, *_: Any) -> Any:
+        """The voice's engine, which gets nothing to speak."""
+
+
+async def test_a_session_that_speaks_after_midnight_uses_the_quota_of_its_rows_day() -> None:
+    principal = caller(1000)
+    limits = Service(MemoryLimiter())
+    limits.ledger.spoken["org-1", "2026-11-20"] = 1000
+    limits.now = AFTER
+    each = Collaborators(Fault())
+    voices = cast(Any, _VoicesAndEngines())
+    speech = replace(speech_service(each), quota=limits.quota, voices=voices, engines=voices)
+    meter = SpeechMeter(
+        Identity(
+            request_id=request_id(),
+            organization_id=principal.organization_id,
+            api_key_id=principal.api_key_id,
+            day="2026-11-20",
+            voice=VOICE,
+            audio_format=AudioFormat.WAV,
+            transport="websocket",
+            arrived=0.0,
+        )
+    )
+    start = Start("ava", AudioFormat.WAV)
+    session = Session(speech, cast(Any, _Client()), start, meter, SessionBounds(10, 0, 0))
+
+    async def check_key() -> Any:
+        return principal
+
+    failure = await session.run(principal, check_key, "{}")
+
+    assert isinstance(failure, QuotaExceeded)
+    assert meter.receipt(failure, 101).day == "2026-11-20"

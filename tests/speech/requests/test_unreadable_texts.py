@@ -1,0 +1,159 @@
+"""A text in a script that the voice cannot read is an error, and nothing is charged for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.live import Gateway
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SpeechAccount, seconds
+from tests.support.speech.client import error_of
+from usage.models import SpeechDay
+
+CHINESE = "这是一个中文句子。"
+RUSSIAN = "Это русское предложение."
+
+
+ENTITIES = "&nbsp;" * 20
+
+
+def assert_is_unread(error: dict[str, Any], script: str | None) -> None:
+    assert error["type"] == "invalid_request_error"
+    if script is None:
+        assert "no words that the voice can speak" in error["message"]
+        return
+    assert f"cannot read the {script} script" in error["message"]
+    assert "GET /v1/audio/voices" in error["message"]
+
+
+def spoken_today(speech: SpeechAccount) -> int:
+    days = SpeechDay.objects.filter(organization_id=speech.organization.pk)
+    return sum(days.values_list("characters", flat=True))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"response_format": "wav"}, {"response_format": "pcm"}, {"stream_format": "sse"}],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        (CHINESE, "Chinese"),
+        (f"[pause] {RUSSIAN} — [laughs] & {RUSSIAN}", "Cyrillic"),
+        (ENTITIES, None),
+        ("[pause] &#128512; [pause:3s] &#128512;", None),
+        ("\U0001f100\U0001f10a", None),
+    ],
+)
+def test_an_unreadable_text_is_an_error_without_charge(
+    gateway: Gateway, text: str, script: str | None, fields: dict[str, str]
+) -> None:
+    speech = speech_account(gateway, speech_characters_per_day=len(text))
+    answer = speech.speak(text, **fields)
+
+    assert error_of(answer) == (400, "invalid_request_error")
+    assert_is_unread(answer.json()["error"], script)
+    row = speech.row(answer.headers["x-request-id"])
+    assert (row.outcome, row.http_status) == ("client_error", 400)
+    assert (row.characters, row.sentences, row.audio_ms) == (0, 0, 0)
+    assert spoken_today(speech) == 0
+    # The limiter, too, has every character left.
+    assert speech.speak("a" * len(text)).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["wav", "pcm"])
+def test_of_a_mixed_text_the_readable_part_is_spoken(speech: SpeechAccount, name: str) -> None:
+    text = f"{CHINESE}\nThe morning train was late. {RUSSIAN}"
+    answer = speech.speak(text, response_format=name)
+
+    assert answer.status_code == 200
+    assert speech.row(answer.headers["x-request-id"]).characters == len(text)
+    alone = speech.speak("The morning train was late.")
+    if name == "wav":
+        assert seconds(answer.content) == pytest.approx(seconds(alone.content), abs=0.4)
+
+
+def test_a_sign_or_letter_with_a_word_of_its_own_is_readable(speech: SpeechAccount) -> None:
+    assert speech.speak("π").status_code == 200
+    assert speech.speak("\u0972").status_code == 200
+    assert speech.speak(f"{CHINESE} & {CHINESE}").status_code == 400
+
+
+def test_a_speech_server_gets_texts_of_every_script_and_its_silence_costs_nothing(
+    speech: SpeechAccount, remote: dict[str, str]
+) -> None:
+    answer = speech.speak(CHINESE, voice=remote["file"])
+
+    # The simulated server speaks with an English voice.
+    assert error_of(answer) == (502, "proxy_error")
+    row = speech.row(answer.headers["x-request-id"])
+    assert (row.outcome, row.characters) == ("backend_protocol_error", 0)
+
+
+def test_a_session_goes_on_after_an_unreadable_sentence(gateway: Gateway) -> None:
+    first, last = "Hello there.\n", "How are you today, my friend?"
+    speech = speech_account(gateway, speech_characters_per_day=len(first) + len(last))
+    with speech.session() as session:
+        session.text(f"{first}{RUSSIAN[:10]}\n")
+        assert session.frame()
+        assert_is_unread(session.receive()["error"], "Cyrillic")
+        session.text(last)
+        session.done()
+        assert [type(each) for each in session.rest()] == [bytes, dict]
+        assert session.close_code == 1000
+
+    [row] = speech.rows()
+    assert (row.outcome, row.close_code) == ("success", None)
+    assert (row.characters, row.sentences) == (len(first) + len(last), 2)
+    assert spoken_today(speech) == len(first) + len(last)
+
+
+def test_a_session_of_unreadable_sentences_ends_without_charge(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_characters_per_day=40)
+    with speech.session() as session:
+        session.text(f"{CHINESE}\n{ENTITIES}\n{RUSSIAN}")
+        session.done()
+        *messages, end = session.rest()
+        assert session.close_code == 1000
+
+    for message, script in zip(messages, ("Chinese", None, "Cyrillic"), strict=True):
+        assert isinstance(message, dict)
+        assert message["type"] == "error"
+        assert_is_unread(message["error"], script)
+    assert end == {"type": "session.done"}
+    [row] = speech.rows()
+    assert (row.characters, row.sentences, row.audio_ms) == (0, 0, 0)
+    assert speech.speak("a" * 40).status_code == 200
+
+
+def test_an_unreadable_sentence_needs_no_characters_of_the_day(gateway: Gateway) -> None:
+    speech = speech_account(gateway, speech_characters_per_day=4)
+    with speech.session() as session:
+        session.text(f"{CHINESE}\nHi.")
+        session.done()
+        unread, frame, end = session.rest()
+        assert session.close_code == 1000
+
+    assert "Chinese" in json.dumps(unread)
+    assert isinstance(frame, bytes)
+    assert end == {"type": "session.done"}
+    [row] = speech.rows()
+    assert (row.outcome, row.characters) == ("success", 3)
+
+
+def test_a_session_is_idle_after_an_unreadable_sentence(
+    start_gateway: Callable[..., Gateway],
+) -> None:
+    speech = speech_account(start_gateway(SVC_SPEECH_IDLE_SECONDS="1"))
+    with speech.session() as session:
+        session.text(f"{CHINESE}\n")
+        unread, idle = session.rest()
+        assert session.close_code == 4408
+
+    assert "Chinese" in json.dumps(unread)
+    assert "idle" in json.dumps(idle)

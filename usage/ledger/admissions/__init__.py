@@ -1,1 +1,0 @@
-"""Admissions in the database: requests that have no row yet, and the processes that own them."""

@@ -1,1 +1,0 @@
-"""The running ledger of one process."""

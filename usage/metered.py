@@ -1,0 +1,42 @@
+"""The end of every metered request, on each surface: no row, no answer.
+
+A request is reserved, admitted or refunded, run, recorded, and then finished or failed. Each surface
+tells this story in its own function (``ChatService.complete``, ``SpeechService.complete``,
+``SpeechStreamConsumer``); the rules about the row that they share stand here.
+"""
+
+from __future__ import annotations
+
+from core.asgi.websocket import ReaderStalled
+from core.errors import ApiError, ClientDisconnected, InternalError
+from usage.ledger.ledger import Ledger
+from usage.receipts import AnyReceipt
+
+
+async def record(
+    ledger: Ledger,
+    receipt: AnyReceipt,
+    failure: ApiError | None,
+    *,
+    begun: bool | None = None,
+) -> ApiError | None:
+    """Store the row of a request that ended with ``failure``; return what the client is sent.
+
+    The answer's last bytes may leave when it returns None. An answer whose row cannot be stored
+    anywhere is withheld: ``InternalError``. ``begun`` is that of ``Ledger.record``.
+    """
+    try:
+        await ledger.record(receipt, begun=begun)
+    except InternalError as error:
+        return failure or error
+    return failure
+
+
+def http_status(failure: ApiError | None, sent: int | None) -> int:
+    """Return the status for the row of a request whose client was sent the status ``sent``, if any.
+
+    It is 499 for a client that disconnected or stopped reading, and 200 for a complete answer.
+    """
+    if isinstance(failure, ClientDisconnected | ReaderStalled):
+        return ClientDisconnected.status
+    return sent or (200 if failure is None else failure.status)

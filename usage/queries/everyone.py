@@ -1,0 +1,184 @@
+"""Usage of all organizations, for operators: sums of periods, and how requests ended lately."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db.models import Max, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from core.money import price_units, sum_costs
+from usage.models import Outcome, ThrottleCount, UsageRollup, UsageRow
+from usage.models.partitions import lower_bound
+from usage.queries.health import UNFAILED, Latency, latency
+from usage.queries.periods import Period
+from usage.queries.selection import owners
+from usage.queries.sums import PricedSum, add_up
+
+MOST_LATEST: Final = 5_000
+"""Rows that ``latest`` reads at most: some tens of milliseconds."""
+
+_MOST_NAMED: Final = 5_000
+"""Organizations that a query names at most, to read its part of each one's roll-ups by their key;
+with more of them the database reads all roll-ups of the period."""
+
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class By(StrEnum):
+    """What sums are grouped by."""
+
+    ORGANIZATION = "organization"
+    MODEL = "model"
+    API_KEY = "key"
+    DAY = "day"
+
+
+_COLUMNS: Final[Mapping[By, str]] = {
+    By.ORGANIZATION: "organization_id",
+    By.MODEL: "model_identifier",
+    By.API_KEY: "api_key_id",
+    By.DAY: "day",
+}
+
+
+@dataclass(slots=True)
+class Entry:
+    """The sums of one group in one currency; the cost is exact."""
+
+    key: tuple[str, ...]
+    """The group's value for each ``By``: ids and names as text, days as ``2026-11-20``."""
+    currency: str
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal = Decimal(0)
+    last_hour: datetime = _NEVER
+    """The hour of its last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """How the newest requests ended.
+
+    ``capped``: there were more than ``MOST_LATEST``, and only the newest are counted.
+    """
+
+    requests: int
+    failed: int
+    first_token: Latency | None
+    duration: Latency | None
+    capped: bool
+
+
+def sums(
+    period: Period,
+    by: tuple[By, ...],
+    *,
+    organization_id: str | None = None,
+    model_id: str | None = None,
+) -> list[Entry]:
+    """Return the sums of whole hours in ``period``, dearest first.
+
+    The roll-ups are written with the rows, so the sums are exact. Raises ``django.db.Error``.
+    """
+    rows = UsageRollup.objects.filter(hour__gte=period.start, hour__lt=period.end)
+    rows = _of(rows, organization_id)
+    if model_id is not None:
+        rows = rows.filter(model_id=model_id)
+    if By.DAY in by:
+        rows = rows.annotate(day=TruncDate("hour", tzinfo=UTC))
+    columns = [_COLUMNS[each] for each in by]
+    stamp = ("price_currency", "input_price_per_mtok", "output_price_per_mtok")
+    parts: defaultdict[tuple[str, ...], list[PricedSum]] = defaultdict(list)
+    last: dict[tuple[str, ...], datetime] = {}
+    for row in (
+        rows.values(*columns, *stamp)
+        .order_by()
+        .annotate(
+            count=Sum("requests"),
+            read=Sum("backend_reported_input_tokens"),
+            written=Sum("backend_reported_output_tokens"),
+            last=Max("hour"),
+        )
+    ):
+        key = (*(str(row[column]) for column in columns), row["price_currency"])
+        parts[key].append(_priced_sum(row))
+        last[key] = max(last.get(key, _NEVER), row["last"])
+    return sorted(_entries(parts, last), key=lambda entry: (-entry.cost, entry.key))
+
+
+def _entries(
+    parts: Mapping[tuple[str, ...], list[PricedSum]], last: Mapping[tuple[str, ...], datetime]
+) -> Iterator[Entry]:
+    """Yield the entry of each key and currency, whose last hour is in ``last``."""
+    for key, group in parts.items():
+        for each in add_up(group):
+            read, written = each.figures
+            yield Entry(key[:-1], each.currency, each.requests, read, written, each.cost, last[key])
+
+
+def _of(rows: QuerySet[UsageRollup], organization_id: str | None) -> QuerySet[UsageRollup]:
+    """Limit ``rows`` to an organization, or name all, so that the key's index is used."""
+    if organization_id is not None:
+        return rows.filter(organization_id=organization_id)
+    named = owners(_MOST_NAMED)
+    return rows if named is None else rows.filter(organization_id__in=named)
+
+
+def _priced_sum(row: Mapping[str, Any]) -> PricedSum:
+    return PricedSum(
+        row["price_currency"],
+        price_units(row["input_price_per_mtok"]),
+        price_units(row["output_price_per_mtok"]),
+        row["count"],
+        (row["read"], row["written"]),
+    )
+
+
+def totals(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the sum of ``entries`` in each currency."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        whole = found.setdefault(entry.currency, Entry((), entry.currency))
+        whole.requests += entry.requests
+        whole.input_tokens += entry.input_tokens
+        whole.output_tokens += entry.output_tokens
+        whole.last_hour = max(whole.last_hour, entry.last_hour)
+        whole.cost = sum_costs((whole.cost, entry.cost))
+    return [found[currency] for currency in sorted(found)]
+
+
+def latest(since: datetime) -> Latest:
+    """Return how the requests admitted from ``since`` on ended, over all organizations.
+
+    A client that disconnected is no failure. Raises ``django.db.Error``.
+    """
+    rows = list(
+        UsageRow.objects.filter(request_id__gte=lower_bound(since))
+        .order_by("-request_id")
+        .values_list("outcome", "time_to_first_token_ms", "total_duration_ms")[: MOST_LATEST + 1]
+    )
+    capped = len(rows) > MOST_LATEST
+    del rows[MOST_LATEST:]
+    answered = [row for row in rows if row[0] == Outcome.SUCCESS]
+    return Latest(
+        requests=len(rows),
+        failed=sum(outcome not in UNFAILED for outcome, *_ in rows),
+        first_token=latency(first for _, first, _ in answered),
+        duration=latency(whole for *_, whole in answered),
+        capped=capped,
+    )
+
+
+def throttled(since: datetime) -> int:
+    """Requests that limits refused from the hour of ``since`` on. Raises ``django.db.Error``."""
+    found = ThrottleCount.objects.filter(hour__gte=since).aggregate(all=Sum("count"))
+    return int(found["all"] or 0)

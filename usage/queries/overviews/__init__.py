@@ -1,1 +1,0 @@
-"""What overviews show: of one organization in the console, and of all in the admin."""
