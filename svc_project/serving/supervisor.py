@@ -167,8 +167,10 @@ class Supervisor:
             served = [listener.fileno() for listener in self._sockets]
             descriptors = [*served, self._kept_open]
             roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
+        # The parent has checked the settings, and each process would print their warnings again.
+        roles += ["--lifeline", str(line.descriptor), "--skip-checks"]
         process = subprocess.Popen(  # noqa: S603  # our own command line
-            [sys.executable, str(_PROGRAM), "serve", *roles, "--lifeline", str(line.descriptor)],
+            [sys.executable, str(_PROGRAM), "serve", *roles],
             pass_fds=[*descriptors, line.descriptor],
             env={
                 **os.environ,

@@ -67,15 +67,25 @@ def test_serve_starts_from_any_directory_and_its_workers_too(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
     port = free_port()
-    command = subprocess.Popen(
-        [
-            sys.executable,
-            str(ROOT / "manage.py"),
-            *("serve", "--workers", "2", "--port", str(port), "--speech-port", str(free_port())),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, **served.environment, "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"]},
-    )
+    environment = {
+        **os.environ,
+        **served.environment,
+        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
+        "SVC_HEAD_SECONDS": "5",
+    }
+    log = tmp_path / "serve.log"
+    with log.open("w") as written:
+        command = subprocess.Popen(
+            [
+                sys.executable,
+                str(ROOT / "manage.py"),
+                *("serve", "--workers", "2", "--port", str(port)),
+                *("--speech-port", str(free_port())),
+            ],
+            cwd=tmp_path,
+            env=environment,
+            stderr=written,
+        )
     try:
         url = f"http://127.0.0.1:{port}/v1"
         until(lambda: not refuses(url))
@@ -83,6 +93,8 @@ def test_serve_starts_from_any_directory_and_its_workers_too(
     finally:
         command.terminate()
         assert command.wait(60) == 0
+    # The parent checks the settings for its workers and the page process.
+    assert log.read_text().count("SVC_HEAD_SECONDS is no setting any more") == 1
 
 
 NEVER_READY = """
