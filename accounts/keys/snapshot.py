@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db import DataError
 from django.db.models import Q, QuerySet
 
 from accounts.changes import KEYS, ChangeWatcher
@@ -31,6 +32,8 @@ _HELD_AFTER_EXPIRY: Final = timedelta(hours=1)
 """An expired key is refused, but held for a while: the host's clock may be set back."""
 _PAGE: Final = 2000
 """Rows that are read at once; all at once would take three times the memory that the keys take."""
+_UNREADABLE: Final = (DataError, ValueError)
+"""Raised for a value that the database keeps and Python does not know, such as a time ``infinity``."""
 _NO_LIMITS: Final = RateLimits(None, None)
 _SCOPES: Final = {scope.value: scope for scope in Scope}
 
@@ -104,12 +107,11 @@ class WorkingKeys(SnapshotHolder[dict[bytes, KeyRecord]]):
         working = _read(Q(expires_at=None) | Q(expires_at__gt=_held_since()), revoked_at=None)
         records = _Records(self.snapshot)
         found: dict[bytes, KeyRecord] = {}
-        page, last = list(working.order_by("pk")[:_PAGE]), None
-        while page:
+        page, last = _page(working)
+        while last is not None:
             for digest, row in _rows(page):
                 found[digest] = records.of(row, digest)
-            last = _Row._make(page[-1]).id
-            page = list(working.filter(pk__gt=last).order_by("pk")[:_PAGE])
+            page, last = _page(working.filter(pk__gt=last))
         self._version = version
         if len(found) > MOST_WORKING_KEYS:
             log.warning("%d keys work, but at most %d may", len(found), MOST_WORKING_KEYS)
@@ -122,13 +124,23 @@ class WorkingKeys(SnapshotHolder[dict[bytes, KeyRecord]]):
             of_organizations = _read(organization__version__gt=self._version)
             since = _held_since()
             records = _Records(self.snapshot)
-            for digest, row in _rows(own.union(of_organizations)):
+            found, damaged = _changed(own, of_organizations)
+            for digest in self._digests_of(damaged):
+                del self.snapshot[digest]
+            for digest, row in _rows(found):
                 expired = row.expires_at is not None and row.expires_at <= since
                 if row.revoked_at is not None or expired:
                     self.snapshot.pop(digest, None)
                 else:
                     self.snapshot[digest] = records.of(row, digest)
             self._version = version
+
+    def _digests_of(self, ids: Collection[UUID]) -> list[bytes]:
+        if not ids:
+            return []
+        named = {str(each) for each in ids}
+        held = self.snapshot.items()
+        return [digest for digest, key in held if key.principal.api_key_id in named]
 
     def find(self, token: bytes) -> KeyRecord | None:
         """The record of the key ``token``, if it is held."""
@@ -198,13 +210,48 @@ def _read(*conditions: Q, **lookups: object) -> QuerySet[ApiKey, Any]:
     return ApiKey.objects.filter(*conditions, **lookups).order_by().values_list(*_COLUMNS)
 
 
+def _page(working: QuerySet[ApiKey, Any]) -> tuple[list[Any], UUID | None]:
+    """The first rows of ``working`` by their ids, and the last of these; none where none is left."""
+    query = working.order_by("pk")[:_PAGE]
+    try:
+        rows = list(query)
+        return rows, _Row._make(rows[-1]).id if rows else None
+    except _UNREADABLE:
+        ids = list(query.values_list("pk", flat=True))
+        return _one_by_one(ids)[0], ids[-1] if ids else None
+
+
+def _changed(
+    first: QuerySet[ApiKey, Any], second: QuerySet[ApiKey, Any]
+) -> tuple[list[Any], Collection[UUID]]:
+    """The rows of two queries, and the ids of those that cannot be read."""
+    try:
+        return list(first.union(second)), ()
+    except _UNREADABLE:
+        ids = {pk for query in (first, second) for pk in query.values_list("pk", flat=True)}
+        return _one_by_one(ids)
+
+
+def _one_by_one(ids: Iterable[UUID]) -> tuple[list[Any], Collection[UUID]]:
+    """The rows of keys of which one cannot be read, and the ids of such."""
+    rows: list[Any] = []
+    damaged = []
+    for each in ids:
+        try:
+            rows += _read(pk=each)
+        except _UNREADABLE:
+            log.error("key %s is damaged, or its organization: a time of it cannot be read", each)
+            damaged.append(each)
+    return rows, damaged
+
+
 def _rows(found: Iterable[Any]) -> Iterator[tuple[bytes, _Row]]:
     """The rows that were found, by their digests; one that is damaged costs no other key."""
     for row in map(_Row._make, found):
         try:
             digest = bytes.fromhex(row.digest)
         except ValueError:
-            log.error("the digest of key %s is damaged", row.id)
+            log.error("key %s is damaged: its digest is not hexadecimal", row.id)
             continue
         yield digest, row
 

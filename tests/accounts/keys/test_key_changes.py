@@ -225,13 +225,35 @@ def _away(*_: Any, **__: Any) -> None:
     raise OperationalError
 
 
+NO_TIME = "infinity" if connection.vendor == "postgresql" else "2026-13-45 00:00:00"
+"""A moment that the database keeps and Python cannot read."""
+
+
+@pytest.mark.parametrize("loads", ["all keys", "changes"])
+@pytest.mark.parametrize(
+    ("column", "value"), [("digest", "no digest"), ("expires_at", NO_TIME)], ids=lambda each: each
+)
 def test_a_damaged_row_costs_no_other_key(
-    works: Works, pair: tuple[NewKey, NewKey], caplog: pytest.LogCaptureFixture
+    works: Works,
+    watcher: ChangeWatcher,
+    organization: Organization,
+    pair: tuple[NewKey, NewKey],
+    column: str,
+    value: str,
+    loads: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sql("UPDATE accounts_apikey SET digest = 'no digest' WHERE id = %s", stored(pair[0]))
+    if loads == "changes":
+        assert works(pair[0])
+    sql(f"UPDATE accounts_apikey SET {column} = %s WHERE id = %s", value, stored(pair[0]))
+    later = keys.mint(organization, Scope.READ)
     assert works(pair[1])
+    assert works(later)
     assert not works(pair[0])
-    assert "is damaged" in caplog.text
+    assert f"key {pair[0].api_key.pk} is damaged" in caplog.text
+
+    keys.revoke(pair[1].api_key)
+    assert not works(pair[1])
 
 
 def test_an_expired_key_works_again_when_the_clock_is_set_back(
