@@ -22,7 +22,7 @@ def open_client() -> HttpClient:
     """Return an HTTP client for model servers and speech servers; belongs to the running event loop.
 
     It never connects to an address that ``addresses.refusal`` refuses, whatever name resolved to
-    it: the caller gets ``NotConnected``, as for an unreachable one.
+    it: the caller gets ``ConnectError``, as for an unreachable one.
     """
     return HttpClient(Connector(settings.SVC_BACKEND_CONNECT_SECONDS, _open_socket))
 

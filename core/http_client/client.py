@@ -17,7 +17,7 @@ from typing import Final
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from core.http_client.connection import Connection
-from core.http_client.request import Closed, NotConnected, Obstacle, Origin, RequestHead
+from core.http_client.request import Closed, ConnectError, Obstacle, Origin, RequestHead
 from core.http_client.response import Response
 
 Resolve = Callable[[str, int], Awaitable[list[AddrInfoType]]]
@@ -64,21 +64,21 @@ class Connector:
     ) -> Connection:
         """Return a new connection to ``origin``, made by ``made``, before ``due`` (the loop's clock).
 
-        Raises ``NotConnected``.
+        Raises ``ConnectError``.
         """
         try:
             now = asyncio.get_running_loop().time()
             async with asyncio.timeout_at(min(due, now + self._seconds)):
                 return await self._connect(origin, made)
         except (socket.gaierror, UnicodeError) as error:
-            raise NotConnected(Obstacle.UNKNOWN_NAME, error) from None
+            raise ConnectError(Obstacle.UNKNOWN_NAME, error) from None
         except ssl.SSLError as error:
-            raise NotConnected(Obstacle.TLS, error) from None
+            raise ConnectError(Obstacle.TLS, error) from None
         except TimeoutError as error:
-            raise NotConnected(Obstacle.TIMED_OUT, error) from None
+            raise ConnectError(Obstacle.TIMED_OUT, error) from None
         except (OSError, RuntimeError) as error:
             # uvloop raises RuntimeError for some failures of the system.
-            raise NotConnected(Obstacle.REFUSED, error) from None
+            raise ConnectError(Obstacle.REFUSED, error) from None
 
     async def _connect(self, origin: Origin, made: Callable[[], Connection]) -> Connection:
         loop = asyncio.get_running_loop()

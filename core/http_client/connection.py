@@ -8,15 +8,15 @@ from math import inf
 from typing import Final, cast
 
 from core.http_client.request import (
-    BrokenOff,
     Closed,
     HttpError,
-    NoAnswer,
-    NotSent,
     Origin,
     Phase,
-    ProtocolViolation,
+    ReadError,
+    RemoteProtocolError,
+    ServerDisconnected,
     TimedOut,
+    WriteError,
 )
 from core.http_client.response import AnswerParser, Response
 
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         response.reused = self.exchanges > 0
         self.exchanges += 1
         if self.closed or self._transport.is_closing():
-            response.fail(NotSent())
+            response.fail(WriteError())
         else:
             self._response = self._parser.response = response
             if due != inf:
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed(data, response)
-        except ProtocolViolation as violation:
+        except RemoteProtocolError as violation:
             self._transport.abort()
             self._end(None, violation)
             return
@@ -241,8 +241,8 @@ class Connection(asyncio.Protocol):
         elif response.status and not response.has_length and error is None:
             response.finish()
         elif response.begun:
-            response.fail(BrokenOff())
+            response.fail(ReadError())
         elif response.sent:
-            response.fail(NoAnswer())
+            response.fail(ServerDisconnected())
         else:
-            response.fail(NotSent())
+            response.fail(WriteError())

@@ -112,7 +112,7 @@ class Obstacle(enum.Enum):
     TLS = "no TLS connection"
 
 
-class NotConnected(HttpError):
+class ConnectError(HttpError):
     """No connection could be made. ``cause`` is the system's error, or that of TLS."""
 
     may_have_run = False
@@ -123,13 +123,13 @@ class NotConnected(HttpError):
         self.cause = cause
 
 
-class NotSent(HttpError):
+class WriteError(HttpError):
     """The connection ended before the whole request was handed to the system's socket."""
 
     may_have_run = False
 
 
-class NoAnswer(HttpError):
+class ServerDisconnected(HttpError):
     """The connection ended after the request was sent and before the first byte of an answer.
 
     On a reused connection the server had probably closed it while it was idle (RFC 9112, 9.3.1). That
@@ -137,11 +137,11 @@ class NoAnswer(HttpError):
     """
 
 
-class BrokenOff(HttpError):
+class ReadError(HttpError):
     """The connection ended inside an answer: in its head, or before the end of its body."""
 
 
-class ProtocolViolation(HttpError):
+class RemoteProtocolError(HttpError):
     """The server sent something else than an HTTP/1.1 answer within this client's bounds."""
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from core.http_client.request import BodyTooLarge, Closed, HttpError, ProtocolViolation
+from core.http_client.request import BodyTooLarge, Closed, HttpError, RemoteProtocolError
 
 _LINGER_SECONDS: Final = 1.0
 
@@ -218,7 +218,7 @@ class AnswerParser:
     def feed(self, data: bytes, response: Response) -> None:
         """Parse ``data``, which continues ``response``.
 
-        A byte after the end of the answer clears ``keeps_alive``. Raises ``ProtocolViolation``.
+        A byte after the end of the answer clears ``keeps_alive``. Raises ``RemoteProtocolError``.
         """
         response.begun = True
         buffered = response.buffered
@@ -226,14 +226,14 @@ class AnswerParser:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             if not response.complete:
-                raise ProtocolViolation(type(error).__name__) from None
+                raise RemoteProtocolError(type(error).__name__) from None
             response.keeps_alive = False
         if response.complete or response.buffered > buffered:
             self._bytes_without_body = 0
             return
         self._bytes_without_body += len(data)
         if self._bytes_without_body > LARGEST_HEAD:
-            raise ProtocolViolation("too long a head")
+            raise RemoteProtocolError("too long a head")
 
     def close(self) -> None:
         """Release the parser, which holds this object; nothing can be fed afterwards."""

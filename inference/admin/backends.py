@@ -25,7 +25,7 @@ from core.monitoring.worker_stats import worker_stats
 from inference.backends.pool import BackendView
 from inference.models import Backend, Deployment
 from inference.probe.chat import first_answer
-from inference.probe.client import NoAnswer, ProbeClient, Target
+from inference.probe.client import ProbeClient, ProbeError, Target
 from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
 from inference.serving.monitoring import STATS_NAME
 
@@ -162,7 +162,7 @@ async def _steps(target: Target, names: Sequence[str]) -> AsyncIterator[Step]:
     async def reached() -> str:
         try:
             connected = await reach(target)
-        except NoAnswer as error:
+        except ProbeError as error:
             raise StepFailed(str(error)) from None
         listed.update(connected.models)
         return connected.words

@@ -22,12 +22,12 @@ from core.errors import (
     ServerOverloaded,
 )
 from core.http_client.request import (
-    BrokenOff,
+    ConnectError,
     HttpError,
-    NoAnswer,
-    NotConnected,
-    NotSent,
+    ReadError,
     RequestHead,
+    ServerDisconnected,
+    WriteError,
 )
 from core.http_client.response import Response
 from inference.backends.connections import Connections
@@ -141,13 +141,13 @@ class BackendClient:
 def _failure(backend: BackendRef, error: HttpError | ValueError) -> Exception:
     """Return the failure of an exchange without an answer: ``NotStarted`` or an ``ApiError``."""
     kind = type(error).__name__
-    if isinstance(error, NotConnected):
+    if isinstance(error, ConnectError):
         log.warning("backend %s: cannot connect: %s", backend.name, error)
         return NotStarted(BackendUnavailable(), unreachable=True)
-    if isinstance(error, NotSent):
+    if isinstance(error, WriteError):
         log.warning("backend %s: closes new connections: %s", backend.name, kind)
         return NotStarted(BackendUnavailable())
-    if isinstance(error, NoAnswer | BrokenOff):
+    if isinstance(error, ServerDisconnected | ReadError):
         log.warning("backend %s: connection lost: %s", backend.name, kind)
         return ConnectionLost()
     log.warning("backend %s: not HTTP: %s", backend.name, kind)

@@ -13,7 +13,13 @@ from typing import Final
 
 from core.backends.outbound import open_client
 from core.http_client.client import HttpClient
-from core.http_client.request import HttpError, NoAnswer, NotConnected, NotSent, RequestHead
+from core.http_client.request import (
+    ConnectError,
+    HttpError,
+    RequestHead,
+    ServerDisconnected,
+    WriteError,
+)
 from core.http_client.response import Response
 from inference.backends import metrics
 from inference.catalog.snapshot import BackendRef
@@ -56,7 +62,7 @@ class Connections:
         began = clock()
         try:
             return await client.send(request, body, rest=STREAM_REST_SECONDS if streamed else 0.0)
-        except (NotSent, NoAnswer) as error:
+        except (WriteError, ServerDisconnected) as error:
             if not error.reused or clock() - began > CLOSED_AT_ONCE_SECONDS:
                 raise
             return await self._send_again(backend, request, body, error)
@@ -74,7 +80,7 @@ class Connections:
         metrics.stale_connections.add(backend.name)
         try:
             return await self.client().send(request, body, fresh=True)
-        except (NotConnected, NotSent):
+        except (ConnectError, WriteError):
             if first.may_have_run:
                 # The server crashed, perhaps because of this request.
                 raise first from None

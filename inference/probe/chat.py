@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inference.probe.client import ErrorStatus, NoAnswer, ProbeClient
+from inference.probe.client import ErrorStatus, ProbeClient, ProbeError
 from inference.probe.findings import Found
 from inference.probe.replies import Streamed, TokenCounts, ToolCall, Whole, json_object
 from inference.wire.dialects import OutputCapField, RunningUsage
@@ -61,7 +61,7 @@ async def first_answer(client: ProbeClient, name: str) -> FirstAnswer:
 
     If the server refuses it, retry with one cap field only, then with room for reasoning.
     """
-    refusal: NoAnswer | None = None
+    refusal: ProbeError | None = None
     for field, tokens in ((_BOTH, 1), (_NEWER, 1), (_OLDER, 1), (_NEWER, 256)):
         try:
             whole = await client.whole(Model(client, name, field).asked("Say yes.", tokens))
@@ -70,7 +70,7 @@ async def first_answer(client: ProbeClient, name: str) -> FirstAnswer:
             if not refused.is_about_the_request:
                 refusal = refused
                 break
-        except NoAnswer as error:
+        except ProbeError as error:
             return FirstAnswer(Found(False, str(error)))
         else:
             said = f"answered in {whole.seconds:.2f} s"
@@ -123,7 +123,7 @@ async def _capped(model: Model, field: OutputCapField) -> Found[bool]:
             seen = await model.client.stream(body, most_pieces=_SURELY_LONGER)
         except ErrorStatus as refused:
             return Found(False, f"is refused ({refused.words or refused.status})")
-        except NoAnswer as error:
+        except ProbeError as error:
             return Found(None, f"is not known ({error})")
         tokens = seen.usage.completion if seen.usage and not seen.disconnected else seen.pieces
         if seen.disconnected or tokens > CAP:
@@ -143,17 +143,17 @@ async def running_usage(model: Model) -> Found[RunningUsage]:
     if isinstance(llama, Streamed) and llama.pieces_with_timings:
         return Found(RunningUsage.LLAMA_CPP, "timings on every chunk, by timings_per_token")
     for each in (vllm, llama):
-        if isinstance(each, NoAnswer) and not isinstance(each, ErrorStatus):
+        if isinstance(each, ProbeError) and not isinstance(each, ErrorStatus):
             return Found(None, str(each))
     return Found(RunningUsage.NONE, "token usage comes at the end only")
 
 
-async def _running(model: Model, **fields: Any) -> Streamed | NoAnswer:
+async def _running(model: Model, **fields: Any) -> Streamed | ProbeError:
     """Return a stream with text, or the reason why there is none."""
     for _ in range(_TRIES):
         try:
             seen = await model.client.stream(model.asked("Count from 1 to 9.", 8, **fields))
-        except NoAnswer as error:
+        except ProbeError as error:
             return error
         if seen.pieces > 1:
             return seen

@@ -29,18 +29,18 @@ _GLANCE_SECONDS: Final = 10.0
 """Timeout of requests that need no loaded model."""
 
 
-class NoAnswer(Exception):
+class ProbeError(Exception):
     """A request got no usable answer; the message tells an operator why."""
 
 
-class Closed(NoAnswer):
+class Closed(ProbeError):
     """The connection ended before an answer began."""
 
     def __init__(self) -> None:
         super().__init__("it closed the connection without an answer")
 
 
-class ErrorStatus(NoAnswer):
+class ErrorStatus(ProbeError):
     """The server answered ``status``; ``words`` are its own message, on one line, or empty."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -98,25 +98,25 @@ class ProbeClient:
         await self._client.close()
 
     async def get(self, address: str) -> Any:
-        """Get the JSON at ``address``. Raises ``NoAnswer``."""
+        """Get the JSON at ``address``. Raises ``ProbeError``."""
         seconds = min(_GLANCE_SECONDS, self.target.seconds)
         async with self._exchange("GET", address, None, seconds) as response:
             return await _json(response)
 
     async def post(self, address: str, body: Mapping[str, Any]) -> Any:
-        """Post ``body`` and return the JSON answer. Raises ``NoAnswer``."""
+        """Post ``body`` and return the JSON answer. Raises ``ProbeError``."""
         seconds = min(_GLANCE_SECONDS, self.target.seconds)
         async with self._exchange("POST", address, body, seconds) as response:
             return await _json(response)
 
     async def whole(self, body: Mapping[str, Any], *, kept: bool = False) -> Whole:
-        """Send a chat request and return its whole answer. Raises ``NoAnswer``."""
+        """Send a chat request and return its whole answer. Raises ``ProbeError``."""
         began = time.monotonic()
         async with self._chat(body, kept=kept) as response:
             answer = await _json(response)
         whole = whole_of(answer)
         if whole is None:
-            raise NoAnswer("its answer has no choices, as chat completions have them")
+            raise ProbeError("its answer has no choices, as chat completions have them")
         whole.seconds = time.monotonic() - began
         whole.reused = response.reused
         whole.said_close = "close" in response.header(b"connection").lower()
@@ -125,14 +125,14 @@ class ProbeClient:
     async def stream(
         self, body: Mapping[str, Any], *, most_pieces: int = 4096, kept: bool = False
     ) -> Streamed:
-        """Stream an answer; disconnect after ``most_pieces`` pieces of text. Raises ``NoAnswer``."""
+        """Stream an answer; disconnect after ``most_pieces`` pieces of text. Raises ``ProbeError``."""
         streamed = Streamed()
         reader = EventReader(_LARGEST_EVENT)
         body = {**body, "stream": True}
         async with self._chat(body, kept=kept) as response:
             kind = _media_type(response)
             if kind != "text/event-stream":
-                raise NoAnswer(f"a stream was asked for, and it sends {one_line(kind)}")
+                raise ProbeError(f"a stream was asked for, and it sends {one_line(kind)}")
             async for read in _pieces(response):
                 for event in _events(reader, read):
                     streamed.add(_chunk(event, self._secrets))
@@ -148,7 +148,7 @@ class ProbeClient:
                 async for _ in _pieces(response):
                     pass
         if not streamed.chunks:
-            raise NoAnswer("its stream has no events")
+            raise ProbeError("its stream has no events")
         return streamed
 
     @asynccontextmanager
@@ -171,7 +171,7 @@ class ProbeClient:
     ) -> AsyncIterator[Response]:
         """Send a request and yield a successful answer, to be read within ``seconds`` in all.
 
-        Raises ``NoAnswer``.
+        Raises ``ProbeError``.
         """
         content = None if body is None else msgspec.json.encode(body)
         try:
@@ -189,18 +189,18 @@ class ProbeClient:
                 else:
                     response.close()
         except TimeoutError:
-            raise NoAnswer(f"no answer within {seconds:g} s") from None
-        except (errors.NoAnswer, errors.NotSent):
+            raise ProbeError(f"no answer within {seconds:g} s") from None
+        except (errors.ServerDisconnected, errors.WriteError):
             raise Closed from None
         except (errors.HttpError, ValueError) as error:
-            raise NoAnswer(_reason(error)) from None
+            raise ProbeError(_reason(error)) from None
 
 
 async def _require_success(response: Response, secrets: Collection[str]) -> None:
     status = response.status
     if 300 <= status < 400:
         place = one_line(without_secrets(response.header(b"location"), secrets))
-        raise NoAnswer(f"it redirects to {place or 'another address'}; give the address itself")
+        raise ProbeError(f"it redirects to {place or 'another address'}; give the address itself")
     if status != 200:
         body = bytearray()
         try:
@@ -210,16 +210,16 @@ async def _require_success(response: Response, secrets: Collection[str]) -> None
             pass
         raise ErrorStatus(status, reason_in(bytes(body[:_LARGEST_ERROR]), secrets=secrets) or "")
     if response.has_header(b"content-encoding"):
-        raise NoAnswer("it compresses its answers though it is asked not to")
+        raise ProbeError("it compresses its answers though it is asked not to")
 
 
 async def _pieces(response: Response) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives. Raises ``NoAnswer`` when it is too large."""
+    """Yield the body as it arrives. Raises ``ProbeError`` when it is too large."""
     size = 0
     while read := await response.read():
         size += len(read)
         if size > LARGEST_ANSWER:
-            raise NoAnswer(f"its answer is longer than {LARGEST_ANSWER // 2**20} MiB")
+            raise ProbeError(f"its answer is longer than {LARGEST_ANSWER // 2**20} MiB")
         yield read
 
 
@@ -229,7 +229,7 @@ async def _json(response: Response) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         kind = one_line(_media_type(response))
-        raise NoAnswer(f"its answer is no JSON (it is called {kind})") from None
+        raise ProbeError(f"its answer is no JSON (it is called {kind})") from None
 
 
 def _media_type(response: Response) -> str:
@@ -242,28 +242,28 @@ def _events(reader: EventReader, read: bytes) -> list[bytes]:
     try:
         return reader.feed(read)
     except FrameTooLarge:
-        raise NoAnswer("an event of its stream is longer than 1 MiB") from None
+        raise ProbeError("an event of its stream is longer than 1 MiB") from None
 
 
 def _chunk(event: bytes, secrets: Collection[str]) -> Any:
-    """Parse the chunk of an event; None for ``[DONE]``. Raises ``NoAnswer``."""
+    """Parse the chunk of an event; None for ``[DONE]``. Raises ``ProbeError``."""
     if event.strip() == DONE:
         return None
     try:
         chunk = msgspec.json.decode(event)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise NoAnswer("an event of its stream is no JSON") from None
+        raise ProbeError("an event of its stream is no JSON") from None
     if not isinstance(chunk, dict):
-        raise NoAnswer("an event of its stream is no JSON object")
+        raise ProbeError("an event of its stream is no JSON object")
     if chunk_error(chunk):
         said = reason_in(event, secrets=secrets) or "without words"
-        raise NoAnswer(f"its stream holds an error: {said}")
+        raise ProbeError(f"its stream holds an error: {said}")
     return chunk
 
 
 def _reason(error: Exception) -> str:
     """Describe why an exchange failed."""
-    if isinstance(error, errors.NotConnected):
+    if isinstance(error, errors.ConnectError):
         if error.obstacle is errors.Obstacle.TLS:
             return f"no TLS connection: {one_line(str(error.cause))}"
         if error.obstacle is errors.Obstacle.UNKNOWN_NAME:
@@ -271,7 +271,7 @@ def _reason(error: Exception) -> str:
         if error.obstacle is errors.Obstacle.TIMED_OUT:
             return "cannot connect: no answer"
         return f"cannot connect: {_system_words(error.cause)}"
-    if isinstance(error, errors.BrokenOff):
+    if isinstance(error, errors.ReadError):
         return "its answer broke off"
     return f"it does not speak HTTP as it should ({type(error).__name__})"
 

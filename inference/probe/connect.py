@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from core import variables
 from inference.catalog.snapshot import backend_key
 from inference.models import Backend, Deployment
-from inference.probe.client import ErrorStatus, NoAnswer, ProbeClient, Target
+from inference.probe.client import ErrorStatus, ProbeClient, ProbeError, Target
 from inference.probe.replies import items_at, one_line, text_at
 
 LONGEST_MODEL: Final = 200
@@ -48,7 +48,7 @@ async def connect(target: Target) -> Connected:
     """Find the address of ``target`` that lists models.
 
     A server that lists none, but answers like a chat API, is returned with an empty list. Raises
-    ``NoAnswer`` with a message that says what to do.
+    ``ProbeError`` with a message that says what to do.
     """
     missed: list[str] = []
     unlisted: Target | None = None
@@ -59,14 +59,14 @@ async def connect(target: Target) -> Connected:
                 models = listed(await client.get(f"{address}/models"))
             except ErrorStatus as refused:
                 if refused.is_about_the_key:
-                    raise NoAnswer(_about_the_key(refused, has_key=target.has_key)) from None
+                    raise ProbeError(_about_the_key(refused, has_key=target.has_key)) from None
                 if refused.status == 404 and await _completes(client):
                     unlisted = unlisted or there
                 missed.append(f"GET {address}/models: {refused}")
                 continue
-            except NoAnswer as error:
+            except ProbeError as error:
                 if "no JSON" not in str(error) and "redirects" not in str(error):
-                    raise NoAnswer(f"GET {address}/models: {error}") from None
+                    raise ProbeError(f"GET {address}/models: {error}") from None
                 missed.append(f"GET {address}/models: {error}")
                 continue
         if models is not None:
@@ -75,7 +75,7 @@ async def connect(target: Target) -> Connected:
     if unlisted is not None:
         words = _found(target.base_url, unlisted.base_url)
         return Connected(unlisted, {}, words, lists=False)
-    raise NoAnswer(
+    raise ProbeError(
         "this is no OpenAI-compatible server, or its API is at another path. " + "; ".join(missed)
     )
 
@@ -102,7 +102,7 @@ async def _completes(client: ProbeClient) -> bool:
         await client.post(f"{client.target.base_url}/chat/completions", {})
     except ErrorStatus as refused:
         return refused.status in (400, 401, 403, 422)
-    except NoAnswer:
+    except ProbeError:
         return False
     return False
 
@@ -148,8 +148,8 @@ def deployed(row: Backend) -> list[str]:
 
 
 async def reach(target: Target) -> Connected:
-    """Connect to ``target`` at its very address, as the gateway does. Raises ``NoAnswer``."""
+    """Connect to ``target`` at its very address, as the gateway does. Raises ``ProbeError``."""
     connected = await connect(target)
     if connected.target.base_url != target.base_url.rstrip("/"):
-        raise NoAnswer(f"{connected.words}; change the base URL to {connected.target.base_url}")
+        raise ProbeError(f"{connected.words}; change the base URL to {connected.target.base_url}")
     return connected

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from inference.probe.chat import Model
-from inference.probe.client import Closed, NoAnswer, ProbeClient
+from inference.probe.client import Closed, ProbeClient, ProbeError
 from inference.probe.findings import Found
 from inference.probe.replies import at, count_at, items_at, text_at
 from inference.wire.dialects import KeepAlive
@@ -66,7 +66,7 @@ async def abort(model: Model, *, usual: float) -> Found[bool]:
         return Found(None, "the answer had ended before the client disconnected")
     try:
         whole = await model.client.whole(model.asked("Say yes.", 1))
-    except NoAnswer as error:
+    except ProbeError as error:
         return Found(False, f"after a disconnect the next request fails: {error}")
     words = f"after a disconnect the next answer took {whole.seconds:.2f} s"
     if whole.seconds > max(_PROMPT_SECONDS, 5 * usual):
@@ -96,7 +96,7 @@ async def context_length(client: ProbeClient, name: str, listed: Any) -> Found[i
     for place, ask in _ELSEWHERE:
         try:
             tokens = await ask(client, name)
-        except NoAnswer:
+        except ProbeError:
             continue
         if tokens is not None:
             return Found(tokens, f"{place} says so")

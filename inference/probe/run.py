@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from inference.probe import chat, habits
-from inference.probe.client import NoAnswer, ProbeClient, Target
+from inference.probe.client import ProbeClient, ProbeError, Target
 from inference.probe.connect import Connected, connect
 from inference.probe.findings import Found, ModelFindings, ServerFindings
 from inference.wire.dialects import KeepAlive
@@ -37,7 +37,7 @@ async def probe(
     """
     try:
         connected = await connect(target)
-    except NoAnswer as error:
+    except ProbeError as error:
         return _not_connected(target, str(error))
     names = list(models) or list(connected.models)[:MOST_MODELS]
     async with ProbeClient(connected.target) as client:
@@ -66,7 +66,7 @@ async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
     seen = None
     try:
         stream, seen = await chat.streamed(model)
-    except NoAnswer as error:
+    except ProbeError as error:
         stream = Found(False, str(error))
     streams, answers = bool(stream.value), bool(first.found.value)
     findings = ModelFindings(
@@ -92,7 +92,7 @@ async def _step(
         return _not_tried()
     try:
         return await step(model)
-    except NoAnswer as error:
+    except ProbeError as error:
         return Found(None, str(error))
 
 

@@ -15,13 +15,13 @@ from typing import TypeVar
 from core.backends.outbound import open_client, request_head
 from core.http_client.client import HttpClient
 from core.http_client.request import (
-    BrokenOff,
     Closed,
+    ConnectError,
     HttpError,
-    NoAnswer,
-    NotConnected,
-    NotSent,
+    ReadError,
     RequestHead,
+    ServerDisconnected,
+    WriteError,
 )
 from core.http_client.response import Response
 from speech.engines import (
@@ -102,7 +102,7 @@ class BackendCalls:
             request = request_head("POST", backend.base_url + message.path, headers)
             try:
                 response = await self._send(request, message.body, timeouts)
-            except (NoAnswer, NotSent) as error:
+            except (ServerDisconnected, WriteError) as error:
                 if not error.reused:
                     raise
                 response = await self._send(request, message.body, timeouts, fresh=True)
@@ -157,10 +157,10 @@ def _failure(backend: BackendRef, error: HttpError | ValueError) -> EngineError:
     kind = type(error).__name__
     if isinstance(error, Closed):
         return EngineUnavailable("The engine is closed.")
-    if isinstance(error, NotConnected):
+    if isinstance(error, ConnectError):
         log.warning("speech backend %s: cannot connect: %s", backend.name, error)
         return EngineUnavailable("The speech server cannot be reached.")
-    if isinstance(error, NoAnswer | NotSent | BrokenOff):
+    if isinstance(error, ServerDisconnected | WriteError | ReadError):
         log.warning("speech backend %s: connection lost: %s", backend.name, kind)
         return EngineUnavailable("The connection to the speech server was lost.")
     log.warning("speech backend %s: not HTTP: %s", backend.name, kind)

@@ -16,7 +16,7 @@ from core.backends import addresses, outbound
 from core.backends.validators import check_base_url
 from core.http_client import client as client_module
 from core.http_client.client import HttpClient
-from core.http_client.request import NotConnected, Obstacle
+from core.http_client.request import ConnectError, Obstacle
 
 NEVER = [
     "169.254.169.254",
@@ -138,7 +138,7 @@ async def test_names_and_literals_are_checked_when_connecting(
     async with open_client() as client:
         assert await ask(client, host, port) == 200
         settings.SVC_BACKEND_PRIVATE_ADDRESSES = False
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, host, port)
     assert caught.value.obstacle is Obstacle.REFUSED
     assert "private" in str(caught.value.cause)
@@ -151,7 +151,7 @@ async def test_an_unspecified_address_is_not_this_machine(
     """On Linux a connection to 0.0.0.0 would arrive at 127.0.0.1."""
     port, seen = listening
     async with open_client() as client:
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectError):
             await ask(client, "0.0.0.0", port)
     assert seen == []
 
@@ -167,7 +167,7 @@ async def test_a_name_that_resolves_to_another_address_gets_no_connection(
         )
         assert await ask(client, "rebinding.test", port) == 200
         for _ in range(2):
-            with pytest.raises(NotConnected) as caught:
+            with pytest.raises(ConnectError) as caught:
                 await ask(client, "rebinding.test", port)
             assert "metadata" in str(caught.value.cause)
     assert len(seen) == 1

@@ -7,7 +7,12 @@ import asyncio
 import pytest
 
 from core.http_client.connection import LARGEST_BUFFER
-from core.http_client.request import BodyTooLarge, BrokenOff, NoAnswer, ProtocolViolation
+from core.http_client.request import (
+    BodyTooLarge,
+    ReadError,
+    RemoteProtocolError,
+    ServerDisconnected,
+)
 from core.http_client.response import LARGEST_HEAD, MOST_HEADERS
 from tests.core.http_client.conftest import Post
 from tests.support.servers.scripted import (
@@ -127,7 +132,7 @@ async def test_status_and_headers_are_those_of_the_final_answer(post: Post) -> N
 )
 async def test_what_is_no_answer_is_refused(post: Post, answer: bytes) -> None:
     async with running(ScriptedServer([[answer]])) as server:
-        with pytest.raises(ProtocolViolation) as caught:
+        with pytest.raises(RemoteProtocolError) as caught:
             await post(server.url())
         assert caught.value.may_have_run
         assert "hello" not in str(caught.value)
@@ -147,7 +152,7 @@ async def test_what_is_no_answer_is_refused(post: Post, answer: bytes) -> None:
 async def test_a_body_that_breaks_its_framing_is_refused(post: Post, rest: bytes) -> None:
     async with running(ScriptedServer([[CHUNKED + chunk(b"first"), rest]])) as server:
         response = await post(server.url())
-        with pytest.raises(ProtocolViolation):
+        with pytest.raises(RemoteProtocolError):
             await response.read_all(LIMIT)
 
 
@@ -156,7 +161,7 @@ async def test_bytes_before_a_failure_are_read_first(post: Post) -> None:
     async with running(ScriptedServer([steps])) as server:
         response = await post(server.url())
         assert await response.read() == b"first"
-        with pytest.raises(BrokenOff):
+        with pytest.raises(ReadError):
             await response.read()
 
 
@@ -177,7 +182,9 @@ async def test_an_answer_that_ends_too_early_is_broken_off(
 ) -> None:
     async with running(ScriptedServer([[answer, end]])) as server:
         # A reset may overtake the bytes before it.
-        with pytest.raises((BrokenOff, NoAnswer) if end is End.RST else BrokenOff) as caught:
+        with pytest.raises(
+            (ReadError, ServerDisconnected) if end is End.RST else ReadError
+        ) as caught:
             await (await post(server.url())).read_all(LIMIT)
         assert caught.value.may_have_run
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.http_client import client as client_module
 from core.http_client.client import Connector, HttpClient
-from core.http_client.request import NotConnected, Obstacle, RequestHead
+from core.http_client.request import ConnectError, Obstacle, RequestHead
 from tests.core.http_client.conftest import open_socket
 from tests.support.servers.scripted import ScriptedServer, port_of, running, sized
 from tests.support.until import until_async
@@ -90,14 +90,14 @@ async def test_an_unknown_name_is_not_connected() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     async with using(Connector(5.0, open_socket, unknown)) as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, "http://model.test/")
     assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
 
 
 async def test_a_name_that_no_resolver_takes_is_not_connected() -> None:
     async with using(Connector(5.0, open_socket)) as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, f"http://{'a' * 70}.test/")
     assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
 
@@ -108,7 +108,7 @@ async def test_a_slow_resolver_counts_towards_connecting() -> None:
         return []
 
     async with using(Connector(0.2, open_socket, slow)) as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, "http://model.test/")
     assert caught.value.obstacle is Obstacle.TIMED_OUT
 
@@ -120,7 +120,7 @@ async def test_the_deadline_of_a_request_ends_connecting() -> None:
 
     async with using(Connector(60.0, open_socket, slow)) as client:
         due = asyncio.get_running_loop().time() + 0.2
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectError):
             await client.send(RequestHead.of("GET", "http://model.test/", {}), None, due=due)
 
 
@@ -131,7 +131,7 @@ async def test_a_connection_is_limited_in_time_its_handshake_included() -> None:
 
     listening = await asyncio.start_server(silent, "127.0.0.1", 0)
     async with listening, using(Connector(0.3, open_socket)) as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, f"https://127.0.0.1:{port_of(listening)}/")
         await asyncio.sleep(0.05)
     assert caught.value.obstacle is Obstacle.TIMED_OUT
@@ -225,7 +225,7 @@ async def test_a_certificate_for_another_name_is_refused(
         encrypted(certificate) as server,
         using(Connector(5.0, open_socket, names)) as client,
     ):
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, f"https://model.test:{server.port}/")
         assert server.requests == []
     assert caught.value.obstacle is Obstacle.TLS
@@ -233,7 +233,7 @@ async def test_a_certificate_for_another_name_is_refused(
 
 async def test_an_unknown_certificate_is_refused(certificate: Path) -> None:
     async with encrypted(certificate) as server, using(Connector(5.0, open_socket)) as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await ask(client, f"https://localhost:{server.port}/")
         assert server.requests == []
     assert caught.value.obstacle is Obstacle.TLS
@@ -243,5 +243,5 @@ async def test_an_unknown_certificate_is_refused(certificate: Path) -> None:
 async def test_a_server_without_tls_is_not_connected_over_it() -> None:
     server = ScriptedServer([[sized(b"hello")]])
     async with running(server), using(Connector(5.0, open_socket)) as client:
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectError):
             await ask(client, f"https://127.0.0.1:{server.port}/")

@@ -11,12 +11,12 @@ import pytest
 from core.http_client.client import HttpClient
 from core.http_client.request import (
     Closed,
+    ConnectError,
     HttpError,
-    NoAnswer,
-    NotConnected,
-    NotSent,
     Obstacle,
     RequestHead,
+    ServerDisconnected,
+    WriteError,
 )
 from tests.core.http_client.conftest import Post
 from tests.support.live import free_port
@@ -38,7 +38,7 @@ LARGE = b"x" * 32 * 1024 * 1024
 
 
 async def test_a_refused_connection_ran_nothing(post: Post) -> None:
-    with pytest.raises(NotConnected) as caught:
+    with pytest.raises(ConnectError) as caught:
         await post(f"http://127.0.0.1:{free_port()}/")
     assert caught.value.obstacle is Obstacle.REFUSED
     assert isinstance(caught.value.cause, ConnectionRefusedError)
@@ -48,7 +48,7 @@ async def test_a_refused_connection_ran_nothing(post: Post) -> None:
 @pytest.mark.parametrize("end", End)
 async def test_a_new_connection_that_ends_without_an_answer(post: Post, end: End) -> None:
     async with running(ScriptedServer([[end]])) as server:
-        with pytest.raises(NoAnswer) as caught:
+        with pytest.raises(ServerDisconnected) as caught:
             await post(server.url())
         assert caught.value.may_have_run
         assert not caught.value.reused
@@ -61,7 +61,7 @@ async def test_a_kept_connection_that_ends_without_an_answer_is_named_so(
 ) -> None:
     async with running(ScriptedServer([[sized(b"hello")], [end]])) as server:
         await (await post(server.url())).read_all(10)
-        with pytest.raises(NoAnswer) as caught:
+        with pytest.raises(ServerDisconnected) as caught:
             await post(server.url())
         assert caught.value.reused
         assert server.connections == 1
@@ -73,9 +73,9 @@ async def test_a_server_that_leaves_during_a_large_body_cannot_have_run_it(
 ) -> None:
     server = ScriptedServer([[]], at_connection=[end])
     async with running(server):
-        with pytest.raises((NotSent, NoAnswer)) as caught:
+        with pytest.raises((WriteError, ServerDisconnected)) as caught:
             await post(server.url(), LARGE)
-        assert isinstance(caught.value, NotSent)
+        assert isinstance(caught.value, WriteError)
         assert not caught.value.may_have_run
 
 

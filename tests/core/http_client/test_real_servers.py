@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from aiohttp import web
 
-from core.http_client.request import NoAnswer
+from core.http_client.request import ServerDisconnected
 from core.http_client.response import Response
 from tests.core.http_client.conftest import Post
 from tests.real.servers.llama import missing_packages, running_llama
@@ -222,7 +222,7 @@ async def test_a_server_that_closes_idle_connections_costs_no_answer(post: Post)
         for _ in range(50):
             try:
                 answer = await post(f"http://127.0.0.1:{port}/echo", b"hello")
-            except NoAnswer as error:
+            except ServerDisconnected as error:
                 if not error.reused:
                     raise
                 answer = await post(f"http://127.0.0.1:{port}/echo", b"hello", fresh=True)

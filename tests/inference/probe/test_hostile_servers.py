@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inference.probe import chat
-from inference.probe.client import LARGEST_ANSWER, NoAnswer, ProbeClient, Target
+from inference.probe.client import LARGEST_ANSWER, ProbeClient, ProbeError, Target
 from inference.probe.findings import Found, ServerFindings
 from inference.probe.run import probe
 from tests.support.live import free_port
@@ -132,7 +132,7 @@ async def _chat_at(address: str) -> Found[bool]:
     async with ProbeClient(Target(address, seconds=PATIENCE)) as client:
         try:
             stream, _ = await chat.streamed(chat.Model(client, "demo"))
-        except NoAnswer as error:
+        except ProbeError as error:
             return Found(False, str(error))
     return stream
 
