@@ -40,7 +40,7 @@ def parse_price(text: str) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def price_units(price: Decimal) -> int:
-    """``price`` in whole units of 10^-8, as the database keeps it (``lib.fields.PriceField``)."""
+    """``price`` in whole units of 10^-8, as the database keeps it (``core.fields.PriceField``)."""
     return int(price.scaleb(PRICE_DECIMALS))
 
 

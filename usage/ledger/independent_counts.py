@@ -10,12 +10,13 @@ from django.db import connection, transaction
 from core.clock import hour_of
 from usage.models import Reconciliation, UsageRow
 from usage.models.shards import FREE_SHARD
-from usage.models.statements import CHAT, POSTGRESQL_HOUR
+from usage.models.statements import CHAT, POSTGRESQL_HOUR, Adds, Total
 
 _COUNTS: Final = replace(
     CHAT,
     totals={
-        name: sql if name.startswith("svc_counted_") else "0" for name, sql in CHAT.totals.items()
+        name: total if name.startswith("svc_counted_") else Total(Adds.NOTHING)
+        for name, total in CHAT.totals.items()
     },
 )
 """The chat tables with only the sums that an independent count adds to its row's roll-up."""

@@ -17,11 +17,12 @@ from django.db.models import F
 from core.clock import hour_of
 from usage.models import Admission, Outcome, shards
 from usage.models.shards import FREE_SHARD
-from usage.models.statements import KINDS, POSTGRESQL_HOUR, Tables
+from usage.models.statements import KINDS, POSTGRESQL_HOUR, Adds, Tables, Total
 from usage.receipts import AnyReceipt
 
 _NO_MORE_REQUESTS: Final = {
-    tables: replace(tables, totals={**tables.totals, "requests": "0"}) for tables in KINDS
+    tables: replace(tables, totals={**tables.totals, "requests": Total(Adds.NOTHING)})
+    for tables in KINDS
 }
 """The tables with sums that leave out the request itself, which they have counted already."""
 
@@ -92,7 +93,7 @@ def _correct(receipt: AnyReceipt) -> bool:
         if before is None:
             return False
         rows.update(**facts)
-        for name in set(tables.summed).intersection(facts):
+        for name in tables.summed.intersection(facts):
             _take_from_sums(tables, before, name, getattr(before, name) - facts[name])
     return True
 

@@ -5,10 +5,12 @@ The transaction is the only writer, so nothing is locked here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Final
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 from django.db import IntegrityError, connection, transaction
@@ -19,11 +21,15 @@ from usage.ledger.admissions import OWNERS, NewAdmissions, moment
 from usage.ledger.journal import records
 from usage.ledger.late_rows import replace_earlier
 from usage.models import Admission
-from usage.models.statements import Tables, column_list
+from usage.models.statements import Adds, Tables, column_list
 from usage.receipts import AnyReceipt
 
 LOCK_SECONDS: Final = 2.0
 """How long a batch waits for the write lock; its rows are in the journal long before."""
+
+_MOST_PARAMETERS: Final = 999
+"""The parameters that a statement may have in every SQLite that Django supports
+(``SQLITE_MAX_VARIABLE_NUMBER`` before 3.32)."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -102,16 +108,24 @@ def _insert_missing(
 ) -> None:
     """Write receipts that have no row yet.
 
-    One JSON parameter and one statement per table: the GIL is released twice for a batch, not for
-    every row, and the event loop runs while SQLite works.
+    Values are bound, several rows in a statement: SQLite parses no text of theirs, and the GIL is
+    released once for a block of rows. The sums are added up here, one statement for each key.
     """
     adapt = connection.ops.adapt_datetimefield_value
-    batch = _encoded(tables, receipts)
+    rows = [_values(tables, receipt) for receipt in receipts]
     with transaction.atomic(), connection.wrap_database_errors:
         moment = occurred_at or _stamps.take()
-        parameters = {"moment": adapt(moment), "hour": adapt(hour_of(moment)), "batch": batch}
-        for statement in _statements(tables):
-            connection.connection.execute(statement, parameters)
+        stamp, hour = str(adapt(moment)), str(adapt(hour_of(moment)))
+        for row in rows:
+            row.append(stamp)
+        begin = 0
+        for size in _blocks(tables):
+            while len(rows) - begin >= size:
+                values = list(chain.from_iterable(rows[begin : begin + size]))
+                connection.connection.execute(_insert_block(tables, size), values)
+                begin += size
+        for sums in _sums(tables, rows, hour):
+            connection.connection.execute(tables.add_sums_by_value, sums)
 
 
 class _Stamps:
@@ -144,38 +158,76 @@ def _missing(tables: Tables, receipts: Sequence[AnyReceipt]) -> list[AnyReceipt]
     return list(by_id.values())
 
 
-def _encoded(tables: Tables, receipts: Sequence[AnyReceipt]) -> str:
-    """JSON lists of ``receipt_columns`` as Django stores them on SQLite: a UUID as 32 hex digits."""
-    uuids = [tables.receipt_columns.index(name) for name in tables.uuid_columns]
-    prices = [tables.receipt_columns.index(name) for name in tables.price_columns]
-    rows = []
-    for receipt in receipts:
-        values = list(tables.receipt_values(receipt))
-        for index in uuids:
-            values[index] = values[index].replace("-", "")
-        for index in prices:
-            values[index] = price_units(values[index])
-        rows.append(values)
-    return msgspec.json.encode(rows).decode()
+def _values(tables: Tables, receipt: AnyReceipt) -> list[Any]:
+    """``receipt_columns`` as Django stores them on SQLite: a UUID as 32 hex digits."""
+    values = list(tables.receipt_values(receipt))
+    for index in _positions(tables, "uuid_columns"):
+        values[index] = values[index].replace("-", "")
+    for index in _positions(tables, "price_columns"):
+        values[index] = price_units(values[index])
+    return values
 
 
 @cache
-def _statements(tables: Tables) -> tuple[str, str]:
-    """SQL that inserts rows, then SQL that adds their sums, from one JSON parameter."""
+def _positions(tables: Tables, names: str) -> list[int]:
+    """Where the columns of the list ``names`` of ``tables`` are among ``receipt_columns``."""
+    return [tables.receipt_columns.index(name) for name in getattr(tables, names)]
 
-    def column(name: str) -> str:
-        if name == "occurred_at":
-            return ":moment"
-        return f"json_extract(value, '$[{tables.receipt_columns.index(name)}]')"
 
-    read = [*(name for name in tables.key if name != "hour"), *tables.summed]
-    receipts = (
-        "(SELECT "  # noqa: S608  # names are ours
-        + ", ".join(f'{column(name)} AS "{name}"' for name in read)
-        + " FROM json_each(:batch)) AS receipt"
+@cache
+def _blocks(tables: Tables) -> tuple[int, ...]:
+    """How many rows a statement inserts: few sizes, so that all statements stay prepared."""
+    return (_MOST_PARAMETERS // len(tables.columns), 8, 1)
+
+
+@cache
+def _insert_block(tables: Tables, size: int) -> str:
+    """SQL that inserts ``size`` rows of ``receipt_columns`` and ``occurred_at``."""
+    columns = (*tables.receipt_columns, "occurred_at")
+    row = f"({', '.join('?' * len(columns))})"
+    return (
+        f'INSERT INTO "{tables.row_table}" ({column_list(columns)}) '  # noqa: S608
+        f"VALUES {', '.join([row] * size)}"
     )
-    rows = (
-        f'INSERT INTO "{tables.row_table}" ({column_list(tables.columns)}) '  # noqa: S608
-        f"SELECT {', '.join(map(column, tables.columns))} FROM json_each(:batch)"
-    )
-    return rows, tables.add_to_sums(receipts, hour=":hour")
+
+
+def _sums(tables: Tables, rows: Sequence[list[Any]], hour: str) -> list[list[Any]]:
+    """Add up ``rows`` by their key: values of ``sum_columns``."""
+    key_of, steps = _key_of(tables), _steps(tables)
+    found: dict[Any, list[int]] = {}
+    for row in rows:
+        key = key_of(row)
+        sums = found.get(key)
+        if sums is None:
+            sums = found[key] = [0] * len(steps)
+        for number, (adds, index) in enumerate(steps):
+            if adds is Adds.ONE:
+                sums[number] += 1
+            elif (value := row[index]) is None:
+                continue
+            elif adds is Adds.VALUE:
+                sums[number] += value
+            elif adds is Adds.ONE_IF_KNOWN:
+                sums[number] += 1
+    at = tables.key.index("hour") if "hour" in tables.key else None
+    shard = [0] if tables.sharded else []
+    return [
+        [*(key if at is None else (*key[:at], hour, *key[at:])), *sums, *shard]
+        for key, sums in found.items()
+    ]
+
+
+@cache
+def _key_of(tables: Tables) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Reads the key, but for ``hour``, from the values of a row."""
+    names = [name for name in tables.key if name != "hour"]
+    return itemgetter(*map(tables.receipt_columns.index, names))
+
+
+@cache
+def _steps(tables: Tables) -> list[tuple[Adds, int]]:
+    """What a row adds to each total, and where its value is among ``receipt_columns``."""
+    return [
+        (total.adds, tables.receipt_columns.index(total.column) if total.column else 0)
+        for total in tables.totals.values()
+    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final
@@ -25,15 +26,38 @@ def column_list(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
+class Adds(Enum):
+    """What a row adds to one column of the sums."""
+
+    ONE = "count(*)"
+    VALUE = 'coalesce(sum("{column}"), 0)'
+    ONE_IF_KNOWN = 'count("{column}")'
+    """One, unless the value is null."""
+    NOTHING = "0"
+
+
+@dataclass(frozen=True)
+class Total:
+    """One column of the sums; ``column`` is that of the rows which it reads, if any."""
+
+    adds: Adds
+    column: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The aggregate over rows."""
+        return self.adds.value.format(column=self.column)
+
+
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The tables of one kind of receipt: one row each, and the sums of their ``key``.
 
     Every column of the rows but ``occurred_at`` is a member of the receipt. A column of the key is
     a column of the rows, except ``hour``, that of ``occurred_at``. ``totals`` are the other columns
-    of the sums, each with its SQL aggregate over the rows. ``identity``: the unique key used by
-    ``ON CONFLICT`` on PostgreSQL. ``sharded``: a key may have several rows of sums, one per
-    ``shard``, to be added up (``usage.models.shards``); on SQLite every shard is 0.
+    of the sums. ``identity``: the unique key used by ``ON CONFLICT`` on PostgreSQL. ``sharded``: a
+    key may have several rows of sums, one per ``shard``, to be added up (``usage.models.shards``);
+    on SQLite every shard is 0.
     """
 
     receipt: type[Any]
@@ -41,9 +65,7 @@ class Tables:
     sums: type[models.Model]
     identity: tuple[str, ...]
     key: tuple[str, ...]
-    totals: Mapping[str, str]
-    summed: tuple[str, ...]
-    """The columns of the rows that ``totals`` read."""
+    totals: Mapping[str, Total]
     sharded: bool = False
 
     @property
@@ -75,6 +97,11 @@ class Tables:
     def price_columns(self) -> list[str]:
         return self._columns_of(PriceField)
 
+    @cached_property
+    def summed(self) -> frozenset[str]:
+        """The columns of the rows whose values ``totals`` add up."""
+        return frozenset(each.column for each in self.totals.values() if each.adds is Adds.VALUE)
+
     def _columns_of(self, kind: type[Any]) -> list[str]:
         return [field.attname for field in self.rows._meta.local_fields if isinstance(field, kind)]
 
@@ -85,12 +112,29 @@ class Tables:
         added to, where there are shards. Sums are locked in the order of their keys, so that two
         writers cannot deadlock.
         """
+        return f"{self.insert_sums(source, hour, shard)} {self._add_to_existing}"
+
+    @cached_property
+    def add_sums_by_value(self) -> str:
+        """SQL that adds sums, given as parameters, to the existing sums: ``sum_columns``."""
+        marks = ", ".join("?" * len(self.sum_columns))
+        return (
+            f'INSERT INTO "{self.sum_table}" ({column_list(self.sum_columns)}) '  # noqa: S608
+            f"VALUES ({marks}) {self._add_to_existing}"
+        )
+
+    @cached_property
+    def sum_columns(self) -> tuple[str, ...]:
+        """The columns of the sums."""
+        return (*self.key, *self.totals, *(("shard",) if self.sharded else ()))
+
+    @cached_property
+    def _add_to_existing(self) -> str:
         key = (*self.key, "shard") if self.sharded else self.key
         add = ", ".join(
             f'"{name}" = "{self.sum_table}"."{name}" + excluded."{name}"' for name in self.totals
         )
-        summed = self.insert_sums(source, hour, shard)
-        return f"{summed} ON CONFLICT ({column_list(key)}) DO UPDATE SET {add}"
+        return f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {add}"
 
     def insert_sums(self, source: str, hour: str = POSTGRESQL_HOUR, shard: str = "0") -> str:
         """SQL that inserts the sums of the rows in ``source``, where no sums exist yet.
@@ -99,11 +143,11 @@ class Tables:
         """
         keys = ", ".join(hour if name == "hour" else f'"{name}"' for name in self.key)
         numbers = ", ".join(str(number) for number in range(1, len(self.key) + 1))
-        columns, values = (*self.key, *self.totals), [keys, *self.totals.values()]
+        values = [keys, *(each.sql for each in self.totals.values())]
         if self.sharded:
-            columns, values = (*columns, "shard"), [*values, shard]
+            values.append(shard)
         return (
-            f'INSERT INTO "{self.sum_table}" ({column_list(columns)}) '  # noqa: S608
+            f'INSERT INTO "{self.sum_table}" ({column_list(self.sum_columns)}) '  # noqa: S608
             f"SELECT {', '.join(values)} "
             f"FROM {source} GROUP BY {numbers} ORDER BY {numbers}"
         )
@@ -127,11 +171,10 @@ CHAT: Final = Tables(
     identity=("request_id", "organization_id"),
     key=tuple(name for field in UsageRollup._meta.pk_fields if (name := field.attname) != "shard"),
     totals={
-        "requests": "count(*)",
-        **{name: f'coalesce(sum("{name}"), 0)' for name in SUMMED},
-        "svc_counted_requests": 'count("svc_counted_input_tokens")',
+        "requests": Total(Adds.ONE),
+        **{name: Total(Adds.VALUE, name) for name in SUMMED},
+        "svc_counted_requests": Total(Adds.ONE_IF_KNOWN, "svc_counted_input_tokens"),
     },
-    summed=SUMMED,
     sharded=True,
 )
 ROLLUP_KEY: Final = CHAT.key
@@ -144,11 +187,10 @@ SPEECH: Final = Tables(
     identity=("request_id",),
     key=("organization_id", "day"),
     totals={
-        "requests": "count(*)",
-        "characters": 'sum("characters")',
-        "audio_ms": 'sum("audio_ms")',
+        "requests": Total(Adds.ONE),
+        "characters": Total(Adds.VALUE, "characters"),
+        "audio_ms": Total(Adds.VALUE, "audio_ms"),
     },
-    summed=("characters", "audio_ms"),
 )
 
 KINDS: Final = (CHAT, SPEECH)

@@ -118,7 +118,6 @@ _PRUNED = Tables(
     identity=CHAT.identity,
     key=CHAT.key,
     totals=CHAT.totals,
-    summed=CHAT.summed,
 )
 
 
