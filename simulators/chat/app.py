@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from typing import Any
 
 from core.ids import uuid7_hex
 from inference.chat.tokenizers import count_prompt, load
 from simulators import serving
-from simulators.application import Application, header_names, until_disconnected
+from simulators.application import Application, Refused, header_names, until_disconnected
 from simulators.chat.answers.answer import compose, read_ask
 from simulators.chat.delivery import answer_streamed, answer_whole
-from simulators.chat.dialect_delivery import answer_dialect_streamed, answer_dialect_whole
-from simulators.chat.dialects import Dialect, parse_dialect
+from simulators.chat.dialects import PLAIN, Dialect, parse_dialect
 from simulators.chat.exchange import Exchange, Pace, wants_running_usage
-from simulators.chat.faults import NOT_IN_DIALECTS, FaultName
+from simulators.chat.faults import FaultName
 from simulators.chat.options import DEFAULT_MODEL, Options
 from simulators.chat.requests_log import RequestEntry, RequestLog
 from simulators.chat.wire import (
     ChatBody,
     ErrorObject,
     Refusal,
-    bad_request,
     parse_chat,
     parse_object,
 )
@@ -31,27 +28,18 @@ from simulators.serving import JSON, MAX_BODY_BYTES, BodyTooLarge, Broken, break
 
 ELSEWHERE = b"http://127.0.0.1:1/v1/chat/completions"
 _SSE = b"text/event-stream; charset=utf-8"
-_STATUS_TYPES = {
-    401: "authentication_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    500: "server_error",
-    503: "service_unavailable_error",
-}
 
 
 async def apply_early_faults(exchange: Exchange) -> None:
     """Apply the early faults of ``exchange``; return when an answer is to follow.
 
-    Raises ``Broken`` when it was answered or broken here, ``Refusal`` for the fault ``status``.
+    Raises ``Broken`` when it was answered or broken here, ``Refused`` for the fault ``status``.
     """
     faults = exchange.faults
     await asyncio.sleep(faults.number(FaultName.SLOW_HEADER) or 0)
     if status := faults.number(FaultName.STATUS):
-        error = _simulated_error(int(status))
-        dialect = exchange.dialect
-        body = dialect.refusal(int(status), error.message) if dialect else None
-        raise Refusal(int(status), error, body)
+        message = _message(int(status))
+        raise Refused(int(status), exchange.dialect.refusal(int(status), message), message)
     for name in (FaultName.CUT, FaultName.RESET):
         if faults.early(name):
             break_connection(exchange.transport, reset=name is FaultName.RESET)
@@ -73,15 +61,14 @@ async def _canned(exchange: Exchange) -> bool:
     elif FaultName.NULL in faults:
         await respond(send, 200, b"null")
     elif FaultName.ERROR_200 in faults:
-        await respond(send, 200, {"error": _simulated_error(500)})
+        await respond(send, 200, PLAIN.refusal(500, _message(500)))
     else:
         return False
     return True
 
 
-def _simulated_error(status: int) -> ErrorObject:
-    kind = _STATUS_TYPES.get(status, "invalid_request_error")
-    return ErrorObject(f"A simulated failure of the backend ({status}).", kind)
+def _message(status: int) -> str:
+    return f"A simulated failure of the backend ({status})."
 
 
 async def read_body(receive: Any) -> bytes:
@@ -156,7 +143,8 @@ class Simulator(Application):
     ) -> None:
         exchange = self._exchange(entry, fields, send, transport)
         await apply_early_faults(exchange)
-        await _answering(exchange)
+        answer = answer_streamed if exchange.body.stream else answer_whole
+        await answer(exchange)
 
     def _exchange(
         self, entry: RequestEntry, fields: dict[str, Any], send: Any, transport: asyncio.Transport
@@ -166,10 +154,6 @@ class Simulator(Application):
         ask = read_ask(body)
         faults = self._options.faults if ask.directive.fault is None else ask.directive.fault
         dialect = parse_dialect(ask.directive.dialect or self._options.dialect)
-        if dialect is not None and (
-            unknown := [name for name in NOT_IN_DIALECTS if name in faults]
-        ):
-            raise bad_request(f"No dialect has the fault {unknown[0]}.")
         tokenizer = load(self._options.tokenizer)
         entry.fault = faults.text
         entry.prompt_tokens = count_prompt(tokenizer, fields["messages"], fields.get("tools"))
@@ -194,19 +178,8 @@ class Simulator(Application):
             raise Refusal(404, ErrorObject(message, "not_found_error", "model", "model_not_found"))
 
 
-def _answering(exchange: Exchange) -> Coroutine[Any, Any, None]:
-    streamed, dialect = exchange.body.stream, exchange.dialect
-    if dialect is None:
-        return answer_streamed(exchange) if streamed else answer_whole(exchange)
-    if streamed:
-        return answer_dialect_streamed(exchange, dialect)
-    return answer_dialect_whole(exchange, dialect)
-
-
-def _output_cap(body: ChatBody, dialect: Dialect | None) -> int | None:
+def _output_cap(body: ChatBody, dialect: Dialect) -> int | None:
     """Return the output cap in the first of the fields that the server reads."""
-    if dialect is None:
-        return body.max_completion_tokens or body.max_tokens
     given = {
         "max_completion_tokens": body.max_completion_tokens,
         "max_tokens": body.max_tokens,

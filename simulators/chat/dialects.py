@@ -70,6 +70,10 @@ class Dialect:
     finishes_with_text: bool = False
     """The finish reason is on the chunk with the last token, not on a separate one."""
     fingerprint: str | None = None
+    fingerprint_ends_stream: bool = False
+    """The fingerprint is only on the chunks with the finish reason and with the final usage."""
+    reports_reasoning: bool = False
+    """The usage tells how many tokens were reasoning."""
     choice_members: Members = field(default_factory=dict)
     """Added to each choice of a chunk."""
     delta_members: Members = field(default_factory=dict)
@@ -331,6 +335,62 @@ LLAMA_CPP_2024 = replace(
 )
 
 
+_plain_type = by_status(
+    {
+        401: "authentication_error",
+        404: "not_found_error",
+        429: "rate_limit_error",
+        500: "server_error",
+        503: "service_unavailable_error",
+    },
+    "invalid_request_error",
+)
+
+
+def _plain_refusal(status: int, message: str) -> Members:
+    return {"error": {"message": message, "type": _plain_type(status), "param": None, "code": None}}
+
+
+PLAIN = Dialect(
+    sources=(
+        "The convention, with members that vLLM adds to it (stop_reason, token_ids, prompt_logprobs), "
+        "because a gateway must handle them",
+    ),
+    running_usage=RunningUsage.VLLM,
+    reasoning_field="reasoning_content",
+    opening=Opening.EMPTY_CONTENT,
+    calls=Calls.PIECES,
+    fingerprint="svc-simulator-1",
+    fingerprint_ends_stream=True,
+    reports_reasoning=True,
+    choice_members={"logprobs": None, "token_ids": None},
+    finish_members={"stop_reason": None},
+    message_members={
+        "refusal": None,
+        "annotations": None,
+        "audio": None,
+        "function_call": None,
+        "tool_calls": [],
+        "reasoning_content": None,
+    },
+    whole_members={"service_tier": None, "prompt_logprobs": None, "kv_transfer_params": None},
+    usage_members={"prompt_tokens_details": None},
+    in_band_error=InBandError(
+        {
+            "error": {
+                "message": "The engine died.",
+                "type": "InternalServerError",
+                "param": None,
+                "code": 500,
+            }
+        },
+        done_after=True,
+    ),
+    refusal=_plain_refusal,
+)
+"""What the simulator speaks without ``dialect=``."""
+
+
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
         "vllm": VLLM,
@@ -345,10 +405,10 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
 )
 
 
-def parse_dialect(name: str) -> Dialect | None:
-    """The dialect called ``name``; None for ``none``. Raises ``ValueError`` with a message for people."""
+def parse_dialect(name: str) -> Dialect:
+    """The dialect called ``name``, or ``none``. Raises ``ValueError`` with a message for people."""
     if name == "none":
-        return None
+        return PLAIN
     try:
         return DIALECTS[name]
     except KeyError:

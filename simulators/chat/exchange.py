@@ -7,15 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
-
 from inference.wire.dialects import RunningUsage
 from simulators.chat.answers.answer import Answer, Part, Step
 from simulators.chat.dialects import Dialect
 from simulators.chat.faults import FaultName, Faults
 from simulators.chat.options import Directive, Options
 from simulators.chat.requests_log import RequestEntry
-from simulators.chat.wire import ChatBody, CompletionTokensDetails, Usage
+from simulators.chat.wire import ChatBody
 
 ABSURD_TOKENS = 10**12
 DECREASING_FROM = 1000
@@ -39,6 +37,15 @@ class Pace:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens; those of reasoning are part of the output."""
+
+    prompt: int
+    output: int
+    reasoning: int
+
+
 @dataclass(slots=True)
 class Exchange:
     """``send`` is ASGI's; ``transport`` is the connection under it, for faults that break it."""
@@ -49,7 +56,7 @@ class Exchange:
     answer: Answer
     faults: Faults
     pace: Pace
-    dialect: Dialect | None
+    dialect: Dialect
     running_usage: bool
     send: Any
     transport: asyncio.Transport
@@ -72,13 +79,7 @@ class Exchange:
             produced += ABSURD_TOKENS
         elif FaultName.DECREASING_USAGE in self.faults and not final:
             produced = DECREASING_FROM - produced
-        reasoning = self.reasoning_tokens
-        return Usage(
-            prompt_tokens=prompt,
-            total_tokens=prompt + produced,
-            completion_tokens=produced,
-            completion_tokens_details=CompletionTokensDetails(reasoning) if reasoning else UNSET,
-        )
+        return Usage(prompt, produced, self.reasoning_tokens)
 
     async def produce(self) -> AsyncIterator[Step]:
         """Yield the steps of the answer at the configured pace, the first one at once."""
@@ -95,9 +96,7 @@ class Exchange:
             yield step
 
 
-def wants_running_usage(
-    body: ChatBody, faults: Faults, dialect: Dialect | None, *, offered: bool
-) -> bool:
+def wants_running_usage(body: ChatBody, faults: Faults, dialect: Dialect, *, offered: bool) -> bool:
     """Whether every chunk carries token counts: requested in the dialect's way and ``offered``, or
     caused by a fault.
     """
@@ -105,7 +104,7 @@ def wants_running_usage(
         return True
     if not offered or FaultName.NO_USAGE in faults:
         return False
-    match RunningUsage.VLLM if dialect is None else dialect.running_usage:
+    match dialect.running_usage:
         case RunningUsage.VLLM:
             asked = body.stream_options
             return bool(asked and asked.include_usage and asked.continuous_usage_stats)

@@ -57,8 +57,6 @@ _TAKES_A_NUMBER = {
     FaultName.ERROR_FRAME,
 }
 _NEEDS_A_NUMBER = _TAKES_A_NUMBER - {FaultName.CUT, FaultName.RESET, FaultName.HANG}
-NOT_IN_DIALECTS = (FaultName.REPEAT_ROLE, FaultName.EMPTY_CHOICES_FIRST, FaultName.BIG_FRAME)
-"""The faults that no dialect has."""
 
 
 def _check(name: FaultName, number: float) -> None:

@@ -1,8 +1,4 @@
-"""The bodies that the simulator reads and writes, in the form of vLLM.
-
-Fields that the convention does not have (``stop_reason``, ``token_ids``, ``prompt_logprobs``) are
-included on purpose: real model servers send them, and a gateway must handle them.
-"""
+"""The bodies that the simulator reads, and those of its refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from simulators.application import Refused
 
@@ -97,18 +93,6 @@ class ChatBody(Struct, frozen=True):
         return [stop for stop in stops if stop]
 
 
-class CompletionTokensDetails(Struct, frozen=True):
-    reasoning_tokens: int
-
-
-class Usage(Struct, frozen=True):
-    prompt_tokens: int
-    total_tokens: int
-    completion_tokens: int
-    prompt_tokens_details: None = None
-    completion_tokens_details: CompletionTokensDetails | UnsetType = UNSET
-
-
 class TopLogprob(Struct, frozen=True):
     token: str
     logprob: float
@@ -123,90 +107,11 @@ class Logprobs(Struct, frozen=True):
     content: list[TokenLogprob]
 
 
-class CalledFunction(Struct, frozen=True, kw_only=True):
-    """A called function; only the first fragment of a streamed call has ``name``."""
-
-    name: str | UnsetType = UNSET
-    arguments: str
-
-
-class ToolCall(Struct, frozen=True, kw_only=True):
-    """A whole call, or a fragment; only fragments have ``index``, only the first one has ``id``."""
-
-    index: int | UnsetType = UNSET
-    id: str | UnsetType = UNSET
-    type: str | UnsetType = UNSET
-    function: CalledFunction
-
-
-class Delta(Struct, frozen=True, kw_only=True):
-    role: str | UnsetType = UNSET
-    content: str | UnsetType = UNSET
-    reasoning_content: str | UnsetType = UNSET
-    tool_calls: list[ToolCall] | UnsetType = UNSET
-
-
-class ChunkChoice(Struct, frozen=True, kw_only=True):
-    index: int = 0
-    delta: Delta
-    logprobs: Logprobs | None = None
-    finish_reason: str | None = None
-    stop_reason: UnsetType | None = UNSET
-    token_ids: None = None
-
-
-class Chunk(Struct, frozen=True, kw_only=True):
-    id: str
-    object: str = "chat.completion.chunk"
-    created: int
-    model: str
-    choices: list[ChunkChoice]
-    usage: Usage | UnsetType = UNSET
-    system_fingerprint: str | UnsetType = UNSET
-    padding: str | UnsetType = UNSET
-
-
-class AnswerMessage(Struct, frozen=True, kw_only=True):
-    role: str = "assistant"
-    content: str | None
-    refusal: None = None
-    annotations: None = None
-    audio: None = None
-    function_call: None = None
-    tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
-    reasoning_content: str | None = None
-
-
-class CompletionChoice(Struct, frozen=True, kw_only=True):
-    index: int = 0
-    message: AnswerMessage
-    logprobs: Logprobs | None = None
-    finish_reason: str | None
-    stop_reason: None = None
-    token_ids: None = None
-
-
-class Completion(Struct, frozen=True, kw_only=True):
-    id: str
-    object: str = "chat.completion"
-    created: int
-    model: str
-    choices: list[CompletionChoice]
-    service_tier: None = None
-    system_fingerprint: str | None = None
-    usage: Usage | UnsetType
-    prompt_logprobs: None = None
-    kv_transfer_params: None = None
-    padding: str | UnsetType = UNSET
-
-
 class ErrorObject(Struct, frozen=True):
-    """An error; ``code`` is a string in the convention, and an integer in vLLM's in-band errors."""
-
     message: str
     type: str
     param: str | None = None
-    code: str | int | None = None
+    code: str | None = None
 
 
 class ErrorBody(Struct, frozen=True):
@@ -214,11 +119,10 @@ class ErrorBody(Struct, frozen=True):
 
 
 class Refusal(Refused):
-    """The request is answered with ``status`` and the convention's error object, or with ``body``."""
+    """The request is answered with ``status`` and the convention's error object."""
 
-    def __init__(self, status: int, error: ErrorObject, body: Any = None) -> None:
-        super().__init__(status, ErrorBody(error) if body is None else body, error.message)
-        self.error = error
+    def __init__(self, status: int, error: ErrorObject) -> None:
+        super().__init__(status, ErrorBody(error), error.message)
 
 
 def bad_request(message: str, param: str | None = None) -> Refusal:
