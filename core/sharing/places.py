@@ -18,59 +18,64 @@ WITHOUT_KEY: Final = ""
 """The owner for callers without a key: together they have the share of one organization."""
 
 
-class Places:
-    """A bound, and the share of it that one owner may hold; used from one event loop.
+class Share:
+    """A bound on what all owners hold, and the share of it that one owner may hold.
 
-    ``kind`` names it in the metrics, ``what`` in messages to callers.
+    It counts places or bytes: ``most`` in all, ``most_each`` of one owner. ``what`` names them to an
+    owner that is refused because of its share. Used from one event loop; users in several threads
+    lock it.
     """
 
     __slots__ = (
         "_by_owner",
         "held",
-        "kind",
         "most",
+        "most_each",
         "refused_full",
         "refused_share",
-        "share",
         "what",
     )
 
-    def __init__(self, kind: str, what: str, most: int) -> None:
-        self.kind = kind
-        self.what = what
+    def __init__(self, most: int, most_each: int, what: str = "") -> None:
         self.most = most
-        self.share = max(1, int(most * settings.SVC_ORGANIZATION_SHARE))
+        self.most_each = most_each
+        self.what = what
         self.held = 0
         self.refused_full = 0
-        """Refusals because all places were taken."""
+        """Refusals because all was taken."""
         self.refused_share = 0
         """Refusals because the owner held its whole share."""
         self._by_owner: dict[str, int] = {}
 
-    def check(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
-        """Raise ``ServerOverloaded`` when ``size`` more are too many; take nothing."""
+    def check(self, size: int = 1, owner: str = WITHOUT_KEY, before: int | None = None) -> None:
+        """Raise ``ServerOverloaded`` when ``size`` more are too many; take nothing.
+
+        ``before``: what the same request holds already, where an owner's only request may exceed
+        the share, so that a large one can run alone.
+        """
         if self.held + size > self.most:
             self.refused_full += 1
             raise ServerOverloaded
-        if self._by_owner.get(owner, 0) + size > self.share:
+        own = self._by_owner.get(owner, 0)
+        if own + size > self.most_each and own != before:
             self.refused_share += 1
-            if owner == WITHOUT_KEY:
+            if owner == WITHOUT_KEY or not self.what:
                 raise ServerOverloaded
             raise ServerOverloaded(
-                f"Your organization holds its share of this server's {self.what} ({self.share}). "
-                "Try again when some of them have ended."
+                f"Your organization holds its share of this server's {self.what} "
+                f"({self.most_each}). Try again when some of them have ended."
             )
 
-    def take(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
-        """Hold ``size`` more. Raises ``ServerOverloaded``; then nothing is taken."""
+    def take(self, size: int = 1, owner: str = WITHOUT_KEY, before: int | None = None) -> None:
+        """Hold ``size`` more. Raises as ``check`` does; then nothing is taken."""
         mine = self._by_owner.get(owner, 0) + size
-        if mine > self.share or self.held + size > self.most:
-            self.check(size, owner)
+        if mine > self.most_each or self.held + size > self.most:
+            self.check(size, owner, before)
         self._by_owner[owner] = mine
         self.held += size
 
     def release(self, size: int = 1, owner: str = WITHOUT_KEY) -> None:
-        """Release ``size`` places of ``owner``."""
+        """Release ``size`` of what ``owner`` holds."""
         left = self._by_owner.get(owner, 0) - size
         if left > 0:
             self._by_owner[owner] = left
@@ -84,9 +89,9 @@ class Holder:
 
     owner: str = WITHOUT_KEY
     """The caller's organization, once its key was checked."""
-    _place: Places | None = None
+    _place: Share | None = None
 
-    def hold(self, places: Places) -> None:
+    def hold(self, places: Share) -> None:
         """Move to ``places``. Raises ``ServerOverloaded``, and then keeps its earlier place."""
         places.take(1, self.owner)
         self.release_place()
@@ -164,64 +169,41 @@ class SharedPlaces:
             del self._each[caller]
 
 
-class SharedBytes:
-    """Bytes held in memory for callers: ``most`` in all, and ``share`` of them for one caller."""
-
-    def __init__(self, most: int, share: int) -> None:
-        self._most = most
-        self._share = share
-        self._each: dict[str, int] = {}
-        self.held = 0
-
-    def take(self, caller: str, size: int, before: int = 0) -> None:
-        """Hold ``size`` more bytes for ``caller``. Raises ``ServerOverloaded``; then takes nothing.
-
-        ``before``: bytes that the same request holds already. A caller's only request may exceed
-        the share, so that a large one can run alone.
-        """
-        own = self._each.get(caller, 0)
-        is_alone = own == before
-        if (not is_alone and own + size > self._share) or self.held + size > self._most:
-            raise ServerOverloaded
-        self._each[caller] = own + size
-        self.held += size
-
-    def release(self, caller: str, size: int) -> None:
-        """Release ``size`` bytes of ``caller``."""
-        self.held -= size
-        left = self._each.get(caller, 0) - size
-        if left > 0:
-            self._each[caller] = left
-        else:
-            self._each.pop(caller, None)
+def of_organizations(most: int, what: str) -> Share:
+    """A bound whose owners are organizations: each has the share ``SVC_ORGANIZATION_SHARE``."""
+    return Share(most, max(1, int(most * settings.SVC_ORGANIZATION_SHARE)), what)
 
 
-arriving = Places("arriving", "requests that arrive", settings.SVC_MAX_ARRIVING)
+arriving: Final = of_organizations(settings.SVC_MAX_ARRIVING, "requests that arrive")
 """Requests with a key that are not admitted yet: body, checks and limits are under way."""
-in_flight = Places("requests", "requests in flight", settings.SVC_MAX_INFLIGHT)
+in_flight: Final = of_organizations(settings.SVC_MAX_INFLIGHT, "requests in flight")
 """Admitted requests of both surfaces."""
-lingering = Places("lingering", "refused requests", settings.SVC_MAX_LINGERING)
+lingering: Final = of_organizations(settings.SVC_MAX_LINGERING, "refused requests")
 """Refused requests whose rest of the body is read briefly."""
-unstarted = Places("unstarted", "WebSockets without 'start'", settings.SVC_MAX_UNSTARTED_SESSIONS)
-sessions = Places("sessions", "speech sessions", settings.SVC_MAX_SPEECH_SESSIONS)
+unstarted: Final = of_organizations(
+    settings.SVC_MAX_UNSTARTED_SESSIONS, "WebSockets without 'start'"
+)
+sessions: Final = of_organizations(settings.SVC_MAX_SPEECH_SESSIONS, "speech sessions")
 """Admitted WebSocket sessions, speaking or idle."""
-clones = Places("clones", "creations of voices", settings.SVC_MAX_CLONE_CREATIONS)
+clones: Final = of_organizations(settings.SVC_MAX_CLONE_CREATIONS, "creations of voices")
 """Clone creations whose body has arrived; each holds up to 16 MB and the audio decoded from it."""
-watching = Places("watching", "pages with live requests", settings.SVC_MAX_WATCHERS)
+watching: Final = of_organizations(settings.SVC_MAX_WATCHERS, "pages with live requests")
 """Pages of the console that show requests as they end."""
-sound_bytes = Places("sound_bytes", "bytes of sound", settings.SVC_MAX_SOUND_BYTES)
+sound_bytes: Final = of_organizations(settings.SVC_MAX_SOUND_BYTES, "bytes of sound")
 """Sound held in memory: complete files until they are sent, and frames of sessions."""
-held_bodies: Final = Places(
-    "body_bytes", "bytes of request bodies", settings.SVC_MAX_BODY_BYTES_INFLIGHT
+held_bodies: Final = of_organizations(
+    settings.SVC_MAX_BODY_BYTES_INFLIGHT, "bytes of request bodies"
 )
 """Each byte of a body counts from its arrival to the end of the request."""
-ALL: Final = (
-    arriving,
-    in_flight,
-    lingering,
-    unstarted,
-    sessions,
-    clones,
-    watching,
-    sound_bytes,
-)
+BY_KIND: Final = {
+    "arriving": arriving,
+    "requests": in_flight,
+    "lingering": lingering,
+    "unstarted": unstarted,
+    "sessions": sessions,
+    "clones": clones,
+    "watching": watching,
+    "sound_bytes": sound_bytes,
+    "body_bytes": held_bodies,
+}
+"""What ``svc_capacity`` shows, by its label."""

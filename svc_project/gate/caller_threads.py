@@ -17,7 +17,7 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from accounts.keys.callers import Caller
-from core.sharing.places import SharedBytes, SharedPlaces
+from core.sharing.places import Share, SharedPlaces
 from core.sharing.processors import Niceness, lower_priority
 from svc_project.gate.view_threads import ViewThread, ViewThreads
 
@@ -36,8 +36,8 @@ class CallerThreads:
             settings.SVC_DJANGO_QUEUE_LENGTH,
             settings.SVC_DJANGO_QUEUE_SECONDS,
         )
-        self.forms = SharedBytes(form_bytes, form_bytes // 4)
-        self.answers = SharedBytes(answer_bytes, answer_bytes // 4)
+        self.forms = Share(form_bytes, form_bytes // 4)
+        self.answers = Share(answer_bytes, answer_bytes // 4)
         self._threads = ViewThreads(partial(lower_priority, Niceness.SHORT_WORK))
 
     @asynccontextmanager

@@ -134,20 +134,20 @@ class _Page(HttpConsumer):
         await super()._fail(error)
 
     def _hold(self, size: int) -> None:
-        self._threads.forms.take(self._caller.name, size, self._held)
+        self._threads.forms.take(size, self._caller.name, self._held)
         try:
             super()._hold(size)
         except ServerOverloaded:
-            self._threads.forms.release(self._caller.name, size)
+            self._threads.forms.release(size, self._caller.name)
             raise
 
     def _release_form(self) -> None:
-        self._threads.forms.release(self._caller.name, self._held)
+        self._threads.forms.release(self._held, self._caller.name)
         held_bodies.release(self._held, self.owner)
         self._held = 0
 
     def _release_answer(self) -> None:
-        self._threads.answers.release(self._caller.name, self._answer_bytes)
+        self._threads.answers.release(self._answer_bytes, self._caller.name)
         self._answer_bytes = 0
         self._parts = []
 
@@ -185,7 +185,7 @@ class _Page(HttpConsumer):
 
     def _collect(self, part: bytes) -> None:
         try:
-            self._threads.answers.take(self._caller.name, len(part), self._answer_bytes)
+            self._threads.answers.take(len(part), self._caller.name, self._answer_bytes)
         except ServerOverloaded:
             self._is_too_much = True
             return

@@ -34,7 +34,6 @@ from core.monitoring.metrics import Family, Sample, gauge, total
 from core.monitoring.problems import Problem
 from core.monitoring.worker_stats import worker_stats
 from core.sharing import places
-from core.sharing.places import Places, held_bodies
 from inference.catalog.catalog import catalog
 from inference.serving import monitoring
 from speech.serving import monitoring as speech_present
@@ -126,7 +125,9 @@ def _server_families() -> Iterator[Family]:
         places.in_flight.held,
     )
     yield gauge("svc_connections", "Open connections.", len(BoundedProtocol.open_connections))
-    yield gauge("svc_body_bytes", "Bytes of request bodies held in memory.", held_bodies.held)
+    yield gauge(
+        "svc_body_bytes", "Bytes of request bodies held in memory.", places.held_bodies.held
+    )
     yield gauge(
         "svc_pages_in_flight",
         "Requests that Django answers.",
@@ -142,10 +143,8 @@ def _server_families() -> Iterator[Family]:
 
 
 def _capacity_families() -> Iterator[Family]:
-    bounded = (*places.ALL, held_bodies)
-
-    def samples(of: Callable[[Places], float]) -> list[Sample]:
-        return [Sample("", {"kind": each.kind}, of(each)) for each in bounded]
+    def samples(of: Callable[[places.Share], float]) -> list[Sample]:
+        return [Sample("", {"kind": kind}, of(each)) for kind, each in places.BY_KIND.items()]
 
     yield Family(
         "svc_capacity_used", "gauge", "Held now, by kind.", samples(lambda each: each.held)
@@ -154,8 +153,8 @@ def _capacity_families() -> Iterator[Family]:
         "svc_capacity", "gauge", "The most that is held at once.", samples(lambda each: each.most)
     )
     refusals = [
-        Sample("_total", {"kind": each.kind, "reason": reason}, count)
-        for each in bounded
+        Sample("_total", {"kind": kind, "reason": reason}, count)
+        for kind, each in places.BY_KIND.items()
         for reason, count in (("full", each.refused_full), ("share", each.refused_share))
     ]
     yield Family(

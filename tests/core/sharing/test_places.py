@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from core.errors import ServerOverloaded
-from core.sharing.places import WITHOUT_KEY, Holder, Places
+from core.sharing.places import WITHOUT_KEY, Holder, Share, of_organizations
 
 
 @pytest.fixture
-def places() -> Places:
+def places() -> Share:
     """Eight places, of which one owner may hold a quarter."""
-    return Places("tests", "tests", 8)
+    return Share(8, 2, "tests")
 
 
-def test_an_owner_holds_its_share_and_others_theirs(places: Places) -> None:
+def test_an_owner_holds_its_share_and_others_theirs(places: Share) -> None:
     for owner in ("a", "b"):
         places.take(2, owner)
         with pytest.raises(ServerOverloaded, match="organization"):
@@ -24,7 +24,7 @@ def test_an_owner_holds_its_share_and_others_theirs(places: Places) -> None:
     assert (places.refused_share, places.refused_full) == (2, 0)
 
 
-def test_all_owners_together_hold_at_most_the_bound(places: Places) -> None:
+def test_all_owners_together_hold_at_most_the_bound(places: Share) -> None:
     for owner in "abcd":
         places.take(2, owner)
 
@@ -35,7 +35,7 @@ def test_all_owners_together_hold_at_most_the_bound(places: Places) -> None:
     assert (places.refused_share, places.refused_full) == (0, 1)
 
 
-def test_released_places_can_be_taken_again(places: Places) -> None:
+def test_released_places_can_be_taken_again(places: Share) -> None:
     for _ in range(100):
         places.take(2, "a")
         places.release(1, "a")
@@ -45,7 +45,7 @@ def test_released_places_can_be_taken_again(places: Places) -> None:
     assert not places._by_owner, "an owner without places is forgotten"
 
 
-def test_a_refusal_takes_nothing(places: Places) -> None:
+def test_a_refusal_takes_nothing(places: Share) -> None:
     with pytest.raises(ServerOverloaded):
         places.take(3, "a")
 
@@ -53,7 +53,7 @@ def test_a_refusal_takes_nothing(places: Places) -> None:
     places.take(2, "a")
 
 
-def test_callers_without_a_key_have_one_share_together(places: Places) -> None:
+def test_callers_without_a_key_have_one_share_together(places: Share) -> None:
     places.take(2)
     with pytest.raises(ServerOverloaded) as refused:
         places.check(1, WITHOUT_KEY)
@@ -61,8 +61,8 @@ def test_callers_without_a_key_have_one_share_together(places: Places) -> None:
     places.check(2, "a")
 
 
-def test_a_holder_has_one_place_at_a_time(places: Places) -> None:
-    other, holder = Places("others", "others", 4), Holder()
+def test_a_holder_has_one_place_at_a_time(places: Share) -> None:
+    other, holder = Share(4, 1), Holder()
     holder.owner = "a"
 
     holder.hold(places)
@@ -74,8 +74,8 @@ def test_a_holder_has_one_place_at_a_time(places: Places) -> None:
     assert (places.held, other.held) == (0, 0)
 
 
-def test_a_refused_holder_keeps_its_place(places: Places) -> None:
-    full, holder = Places("full", "full", 1), Holder()
+def test_a_refused_holder_keeps_its_place(places: Share) -> None:
+    full, holder = Share(1, 1), Holder()
     full.take(1, "b")
     holder.hold(places)
 
@@ -86,4 +86,4 @@ def test_a_refused_holder_keeps_its_place(places: Places) -> None:
 
 
 def test_a_share_is_at_least_one_place() -> None:
-    assert Places("one", "one", 1).share == 1
+    assert of_organizations(1, "tests").most_each == 1

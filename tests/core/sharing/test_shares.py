@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ServerOverloaded
-from core.sharing.places import SharedBytes, SharedPlaces
+from core.sharing.places import Share, SharedPlaces
 
 
 async def settle() -> None:
@@ -127,15 +127,27 @@ def test_no_place_is_lost_in_any_order_of_steps(steps: list[tuple[str, str]]) ->
 
 
 def test_bytes_are_bounded_in_all_and_for_each() -> None:
-    held = SharedBytes(most=100, share=40)
-    held.take("a", 30)
+    held = Share(100, 40)
+    held.take(30, "a", 0)
     with pytest.raises(ServerOverloaded):
-        held.take("a", 11)
-    held.take("b", 60)
+        held.take(11, "a", 0)
+    held.take(60, "b", 0)
     with pytest.raises(ServerOverloaded):
-        held.take("c", 11)
-    held.release("a", 30)
-    held.take("c", 11)
-    held.release("b", 60)
-    held.release("c", 11)
+        held.take(11, "c", 0)
+    held.release(30, "a")
+    held.take(11, "c", 0)
+    held.release(60, "b")
+    held.release(11, "c")
     assert held.held == 0
+
+
+def test_an_owners_only_request_may_exceed_its_share_but_not_the_bound() -> None:
+    held = Share(100, 40)
+    held.take(50, "a", 0)
+    held.take(40, "a", 50)
+    for before in (0, 90):
+        with pytest.raises(ServerOverloaded):
+            held.take(11, "a", before)
+    with pytest.raises(ServerOverloaded):
+        held.take(1, "a")
+    assert held.held == 90
