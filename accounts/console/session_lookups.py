@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from accounts.keys.callers import Caller, caller_by_session, cookies_of
 from accounts.login.throttle import account_of_device
 from core.database.threads import DatabaseThreads
-from core.sharing.places import SharedPlaces
+from core.sharing.fair_queue import FairQueue
 
 _MOST_WAITING: Final = 64
 """Lookups that wait for the threads of one kind of callers; half of them for one caller."""
@@ -26,7 +26,9 @@ class SessionLookups:
     """The threads of one kind of callers."""
 
     def __init__(self, name: str, threads: int) -> None:
-        self._places = SharedPlaces(threads, max(1, threads // 2), _MOST_WAITING, _WAIT_SECONDS)
+        self._places = FairQueue(
+            threads, _MOST_WAITING, _WAIT_SECONDS, most_each=max(1, threads // 2)
+        )
         self._threads = DatabaseThreads(name, threads)
 
     async def run(self, caller: str, look_up: Callable[[], Found]) -> Found:

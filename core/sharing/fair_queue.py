@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 
 
 class FairQueue:
-    """The slots of one backend in one worker, and the short queue in front of them.
+    """Slots, such as those of one backend in one worker, and the short queue in front of them.
 
     Freed slots go round robin over the waiting organizations, first come first served inside one.
     When the queue is full, the organization with most waiting requests loses its newest one to an
@@ -36,12 +36,23 @@ class FairQueue:
     another organization used the slots recently, one with as many of its own gets none of the
     last. So an organization whose answers last for minutes cannot hold them all. The gateway's own
     use, for the organization "", reserves nothing.
+
+    ``most_each`` is a share instead: how many slots one organization may hold, also while the rest
+    is free. Then it has at most half of the queue, and waits behind the others for a slot that it
+    released itself.
     """
 
     def __init__(
-        self, limit: int, queue_length: int, queue_seconds: float, reserved: float = 0.0
+        self,
+        limit: int,
+        queue_length: int,
+        queue_seconds: float,
+        reserved: float = 0.0,
+        *,
+        most_each: int | None = None,
     ) -> None:
         self._reserved = reserved
+        self._most_each = most_each
         self._limit = limit
         self._reserve = self._slots_reserved()
         self._inflight = 0
@@ -97,8 +108,11 @@ class FairQueue:
         """
         if self.try_acquire(organization_id):
             return
+        own = len(self._queues.get(organization_id, ()))
+        if self._most_each is not None and own >= self.queue_length // 2:
+            raise ServerOverloaded
         if self._waiting >= self.queue_length:
-            self._make_room(organization_id)
+            self._make_room(own)
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
         self._queues.setdefault(organization_id, deque()).append(waiter)
@@ -128,6 +142,8 @@ class FairQueue:
             self._held[organization_id] = held - 1
         self._inflight -= 1
         if self._waiting:
+            if held == self._most_each and organization_id in self._queues:
+                self._queues.move_to_end(organization_id)
             self._hand_out()
 
     def _hand_out(self) -> None:
@@ -155,6 +171,8 @@ class FairQueue:
 
     def _may_take(self, organization_id: str) -> bool:
         free = self._limit - self._inflight
+        if self._most_each is not None:
+            return free > 0 and self._held.get(organization_id, 0) < self._most_each
         return free > self._reserve or (
             free > 0
             and (
@@ -174,9 +192,8 @@ class FairQueue:
         used_at = self._other_at if organization_id == self._newest else self._newest_at
         return time.monotonic() - used_at < RECENT_SECONDS
 
-    def _make_room(self, organization_id: str) -> None:
-        """Refuse the newest waiter of the largest queue, or raise when none is large enough."""
-        own = len(self._queues.get(organization_id, ()))
+    def _make_room(self, own: int) -> None:
+        """Refuse the newest waiter of the largest queue, or raise when it is not two longer."""
         largest = max(self._queues, key=lambda name: len(self._queues[name]), default=None)
         if largest is None or len(self._queues[largest]) < own + 2:
             raise ServerOverloaded

@@ -12,7 +12,6 @@ from typing import Final
 from django.conf import settings
 
 from core.errors import ServerOverloaded
-from core.sharing.fair_queue import FairQueue
 
 WITHOUT_KEY: Final = ""
 """The owner for callers without a key: together they have the share of one organization."""
@@ -102,71 +101,6 @@ class Holder:
         if self._place is not None:
             self._place.release(1, self.owner)
             self._place = None
-
-
-class SharedPlaces:
-    """Places of which one caller may hold ``share`` at once, and the queue in front of them.
-
-    A caller that holds its whole share waits in its own queue; the others wait for a place and take
-    turns (``FairQueue``). At most ``queue_length`` wait, half of them of one caller, for
-    ``queue_seconds``.
-    """
-
-    def __init__(self, places: int, share: int, queue_length: int, queue_seconds: float) -> None:
-        self._share = share
-        self._queue_length = queue_length
-        # A caller waits in its own queue and then in the common one: half of the time in each.
-        self._queue_seconds = queue_seconds / 2
-        self._all = FairQueue(places, queue_length, self._queue_seconds)
-        self._each: dict[str, FairQueue] = {}
-        self._waiting = 0
-
-    @property
-    def taken(self) -> int:
-        """How many places are taken."""
-        return self._all.inflight
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait in the queues."""
-        return self._waiting
-
-    async def acquire(self, caller: str) -> None:
-        """Take a place for ``caller``, or wait for one.
-
-        Raises ``ServerOverloaded`` when too many wait already or the time is over. A cancelled call
-        holds nothing.
-        """
-        own = self._each.get(caller)
-        if own is None:
-            own = self._each[caller] = FairQueue(
-                self._share, self._queue_length // 2, self._queue_seconds
-            )
-        # A caller with nothing waiting always gets in: the common queue makes room for it.
-        if self._waiting >= self._queue_length and own.inflight >= self._share:
-            raise ServerOverloaded
-        self._waiting += 1
-        try:
-            await own.acquire(caller)
-            try:
-                await self._all.acquire(caller)
-            except BaseException:
-                own.release(caller)
-                raise
-        finally:
-            self._waiting -= 1
-            self._drop_idle(caller, own)
-
-    def release(self, caller: str) -> None:
-        """Release a place of ``caller``."""
-        own = self._each[caller]
-        self._all.release(caller)
-        own.release(caller)
-        self._drop_idle(caller, own)
-
-    def _drop_idle(self, caller: str, own: FairQueue) -> None:
-        if not own.inflight and not own.waiting and self._each.get(caller) is own:
-            del self._each[caller]
 
 
 def of_organizations(most: int, what: str) -> Share:

@@ -17,7 +17,8 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from accounts.keys.callers import Caller
-from core.sharing.places import Share, SharedPlaces
+from core.sharing.fair_queue import FairQueue
+from core.sharing.places import Share
 from core.sharing.processors import Niceness, lower_priority
 from svc_project.gate.view_threads import ViewThread, ViewThreads
 
@@ -30,11 +31,11 @@ class CallerThreads:
     """The threads of one kind of callers, and the memory for their forms and answers."""
 
     def __init__(self, threads: int, form_bytes: int, answer_bytes: int) -> None:
-        self.places = SharedPlaces(
+        self.places = FairQueue(
             threads,
-            max(1, threads // 2),
             settings.SVC_DJANGO_QUEUE_LENGTH,
             settings.SVC_DJANGO_QUEUE_SECONDS,
+            most_each=max(1, threads // 2),
         )
         self.forms = Share(form_bytes, form_bytes // 4)
         self.answers = Share(answer_bytes, answer_bytes // 4)

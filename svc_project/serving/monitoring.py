@@ -131,7 +131,7 @@ def _server_families() -> Iterator[Family]:
     yield gauge(
         "svc_pages_in_flight",
         "Requests that Django answers.",
-        known.places.taken + strangers.places.taken,
+        known.places.inflight + strangers.places.inflight,
     )
     yield gauge(
         "svc_pages_waiting",

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ServerOverloaded
-from core.sharing.places import Share, SharedPlaces
+from core.sharing.fair_queue import FairQueue
+from core.sharing.places import Share
 
 
 async def settle() -> None:
@@ -21,7 +22,7 @@ async def settle() -> None:
 
 def test_a_caller_that_holds_its_share_waits_while_others_get_places() -> None:
     async def story() -> None:
-        places = SharedPlaces(4, share=2, queue_length=8, queue_seconds=60)
+        places = FairQueue(4, 8, 60, most_each=2)
         await places.acquire("a")
         await places.acquire("a")
         third = asyncio.ensure_future(places.acquire("a"))
@@ -29,20 +30,20 @@ def test_a_caller_that_holds_its_share_waits_while_others_get_places() -> None:
         assert not third.done()
 
         await asyncio.wait_for(places.acquire("b"), 60)
-        assert (places.taken, places.waiting) == (3, 1)
+        assert (places.inflight, places.waiting) == (3, 1)
 
         places.release("a")
         await asyncio.wait_for(third, 60)
         for caller in "aab":
             places.release(caller)
-        assert (places.taken, places.waiting) == (0, 0)
+        assert (places.inflight, places.waiting) == (0, 0)
 
     asyncio.run(story())
 
 
 def test_callers_that_wait_take_turns() -> None:
     async def story() -> list[str]:
-        places = SharedPlaces(2, share=2, queue_length=40, queue_seconds=60)
+        places = FairQueue(2, 40, 60, most_each=2)
         for _ in range(2):
             await places.acquire("first")
         order: list[str] = []
@@ -67,7 +68,7 @@ def test_callers_that_wait_take_turns() -> None:
 
 def test_the_queue_is_bounded_and_one_caller_gets_half_of_it() -> None:
     async def story() -> None:
-        places = SharedPlaces(2, share=1, queue_length=4, queue_seconds=60)
+        places = FairQueue(2, 4, 60, most_each=1)
         await places.acquire("a")
         waiting = [asyncio.ensure_future(places.acquire("a")) for _ in range(2)]
         await settle()
@@ -82,9 +83,50 @@ def test_the_queue_is_bounded_and_one_caller_gets_half_of_it() -> None:
     asyncio.run(story())
 
 
+def test_a_place_that_a_caller_released_goes_to_others_first() -> None:
+    async def story() -> None:
+        places = FairQueue(2, 40, 60, most_each=1)
+        for caller in "ab":
+            await places.acquire(caller)
+        crowd = [asyncio.ensure_future(places.acquire(caller)) for caller in "aabb"]
+        await settle()
+        single = asyncio.ensure_future(places.acquire("c"))
+        await settle()
+        places.release("a")
+        await settle()
+        assert single.done()
+        assert not any(each.done() for each in crowd)
+        for each in crowd:
+            each.cancel()
+        await asyncio.gather(*crowd, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_a_caller_with_nothing_waiting_gets_into_a_full_queue() -> None:
+    async def story() -> None:
+        places = FairQueue(2, 4, 60, most_each=1)
+        for caller in "ab":
+            await places.acquire(caller)
+        crowd = [asyncio.ensure_future(places.acquire(caller)) for caller in "aabb"]
+        await settle()
+        single = asyncio.ensure_future(places.acquire("c"))
+        await settle()
+        assert places.waiting == 4
+        assert [each.done() for each in crowd].count(True) == 1, "the newest of one was refused"
+        assert not single.done()
+        places.release("b")
+        await asyncio.wait_for(single, 60)
+        for each in crowd:
+            each.cancel()
+        await asyncio.gather(*crowd, return_exceptions=True)
+
+    asyncio.run(story())
+
+
 def test_a_caller_is_refused_after_the_queue_time() -> None:
     async def story() -> None:
-        places = SharedPlaces(1, share=1, queue_length=4, queue_seconds=0.02)
+        places = FairQueue(1, 4, 0.02, most_each=1)
         await places.acquire("a")
         for caller in "ab":
             with pytest.raises(ServerOverloaded):
@@ -98,7 +140,7 @@ def test_a_caller_is_refused_after_the_queue_time() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("+-x")), max_size=60))
 def test_no_place_is_lost_in_any_order_of_steps(steps: list[tuple[str, str]]) -> None:
     async def story() -> None:
-        places = SharedPlaces(3, share=2, queue_length=6, queue_seconds=60)
+        places = FairQueue(3, 6, 60, most_each=2)
         held: Counter[str] = Counter()
         waiting: list[tuple[str, asyncio.Task[None]]] = []
         for caller, step in steps:
@@ -114,14 +156,14 @@ def test_no_place_is_lost_in_any_order_of_steps(steps: list[tuple[str, str]]) ->
                 waiting.remove((name, task))
                 if not task.cancelled() and task.exception() is None:
                     held[name] += 1
-            assert places.taken == held.total() <= 3
+            assert places.inflight == held.total() <= 3
             assert max(held.values(), default=0) <= 2
         for _, task in waiting:
             task.cancel()
         await settle()
         for caller in held.elements():
             places.release(caller)
-        assert (places.taken, places.waiting) == (0, 0)
+        assert (places.inflight, places.waiting) == (0, 0)
 
     asyncio.run(story())
 

@@ -70,7 +70,7 @@ def test_a_stream_is_passed_on_as_it_comes_and_holds_no_thread(
         streams = [Exchange(django) for _ in range(3)]
         for each in streams:
             await each.until(2)
-        assert one_thread.places.taken == 0
+        assert one_thread.places.inflight == 0
         more.set()
         for each in streams:
             await asyncio.wait_for(each.task, 60)
@@ -179,7 +179,7 @@ def test_an_answer_too_large_to_hold_is_refused(one_thread: caller_threads.Calle
         assert exchange.sent[0]["status"] == 503
         assert (b"retry-after", b"2") in exchange.sent[0]["headers"]
         assert b"server_overloaded" in exchange.sent[1]["body"]
-        assert (one_thread.answers.held, one_thread.places.taken) == (0, 0)
+        assert (one_thread.answers.held, one_thread.places.inflight) == (0, 0)
 
     asyncio.run(story())
 
