@@ -1,6 +1,4 @@
-"""Organizations take turns: slots with a queue in front of them, and a thread for work that would
-block the event loop.
-"""
+"""Organizations take turns: slots with a queue in front of them, and threads that work it off."""
 
 from __future__ import annotations
 
@@ -8,11 +6,13 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from core.errors import ServerOverloaded
+from core.sharing.processors import Niceness, lower_priority
 
 _Waiter = asyncio.Future[None]
 
@@ -20,7 +20,12 @@ RECENT_SECONDS: Final = 300.0
 """How long after an organization's last request slots stay reserved for it."""
 LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
-larger ones in the thread."""
+larger ones in a thread."""
+
+_MOST_WAITING: Final = 10_000
+_LONGEST_WAIT_SECONDS: Final = 600.0
+"""Admission bounds how many requests wait for threads (``SVC_MAX_INFLIGHT``); these only end a
+queue that does not move."""
 
 Made = TypeVar("Made")
 
@@ -213,53 +218,34 @@ class FairQueue:
                 del self._queues[organization_id]
 
 
-class FairThread:
-    """Runs one job at a time; organizations with waiting jobs take turns.
+class FairPool:
+    """Threads for work that would block the event loop; organizations take turns.
 
-    Python code in a thread yields to the event loop every five milliseconds. With one thread only
-    one competes for the interpreter, however many jobs there are. Its priority is that of the event
-    loop: while it holds the interpreter the loop waits for it, also when it waits for a processor.
-    Belongs to one event loop.
+    One organization never has all threads while another used them in the last minutes
+    (``FairQueue``), so that work does not wait for much of another organization's. Python code in a
+    thread yields to the event loop every five milliseconds, and without a ``niceness`` its priority
+    is that of the loop, which waits for it also when it waits for a processor. So one thread of
+    that priority is the most that an event loop bears. Belongs to one event loop.
     """
 
-    def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, name)
-        self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
-        """Organizations in the order of their turns."""
-        self._busy = False
+    def __init__(self, name: str, threads: int = 1, niceness: Niceness | None = None) -> None:
+        self._slots = FairQueue(threads, _MOST_WAITING, _LONGEST_WAIT_SECONDS, 1 / threads)
+        start = partial(lower_priority, niceness) if niceness is not None else None
+        self._threads = ThreadPoolExecutor(threads, name, start)
 
     async def run(self, organization_id: str, work: Callable[[], Made]) -> Made:
-        """Return or raise the outcome of ``work``; a caller cancelled before its turn skips it."""
-        done: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(organization_id, deque()).append((done, work))
-        if not self._busy:
-            self._next()
-        return await done
+        """Return or raise the outcome of ``work``; a caller cancelled before its turn skips it.
 
-    def _next(self) -> None:
-        """Begin the first job of the organization whose turn it is."""
-        self._busy = False
-        while self._waiting:
-            organization_id = next(iter(self._waiting))
-            queue = self._waiting.pop(organization_id)
-            done, work = queue.popleft()
-            if queue:
-                self._waiting[organization_id] = queue
-            if not done.cancelled():
-                self._begin(done, work)
-                return
+        Raises ``ServerOverloaded`` when the queue does not move for ten minutes. A thread is free
+        when its work has ended, also when the caller was cancelled.
+        """
+        await self._slots.acquire(organization_id)
+        loop = asyncio.get_running_loop()
 
-    def _begin(self, done: asyncio.Future[Any], work: Callable[[], Any]) -> None:
-        self._busy = True
-        running = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        running.add_done_callback(partial(self._end, done))
+        def release(_ended: Future[Made]) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._slots.release, organization_id)
 
-    def _end(self, done: asyncio.Future[Any], ran: asyncio.Future[Any]) -> None:
-        if not done.cancelled():
-            if ran.cancelled():
-                done.cancel()
-            elif (error := ran.exception()) is not None:
-                done.set_exception(error)
-            else:
-                done.set_result(ran.result())
-        self._next()
+        running = self._threads.submit(work)
+        running.add_done_callback(release)
+        return await asyncio.wrap_future(running)

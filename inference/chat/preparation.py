@@ -18,7 +18,7 @@ from core.errors import (
     RequestTooLarge,
 )
 from core.limits.refused_requests import RefusedRequests
-from core.sharing.fair_queue import LARGE_BODY, FairThread
+from core.sharing.fair_queue import LARGE_BODY, FairPool
 from inference import schema_subset
 from inference.backends.outcomes import RequestBreaksServers, fingerprint
 from inference.catalog.catalog import Catalog
@@ -91,7 +91,7 @@ class Preparation:
     catalog: Catalog
     quarantine: Quarantine
     refused: RefusedRequests
-    thread: FairThread
+    thread: FairPool
     """Parses large bodies."""
     spent: SpentLimits = field(default_factory=SpentLimits)
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from core.backends.quarantine import Quarantine
 from core.limits.redis import open_limiter
 from core.limits.refused_requests import RefusedRequests
-from core.sharing.fair_queue import FairThread
+from core.sharing.fair_queue import FairPool
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
@@ -34,7 +34,7 @@ def service() -> ChatService:
             catalog=catalog,
             quarantine=quarantine,
             refused=RefusedRequests(settings.SVC_REFUSED_REQUESTS_PER_MINUTE),
-            thread=FairThread("chat-bodies"),
+            thread=FairPool("chat-bodies"),
         ),
         limiter=open_limiter(
             settings.REDIS_URL,

@@ -178,7 +178,7 @@ def test_every_defence_of_the_threat_model_names_the_tests_that_show_it() -> Non
 
 
 THREAD = re.compile(
-    r"(?:DatabaseThreads?|FairThread|SessionLookups)\(\s*\"([a-z-]+)\""
+    r"(?:DatabaseThreads?|FairPool|SessionLookups)\(\s*\"([a-z-]+)\""
     r"|thread_name_prefix=\"([a-z-]+)\"|Thread\(target=[\w.]+, name=\"([a-z-]+)\""
 )
 """Where the source names a thread."""

@@ -16,7 +16,7 @@ from accounts.keys.principal import Principal
 from accounts.models import Scope
 from core.database.threads import WRITE_SECONDS, threads
 from core.errors import ApiError
-from core.sharing.fair_queue import FairQueue, FairThread
+from core.sharing.fair_queue import FairPool, FairQueue
 from core.sharing.places import clones
 from speech.audio.speaker import analyse
 from speech.audio.wav import Clip, canonical_wav
@@ -59,7 +59,7 @@ class CloneCreation:
         self._engine = engine
         self._attempt = attempt
         self._refusals = refusals
-        self._reading = FairThread("clone-bodies")
+        self._reading = FairPool("clone-bodies")
         self._analyses = FairQueue(
             _ANALYSES, settings.SVC_MAX_CLONE_CREATIONS, _ANALYSIS_WAIT_SECONDS
         )

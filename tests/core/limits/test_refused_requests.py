@@ -19,7 +19,7 @@ from core.errors import (
 )
 from core.ids import NIL_UUID
 from core.limits.refused_requests import RefusedRequests
-from core.sharing.fair_queue import FairThread
+from core.sharing.fair_queue import FairPool
 
 NO_KEY = str(NIL_UUID)
 
@@ -136,7 +136,7 @@ def test_without_a_limit_nothing_is_refused() -> None:
     assert refused.too_many("a", "a key", 1) is None
 
 
-def blocked(thread: FairThread) -> tuple[asyncio.Task[bool], threading.Event]:
+def blocked(thread: FairPool) -> tuple[asyncio.Task[bool], threading.Event]:
     """Work that blocks the thread until the event is set."""
     free = threading.Event()
     return asyncio.create_task(thread.run("first", lambda: free.wait(60))), free
@@ -147,7 +147,7 @@ def named(done: list[str], name: str) -> Callable[[], None]:
 
 
 async def test_organizations_take_turns_in_the_thread() -> None:
-    thread, done = FairThread("test"), list[str]()
+    thread, done = FairPool("test"), list[str]()
     first, free = blocked(thread)
     await asyncio.sleep(0)
     flood = [
@@ -162,7 +162,7 @@ async def test_organizations_take_turns_in_the_thread() -> None:
 
 
 async def test_work_of_a_cancelled_caller_is_skipped() -> None:
-    thread, done = FairThread("test"), list[str]()
+    thread, done = FairPool("test"), list[str]()
     first, free = blocked(thread)
     await asyncio.sleep(0)
     left = asyncio.create_task(thread.run("a", named(done, "left")))
@@ -177,7 +177,7 @@ async def test_work_of_a_cancelled_caller_is_skipped() -> None:
 
 
 async def test_exceptions_of_the_work_are_raised_and_the_thread_goes_on() -> None:
-    thread = FairThread("test")
+    thread = FairPool("test")
 
     def fail() -> None:
         raise InvalidField("no")
