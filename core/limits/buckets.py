@@ -15,6 +15,7 @@ The store is ``MemoryLimiter`` (in ``limits.memory``) for one process and ``Redi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
 
@@ -28,6 +29,43 @@ HOUR: Final = 3_600_000
 
 WINDOW_KEPT: Final = 48 * HOUR
 """How long a window is kept after its end, for late refunds."""
+
+
+def monotonic_milliseconds() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Bucket:
+    """``used`` of a capacity at the moment ``at``; each unit of time refills ``refill`` of it.
+
+    The units are the owner's, who compares ``used`` with the capacity and adds to it. Whole numbers
+    stay whole.
+    """
+
+    __slots__ = ("at", "refill", "used")
+
+    def __init__(self, at: float, refill: float) -> None:
+        self.at = at
+        self.refill = refill
+        self.used: float = 0
+
+    def drain(self, now: float, refill: float) -> float:
+        """Refill the bucket up to ``now`` and return its used amount.
+
+        When ``refill`` was changed, and the capacity with it, the used amount keeps its proportion,
+        so that a smaller limit does not turn ordinary use into hours of debt.
+        """
+        if refill != self.refill:
+            self.used = self.used * refill // max(self.refill, 1)
+            self.refill = refill
+        used = self.used - (now - self.at) * refill
+        self.used = used = used if used > 0 else 0
+        self.at = now
+        return used
+
+    def is_evictable(self, now: float) -> bool:
+        """Whether the bucket is full, so that evicting it changes nothing."""
+        return not self.drain(now, self.refill)
 
 
 class Window(msgspec.Struct, frozen=True):

@@ -2,67 +2,35 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from core.limits.buckets import (
     WINDOW_KEPT,
+    Bucket,
     Charge,
     Granted,
     Refusal,
     Window,
     WindowUnknown,
+    monotonic_milliseconds,
     refusal,
 )
 
 
-def monotonic_milliseconds() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-class _Bucket:
-    """``used`` parts at the moment ``at``, counted against ``limit``."""
-
-    __slots__ = ("at", "limit", "used")
-
-    def __init__(self, at: int, limit: int) -> None:
-        self.at = at
-        self.limit = limit
-        self.used = 0
-
-    def drain(self, now: int, limit: int) -> int:
-        """Refill the bucket up to ``now`` and return its used parts.
-
-        When the limit was changed, the used amount keeps its proportion of the limit, so that a
-        smaller limit does not turn ordinary use into hours of debt.
-        """
-        if limit != self.limit:
-            self.used = self.used * limit // max(self.limit, 1)
-            self.limit = limit
-        used = self.used - (now - self.at) * limit
-        self.used = used = used if used > 0 else 0
-        self.at = now
-        return used
-
-    def is_evictable(self, now: int) -> bool:
-        """Whether the bucket is full, so that evicting it changes nothing."""
-        return not self.drain(now, self.limit)
-
-
 class _Window:
-    """``used`` parts, whatever the limit is, kept until ``kept_until``."""
+    """``used`` parts, which never refill, kept until ``kept_until``; stands for a ``Bucket``."""
 
     __slots__ = ("kept_until", "used")
 
     def __init__(self, now: int, window: Window) -> None:
         self.kept_until = now + window.ends_in + WINDOW_KEPT
-        self.used = 0
+        self.used: float = 0
 
-    def drain(self, now: int, limit: int) -> int:
+    def drain(self, now: float, refill: float) -> float:
         return self.used
 
-    def is_evictable(self, now: int) -> bool:
+    def is_evictable(self, now: float) -> bool:
         return now > self.kept_until
 
 
@@ -75,7 +43,7 @@ class MemoryLimiter:
 
     def __init__(self, clock: Callable[[], int] = monotonic_milliseconds) -> None:
         self._clock = clock
-        self._buckets: dict[str, _Bucket | _Window] = {}
+        self._buckets: dict[str, Bucket | _Window] = {}
         self._turn: deque[str] = deque()
 
     def __len__(self) -> int:
@@ -107,7 +75,7 @@ class MemoryLimiter:
         self._evict_idle(now, 1 + 2 * (len(self._turn) - known))
         if fits:
             return Granted(charges)
-        return refusal(charges, [bucket.used for bucket in buckets])
+        return refusal(charges, [int(bucket.used) for bucket in buckets])
 
     def settle(self, granted: Granted, actual: Sequence[int]) -> None:
         if granted.settled:
@@ -127,7 +95,7 @@ class MemoryLimiter:
         """How much is left of the limit of ``charge``, which is for a window."""
         window = self._buckets.get(charge.bucket)
         before = (charge.window and charge.window.used_before) or 0
-        return charge.limit - max(before, window.used if window is not None else 0)
+        return charge.limit - max(before, int(window.used) if window is not None else 0)
 
     def forget_windows(self) -> None:
         """Drop every window, so that each begins again from ``used_before``."""
@@ -139,11 +107,11 @@ class MemoryLimiter:
         self._buckets.clear()
         self._turn.clear()
 
-    def _bucket(self, charge: Charge, now: int) -> _Bucket | _Window:
+    def _bucket(self, charge: Charge, now: int) -> Bucket | _Window:
         bucket = self._buckets.get(charge.bucket)
         window = charge.window
         if bucket is None:
-            bucket = _Bucket(now, charge.limit) if window is None else _Window(now, window)
+            bucket = Bucket(now, charge.limit) if window is None else _Window(now, window)
             self._buckets[charge.bucket] = bucket
             self._turn.append(charge.bucket)
         return bucket

@@ -6,13 +6,13 @@ Rules: docs/explain/limits.md, Refused requests.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
 
 from core.errors import ApiError
+from core.limits.buckets import MINUTE, Bucket, monotonic_milliseconds
 
 BYTES_PER_UNIT: Final = 64 * 1024
 MOST_UNITS: Final = 16
@@ -52,32 +52,22 @@ class TooManyRefused(msgspec.Struct, frozen=True):
         }
 
 
-class _Bucket:
-    __slots__ = ("at", "used")
-
-    def __init__(self, at: float) -> None:
-        self.at = at
-        self.used = 0.0
-
-    def drain(self, now: float, limit: int) -> float:
-        self.used = max(0.0, self.used - (now - self.at) * limit / 60)
-        self.at = now
-        return self.used
-
-
 class RefusedRequests:
     """Counts the refused requests of every key and organization in this process.
 
     ``per_minute`` is the least limit of a key, None for no limit at all. Where the organization
     has a larger limit of requests, each of its keys may have as many refused; all of its keys
     together ``_KEYS_OF_AN_ORGANIZATION`` times as many. Each process counts separately, because
-    the limit protects the process.
+    the limit protects the process. Buckets are counted in parts, as those of ``Charge`` are: a unit
+    is ``MINUTE`` of them. ``clock``: milliseconds.
     """
 
-    def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_minute: int | None, clock: Callable[[], int] = monotonic_milliseconds
+    ) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._buckets: dict[_Owner, _Bucket] = {}
+        self._buckets: dict[_Owner, Bucket] = {}
 
     def too_many(
         self, organization_id: str, api_key_id: str, requests_per_minute: int | None
@@ -125,26 +115,29 @@ class RefusedRequests:
             return
         limit = self._limit(self._per_minute, requests_per_minute)
         key = self._drained((organization_id, api_key_id), limit)
-        rest = max(0.0, limit - key.used)
-        key.used += units
+        parts = units * MINUTE
+        rest = max(0, limit * MINUTE - key.used)
+        key.used += parts
         organization = self._drained(organization_id, limit * _KEYS_OF_AN_ORGANIZATION)
-        organization.used += min(units, rest)
+        organization.used += min(parts, rest)
 
     def _over(
         self, owner: _Owner, scope: Literal["key", "organization"], limit: int
     ) -> TooManyRefused | None:
         bucket = self._buckets.get(owner)
-        if bucket is None or (over := bucket.drain(self._clock(), limit) + 1 - limit) <= 0:
+        if bucket is None:
             return None
-        wait = max(1, int(over * 60_000 / limit) + 1)
-        return TooManyRefused(scope, limit, round(bucket.used), wait)
+        over = bucket.drain(self._clock(), limit) + MINUTE - limit * MINUTE
+        if over <= 0:
+            return None
+        return TooManyRefused(scope, limit, round(bucket.used / MINUTE), int(over // limit) + 1)
 
-    def _drained(self, owner: _Owner, limit: int) -> _Bucket:
+    def _drained(self, owner: _Owner, limit: int) -> Bucket:
         now = self._clock()
         bucket = self._buckets.get(owner)
         if bucket is None:
             self._evict_empty(now)
-            bucket = self._buckets[owner] = _Bucket(now)
+            bucket = self._buckets[owner] = Bucket(now, limit)
         bucket.drain(now, limit)
         return bucket
 
@@ -154,9 +147,11 @@ class RefusedRequests:
             return least * _UNLIMITED_FACTOR
         return max(least, requests_per_minute)
 
-    def _evict_empty(self, now: float) -> None:
+    def _evict_empty(self, now: int) -> None:
         """Evict buckets unused for two minutes: they are empty again, unless in deep debt."""
         if len(self._buckets) >= _MANY:
             self._buckets = {
-                name: bucket for name, bucket in self._buckets.items() if now - bucket.at < 120
+                name: bucket
+                for name, bucket in self._buckets.items()
+                if now - bucket.at < 2 * MINUTE
             }

@@ -14,8 +14,16 @@ import msgspec
 
 from accounts.keys.principal import Principal
 from core.errors import RateLimitExceeded
-from core.limits.buckets import Charge, Granted, Level, Limiter, LimitScope, Refusal, refusal
-from core.limits.memory import monotonic_milliseconds
+from core.limits.buckets import (
+    Charge,
+    Granted,
+    Level,
+    Limiter,
+    LimitScope,
+    Refusal,
+    monotonic_milliseconds,
+    refusal,
+)
 from core.limits.refused_requests import TooManyRefused
 from inference.catalog.snapshot import PublishedModel
 from inference.chat import metrics
