@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.errors import ApiError
+from core.limits.buckets import Bucket
 from speech.synthesis.script import LONG_READING, SHORT_READING
 
 BURST_SECONDS: Final = 10.0
@@ -69,18 +70,19 @@ def refused_units(unspoken: int, failure: ApiError | None) -> int:
 
 
 class Pace:
-    """A token bucket of messages: a burst, then a steady rate.
+    """A bucket of messages that delays and never refuses: a burst, then a steady rate.
 
     The caller passes times in seconds of one clock. At 0 a second there is no limit.
     """
 
-    __slots__ = ("_due", "_interval")
+    __slots__ = ("_bucket", "_interval")
 
     def __init__(self, per_second: float) -> None:
         self._interval = 1 / per_second if per_second else 0.0
-        self._due = float("-inf")
+        self._bucket = Bucket(float("-inf"), 1)
+        """Holds seconds: those at the steady rate that the messages were ahead of their time."""
 
     def early(self, now: float) -> float:
         """Count a message; return the seconds to wait before it is handled, if above 0."""
-        self._due = max(self._due, now) + self._interval
-        return self._due - now - BURST_SECONDS
+        self._bucket.used = used = self._bucket.drain(now, 1) + self._interval
+        return used - BURST_SECONDS
