@@ -27,6 +27,7 @@ from core.asgi.websocket import (
     UpgradeRequired,
 )
 from core.errors import ApiError, InternalError, ServerOverloaded
+from core.limits.buckets import Bucket
 from svc_project.serving.connection_watches import StallWatch
 from svc_project.serving.http_messages import last_headers
 from svc_project.surfaces import Surface, error_body_of, surface_of
@@ -40,7 +41,7 @@ _Utf8Decoder = codecs.getincrementaldecoder("utf-8")
 MOST_EXTRA_FRAMES: Final = 1024
 """Fragments and control frames accepted at once: the largest message in 64-byte fragments."""
 EXTRA_FRAMES_PER_SECOND: Final = 64
-"""The rate at which the allowance refills."""
+"""The rate at which they refill."""
 _LINGER_SECONDS: Final = 1.0
 _PARSED_AT_ONCE: Final = 2048
 """Bytes of frames that are parsed in one turn of the event loop: at most 341 frames."""
@@ -99,8 +100,7 @@ class BoundedFrames(ServerProtocol):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._spent_at = time.monotonic()
-        self._left = float(MOST_EXTRA_FRAMES)
+        self._extra = Bucket(time.monotonic(), EXTRA_FRAMES_PER_SECOND)
         self._text = ArrivingText()
 
     def parse(self) -> Generator[None]:
@@ -142,13 +142,10 @@ class BoundedFrames(ServerProtocol):
         return self._text.is_valid(frame.data, is_last=frame.fin)
 
     def _may_take(self) -> bool:
-        now = time.monotonic()
-        refilled = (now - self._spent_at) * EXTRA_FRAMES_PER_SECOND
-        self._left = min(self._left + refilled, MOST_EXTRA_FRAMES)
-        self._spent_at = now
-        if self._left < 1:
+        used = self._extra.drain(time.monotonic(), EXTRA_FRAMES_PER_SECOND) + 1
+        if used > MOST_EXTRA_FRAMES:
             return False
-        self._left -= 1
+        self._extra.used = used
         return True
 
 
