@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -26,22 +25,21 @@ from django.db.models.functions import Length
 
 from core.clock import now
 from core.database.threads import WRITE_SECONDS, DatabaseThreads
-from core.errors import InternalError
+from core.errors import InternalError, ServerOverloaded
 from core.sealing import Cipher
+from core.sharing.places import Share
 from inference.chat import metrics
 from inference.models.captures import DiagnosticCapture
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 8
-_MOST_WAITING_OF_ONE = 2
 _HOUR = timedelta(hours=1)
 _ASK_AGAIN_SECONDS = 10.0
 
 thread = DatabaseThreads("captures", 1)
 """Stores captures one at a time, so that they cannot hold up other work on the database."""
-_waiting: Counter[str] = Counter()
-"""Number of captures that the thread has not stored yet, by organization."""
+_waiting = Share(8, 2)
+"""Captures that the thread has not stored yet, and those of one organization."""
 _full: dict[str, tuple[float, Outcome]] = {}
 """Organizations at a bound: when the database is queried again (monotonic), and which bound."""
 
@@ -116,9 +114,10 @@ async def _kept(request_id: str, organization_id: str, content: CapturedContent)
     known = _full.get(organization_id)
     if known is not None and time.monotonic() < known[0]:
         return known[1]
-    if _waiting.total() >= _MOST_WAITING or _waiting[organization_id] >= _MOST_WAITING_OF_ONE:
+    try:
+        _waiting.take(1, organization_id)
+    except ServerOverloaded:
         return Outcome.BUSY
-    _waiting[organization_id] += 1
     try:
         outcome = await thread.run(
             lambda: _store(request_id, organization_id, content), WRITE_SECONDS
@@ -126,9 +125,7 @@ async def _kept(request_id: str, organization_id: str, content: CapturedContent)
     except InternalError:
         return Outcome.FAILED
     finally:
-        _waiting[organization_id] -= 1
-        if not _waiting[organization_id]:
-            del _waiting[organization_id]
+        _waiting.release(1, organization_id)
     _full.pop(organization_id, None)
     if outcome in {Outcome.TOO_MANY, Outcome.TOO_LARGE}:
         _full[organization_id] = time.monotonic() + _ASK_AGAIN_SECONDS, outcome

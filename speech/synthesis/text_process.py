@@ -83,7 +83,10 @@ class TextProcess:
             order_seconds=order_seconds,
         )
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By organization, as long as one of its texts is read in turn or waits for that."""
+        """By organization, as long as one of its texts is read in turn or waits for that.
+
+        A share of the pool's ``FairQueue`` would bound all texts of an organization; these bound
+        those of its sessions, before they wait for the pool."""
 
     async def start(self, *, hindi: bool) -> None:
         """Start the process before the first text, and load the Hindi lexicon if ``hindi``.

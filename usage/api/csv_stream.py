@@ -41,7 +41,11 @@ class DownloadSlot:
 
 
 class DownloadSlots:
-    """The slots of one process, for any number of threads."""
+    """The slots of one process, for any number of threads.
+
+    They are no ``Share``, which counts what its owners release: a slot may end with a garbage
+    collection, in any thread and also in one that has the lock.
+    """
 
     def __init__(self) -> None:
         # Weak: nothing closes an answer that was discarded before it began.

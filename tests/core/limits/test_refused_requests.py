@@ -1,10 +1,6 @@
-"""The limit on refused requests, and the thread in which organizations take turns."""
+"""The limit on refused requests."""
 
 from __future__ import annotations
-
-import asyncio
-import threading
-from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +15,6 @@ from core.errors import (
 )
 from core.ids import NIL_UUID
 from core.limits.refused_requests import RefusedRequests
-from core.sharing.fair_queue import FairPool
 
 NO_KEY = str(NIL_UUID)
 
@@ -69,6 +64,14 @@ def test_an_organization_with_a_larger_limit_may_have_more_refused(
     assert refused.too_many("a", "a key", requests_per_minute) is None
     refuse(refused, 1, requests_per_minute)
     assert refused.too_many("a", "a key", requests_per_minute) is not None
+
+
+def test_a_changed_limit_keeps_the_used_fraction() -> None:
+    refused = RefusedRequests(60, Clock())
+    refuse(refused, 300, 600)
+    assert refused.too_many("a", "a key", 60) is None
+    refuse(refused, 30, 60)
+    assert refused.too_many("a", "a key", 60) is not None
 
 
 def test_a_key_over_its_limit_does_not_stop_the_organizations_other_keys() -> None:
@@ -134,54 +137,3 @@ def test_without_a_limit_nothing_is_refused() -> None:
     refused = RefusedRequests(None)
     refuse(refused, 10_000)
     assert refused.too_many("a", "a key", 1) is None
-
-
-def blocked(thread: FairPool) -> tuple[asyncio.Task[bool], threading.Event]:
-    """Work that blocks the thread until the event is set."""
-    free = threading.Event()
-    return asyncio.create_task(thread.run("first", lambda: free.wait(60))), free
-
-
-def named(done: list[str], name: str) -> Callable[[], None]:
-    return lambda: done.append(name)
-
-
-async def test_organizations_take_turns_in_the_thread() -> None:
-    thread, done = FairPool("test"), list[str]()
-    first, free = blocked(thread)
-    await asyncio.sleep(0)
-    flood = [
-        asyncio.create_task(thread.run("flood", named(done, f"flood {number}")))
-        for number in range(3)
-    ]
-    other = asyncio.create_task(thread.run("other", named(done, "other")))
-    await asyncio.sleep(0)
-    free.set()
-    await asyncio.gather(first, *flood, other)
-    assert done == ["flood 0", "other", "flood 1", "flood 2"]
-
-
-async def test_work_of_a_cancelled_caller_is_skipped() -> None:
-    thread, done = FairPool("test"), list[str]()
-    first, free = blocked(thread)
-    await asyncio.sleep(0)
-    left = asyncio.create_task(thread.run("a", named(done, "left")))
-    stays = asyncio.create_task(thread.run("a", named(done, "stays")))
-    await asyncio.sleep(0)
-    left.cancel()
-    first.cancel()
-    await asyncio.sleep(0)
-    free.set()
-    await stays
-    assert done == ["stays"]
-
-
-async def test_exceptions_of_the_work_are_raised_and_the_thread_goes_on() -> None:
-    thread = FairPool("test")
-
-    def fail() -> None:
-        raise InvalidField("no")
-
-    with pytest.raises(InvalidField, match="no"):
-        await thread.run("a", fail)
-    assert await thread.run("a", lambda: 5) == 5
