@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,7 +16,7 @@ from django.test import Client
 from accounts.models import Organization, User
 from core.clock import now
 from inference.chat import captures
-from inference.chat.captures import CapturedContent, reveal
+from inference.chat.captures import CapturedContent, Outcome, reveal
 from inference.models import DiagnosticCapture
 from tests.inference.chat.test_capture import captured, chat
 from tests.support.live import NO_TLS, Gateway
@@ -69,6 +71,33 @@ def test_the_total_size_of_an_organizations_captures_is_bounded(gateway: Gateway
 
     assert answer.status_code == 200
     assert captured(answer) is None
+
+
+async def test_eight_captures_wait_for_the_thread_and_two_of_an_organization(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free = threading.Event()
+
+    def stored(*_: object) -> Outcome:
+        free.wait(60)
+        return Outcome.KEPT
+
+    monkeypatch.setattr(captures, "_store", stored)
+
+    async def kept(organization_id: str) -> Outcome:
+        return await captures._kept("req_1", organization_id, CapturedContent("", ""))
+
+    waiting = [asyncio.create_task(kept("a")) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert await kept("a") is Outcome.BUSY
+    waiting += [asyncio.create_task(kept(organization_id)) for organization_id in "bcdefg"]
+    await asyncio.sleep(0)
+    assert await kept("h") is Outcome.BUSY
+
+    free.set()
+    assert await asyncio.gather(*waiting) == [Outcome.KEPT] * 8
+    assert await kept("a") is Outcome.KEPT
+    await asyncio.to_thread(captures.thread.close)
 
 
 def test_an_operator_forbids_captures_of_an_organization(gateway: Gateway) -> None:
