@@ -301,7 +301,7 @@ async def _compare(steps: list[Step]) -> None:
     await client.aclose()
 
 
-def _used(memory: MemoryLimiter, charges: Sequence[Charge], now: int) -> list[int]:
+def _used(memory: MemoryLimiter, charges: Sequence[Charge], now: int) -> list[float]:
     """The used parts in ``memory`` of each charge; -1 for a window that it does not know."""
     return [
         -1
