@@ -1,8 +1,9 @@
 """Fixtures of the whole suite.
 
 ``gateway`` is a real server process with the simulator behind it, started once per test worker on
-a database of its own; each test gets an organization and a key of its own in it. Tests marked
-``django_db`` use pytest-django's database instead.
+a database of its own; each test gets an organization and a key of its own in it. ``gateway_with``
+gives one with other settings, which tests share too, and ``start_gateway`` one of the test's own.
+Tests marked ``django_db`` use pytest-django's database instead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from psycopg import sql
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
-from tests.support.gateways import Served, launch
+from tests.support.gateways import Served, SharedGateways, launch
 from tests.support.live import ROOT, Command, Gateway, Simulator, database, free_port
 
 pytest_plugins = ["tests.support.readers", "tests.support.speech.fixtures"]
@@ -142,6 +143,31 @@ def gateway(served: Served, django_db_blocker: Any) -> Iterator[Gateway]:
             key=minted.secret,
             simulator=served.simulator,
         )
+
+
+@pytest.fixture(scope="session")
+def shared_gateways(served: Served, worker_directory: Path) -> Iterator[SharedGateways]:
+    """The processes behind ``gateway_with``."""
+    shared = SharedGateways(served, worker_directory)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def gateway_with(shared_gateways: SharedGateways, gateway: Gateway) -> Callable[..., Gateway]:
+    """Give a gateway with the settings that the arguments name, for the test's own organization.
+
+    Tests that ask for the same settings share the process, so none may stop, starve or fill it, or
+    count what other tests change: such tests use ``start_gateway``.
+    """
+
+    def find(**environment: str) -> Gateway:
+        found = shared_gateways.with_settings(**environment)
+        return replace(
+            gateway, port=found.port, speech_port=found.speech_port, command=found.command
+        )
+
+    return find
 
 
 @pytest.fixture

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
 
 import pytest
+from django.db import connection
 
 from tests.support.faults.oracle import TOKEN_LIMIT
 from tests.support.live import Gateway, Simulator
@@ -35,6 +38,30 @@ def broken(proxy: FaultProxy) -> Iterator[FaultProxy]:
     proxy.heal()
     yield proxy
     proxy.heal()
+
+
+@pytest.fixture(scope="session")
+def database_proxy() -> Iterator[FaultProxy]:
+    """A proxy in front of PostgreSQL; tests use ``to_database``."""
+    address = urlsplit(os.environ["DATABASE_URL"])
+    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as running:
+        yield running
+
+
+@pytest.fixture
+def to_database(database_proxy: FaultProxy) -> Iterator[FaultProxy]:
+    """The proxy in front of PostgreSQL, healed before and after."""
+    database_proxy.heal()
+    yield database_proxy
+    database_proxy.heal()
+
+
+@pytest.fixture
+def behind_database_proxy(gateway_with: Callable[..., Gateway], to_database: FaultProxy) -> Gateway:
+    """A gateway that reaches its database through ``to_database``."""
+    user = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    name = connection.settings_dict["NAME"]
+    return gateway_with(DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import Case, publish_on, publish_single, single
 from tests.support.faults.seen import CAP, Seen, new_marker, read_answer
+from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
 from tests.support.model_servers.scripted import (
     DONE,
@@ -134,14 +135,14 @@ def large_body() -> Script:
 @pytest.fixture
 def large(
     gateway: Gateway,
-    start_gateway: Callable[..., Gateway],
+    gateway_with: Callable[..., Gateway],
     scripted: ScriptedServer,
     running: bool,
 ) -> Case:
     """A model whose answers do not fit into the buffers between server and client."""
     scripted.say(large_stream(), large_body())
     model = publish_single(gateway, scripted.base_url, running=running)
-    impatient = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
+    impatient = gateway_with(**IMPATIENT)
     return Case(impatient, model, [scripted.requests])
 
 

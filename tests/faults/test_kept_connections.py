@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 import httpx2
 import pytest
-from django.db import connection
 
 from accounts.models import Scope
 from svc_project.gate.view_threads import KEPT_SECONDS
@@ -16,31 +13,19 @@ from tests.support.live import NO_TLS, Gateway
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until
 
-StartGateway = Callable[..., Gateway]
 REQUESTS = 12
 
 pytestmark = pytest.mark.postgresql
 
 
 @pytest.fixture
-def to_database() -> Iterator[FaultProxy]:
-    address = urlsplit(os.environ["DATABASE_URL"])
-    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def read_usage(
-    gateway: Gateway, start_gateway: StartGateway, to_database: FaultProxy
-) -> Callable[[], int]:
+def read_usage(behind_database_proxy: Gateway) -> Callable[[], int]:
     """Reads the usage of a month from a gateway behind ``to_database``; returns the status."""
-    user = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
-    name = connection.settings_dict["NAME"]
-    started = start_gateway(DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}")
+    gateway = behind_database_proxy
     headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
 
     def read() -> int:
-        answer = httpx2.get(f"{started.url}/v1/usage", headers=headers, timeout=60, verify=NO_TLS)
+        answer = httpx2.get(f"{gateway.url}/v1/usage", headers=headers, timeout=60, verify=NO_TLS)
         return answer.status_code
 
     assert read() == 200

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -16,6 +14,7 @@ from core import errors
 from core.errors import ApiError
 from inference.catalog import lifecycle
 from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.gateways import NARROW, WITHOUT_DATABASE
 from tests.support.live import NO_TLS, Gateway, events
 from tests.support.live_catalog import (
     backend,
@@ -306,9 +305,9 @@ def test_a_client_that_disconnects_has_a_499_row(gateway: Gateway) -> None:
 
 
 def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
-    gateway: Gateway, start_gateway: Callable[..., Gateway]
+    gateway: Gateway, gateway_with: Callable[..., Gateway]
 ) -> None:
-    starved = start_gateway(SVC_BACKEND_QUEUE_LENGTH="1", SVC_BACKEND_QUEUE_SECONDS="0.1")
+    starved = gateway_with(**NARROW)
     entry = publish(starved, backend(gateway, max_concurrency=1, running_usage="vllm"))
     with RawClient(starved) as first:
         first.chat("[[sim tokens=100 pace=20]]", entry.identifier, stream=True)
@@ -323,15 +322,16 @@ def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
     assert starved.chat("hi", entry.identifier).status_code == 200
 
 
-def test_a_process_at_its_bounds_answers_503(start_gateway: Callable[..., Gateway]) -> None:
-    small = start_gateway(SVC_MAX_INFLIGHT="1")
-    with RawClient(small) as first:
-        first.chat("[[sim tokens=100 pace=20]]", stream=True)
-        first.read_until(2, b"data: ")
+def test_a_process_at_its_bounds_answers_503(gateway_with: Callable[..., Gateway]) -> None:
+    small = gateway_with(**NARROW)
+    with RawClient(small) as first, RawClient(small) as second:
+        for client in (first, second):
+            client.chat("[[sim tokens=100 pace=20]]", stream=True)
+            client.read_until(2, b"data: ")
 
         assert_refused(small.chat("hi"), 503, "server_overloaded", None)
 
-    small.rows_when(1)
+    small.rows_when(2)
     assert until(lambda: small.chat("hi").status_code == 200)
 
 
@@ -366,10 +366,8 @@ def test_a_stopping_server_refuses_new_requests_and_ends_running_ones_in_band(
 
 
 def test_a_key_that_cannot_be_looked_up_is_a_server_error_and_not_a_401(
-    start_gateway: Callable[..., Gateway], tmp_path: Path
+    gateway_with: Callable[..., Gateway],
 ) -> None:
-    broken = tmp_path / "not-migrated.sqlite3"
-    sqlite3.connect(broken).close()
-    gateway = start_gateway(DATABASE_URL=f"sqlite:///{broken}")
+    gateway = gateway_with(**WITHOUT_DATABASE)
 
     assert_refused(gateway.chat("hi"), 500, "internal_error", None)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.live import Command, Simulator, free_port
+
+IMPATIENT = {
+    "SVC_HEAD_SECONDS": "0.5",
+    "SVC_BODY_SECONDS": "0.5",
+    "SVC_CLIENT_STALL_SECONDS": "0.5",
+}
+"""Settings under which clients that send or read too slowly are soon given up."""
+NARROW = {
+    "SVC_MAX_INFLIGHT": "2",
+    "SVC_BACKEND_QUEUE_LENGTH": "1",
+    "SVC_BACKEND_QUEUE_SECONDS": "0.1",
+}
+"""Settings under which few requests fill the process, or the queue of a backend."""
+WITHOUT_DATABASE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
 
 
 @dataclass
@@ -47,3 +62,48 @@ def another_gateway(served: Served, directory: Path, **environment: str) -> Iter
         served, command=command, port=port, speech_port=speech_port, environment=settings_of_it
     )
     command.kill()
+
+
+class SharedGateways:
+    """Gateways besides ``served``, one for each set of settings that tests of this worker ask for.
+
+    Each takes about 200 MB, so only ``MOST`` run at once: the one that was not asked for the
+    longest is stopped first.
+    """
+
+    MOST = 4
+
+    def __init__(self, served: Served, directory: Path) -> None:
+        self._served = served
+        self._directory = directory
+        self._running: OrderedDict[frozenset[tuple[str, str]], Served] = OrderedDict()
+        self._started = 0
+
+    def with_settings(self, **environment: str) -> Served:
+        """Return the gateway with these settings; it is started unless it runs."""
+        key = frozenset(environment.items())
+        found = self._running.pop(key, None)
+        if found is None or found.command.process.poll() is not None:
+            while len(self._running) >= self.MOST:
+                self._running.popitem(last=False)[1].command.kill()
+            found = self._start(environment)
+        self._running[key] = found
+        return found
+
+    def _start(self, environment: dict[str, str]) -> Served:
+        self._started += 1
+        directory = self._directory / f"shared-{self._started}"
+        directory.mkdir(exist_ok=True)
+        settings = {**self._served.environment, "SVC_DATA_DIR": str(directory), **environment}
+        command, port, speech_port = launch(settings, directory / "gateway.log")
+        return replace(
+            self._served,
+            command=command,
+            port=port,
+            speech_port=speech_port,
+            environment=settings,
+        )
+
+    def close(self) -> None:
+        for each in self._running.values():
+            each.command.kill()

@@ -28,9 +28,9 @@ def asked(gateway: Gateway, method: str, path: str, key: str, proto: str) -> htt
 
 
 def test_nothing_of_the_api_is_answered_or_redirected_over_plain_http(
-    start_gateway: Callable[..., Gateway],
+    gateway_with: Callable[..., Gateway],
 ) -> None:
-    gateway = start_gateway(SVC_HTTPS_ONLY="true")
+    gateway = gateway_with(SVC_HTTPS_ONLY="true")
     speech = mint(gateway.organization, Scope.SPEECH, "test").secret
     calls = [
         ("POST", "/v1/chat/completions", gateway.key),

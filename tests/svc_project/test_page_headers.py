@@ -102,8 +102,8 @@ def test_cookies_in_the_clear(gateway: Gateway, email: str, path: str) -> None:
         assert not cookie["secure"]
 
 
-def test_behind_tls(start_gateway: Callable[..., Gateway], email: str) -> None:
-    gateway = start_gateway(SVC_HTTPS_ONLY="true")
+def test_behind_tls(gateway_with: Callable[..., Gateway], email: str) -> None:
+    gateway = gateway_with(SVC_HTTPS_ONLY="true")
     origin = f"https://127.0.0.1:{gateway.port}"
 
     answer, held = log_in(gateway.url, email, origin=origin)

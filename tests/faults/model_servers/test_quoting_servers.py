@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -24,7 +23,7 @@ from tests.support.model_servers.scripted import (
 from tests.support.privacy import canary, holders, kept
 from tests.support.processes import processor_seconds
 
-StartGateway = Callable[..., Gateway]
+KEY = canary("key")
 
 HOSTILE = "+/" * 30_000
 """Each of its slashes once began a path that was read to the end of the text."""
@@ -50,9 +49,8 @@ def assert_alive(gateway: Gateway, while_running: list[Future[httpx2.Response]])
 
 
 def test_a_server_that_quotes_a_hostile_caller_stops_nobody(
-    start_gateway: StartGateway, scripted: ScriptedServer
+    gateway: Gateway, scripted: ScriptedServer
 ) -> None:
-    gateway = start_gateway()
     model = publish_on(gateway, single(gateway, base_url=scripted.base_url, max_concurrency=4))
     scripted.say(*[refusing(f'Unrecognized schema: {{"type": "{HOSTILE}"}}')] * 2)
 
@@ -79,10 +77,10 @@ def test_a_server_that_quotes_a_hostile_caller_stops_nobody(
 
 @pytest.mark.parametrize("status", [400, 401, 500])
 def test_a_server_that_quotes_its_headers_shows_no_key(
-    start_gateway: StartGateway, scripted: ScriptedServer, tmp_path: Path, status: int
+    gateway_with: Callable[..., Gateway], scripted: ScriptedServer, status: int
 ) -> None:
-    key, token = canary("key"), canary("token") + '"\\'
-    gateway = start_gateway(SVC_BACKEND_KEY_QUOTED=key)
+    key, token = KEY, canary("token") + '"\\'
+    gateway = gateway_with(SVC_BACKEND_KEY_QUOTED=key)
     backend = single(
         gateway,
         base_url=scripted.base_url,
@@ -104,7 +102,7 @@ def test_a_server_that_quotes_its_headers_shows_no_key(
             assert '"x-token": "[secret]"' in message
             assert '"x-zone": "eu"' in message
     assert f"Bearer {key}" in {each["headers"]["authorization"] for each in scripted.requests()}
-    stored = kept(tmp_path)
+    stored = kept(gateway.command.log.parent)
     assert holders(stored, key) == []
 
 

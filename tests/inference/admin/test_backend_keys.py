@@ -61,8 +61,8 @@ def listener() -> Iterator[tuple[str, list[str | None]]]:
             server.shutdown()
 
 
-def test_a_chat_backends_key_stays_at_its_address(start_gateway: Callable[..., Gateway]) -> None:
-    gateway = start_gateway(**{VARIABLE: "the-live-key"})
+def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
+    gateway = gateway_with(**{VARIABLE: "the-live-key"})
     client = logged_in(operator("inference.change_backend", email=f"{gateway.port}@a.example"))
     with listener() as (here, heard_here), listener() as (elsewhere, heard_elsewhere):
         backend = live_catalog.backend(gateway, base_url=here, api_key_env=VARIABLE)
@@ -90,8 +90,8 @@ def test_a_chat_backends_key_stays_at_its_address(start_gateway: Callable[..., G
         until(lambda: gateway.chat("hello", model) and heard_elsewhere[-1] == "Bearer the-live-key")
 
 
-def test_a_speech_backends_key_stays_at_its_address(start_gateway: Callable[..., Gateway]) -> None:
-    gateway = start_gateway(**{VARIABLE: "the-live-key"})
+def test_a_speech_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
+    gateway = gateway_with(**{VARIABLE: "the-live-key"})
     client = logged_in(operator("speech.change_speechbackend", email=f"{gateway.port}@a.example"))
     key = gateway.mint(Scope.SPEECH)
 

@@ -17,7 +17,9 @@ from tests.support.metrics import metrics
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until
 
-StartGateway = Callable[..., Gateway]
+GatewayWith = Callable[..., Gateway]
+AFTER_ONE = {"SVC_BACKEND_EJECT_AFTER": "1", "SVC_BACKEND_EJECT_SECONDS": "0.5"}
+AFTER_TWO = {"SVC_BACKEND_EJECT_AFTER": "2", "SVC_BACKEND_EJECT_SECONDS": "60"}
 
 
 @pytest.fixture
@@ -35,9 +37,9 @@ def ejected(gateway: Gateway, which: Backend) -> bool:
 
 
 def test_a_backend_that_keeps_failing_gets_no_requests_while_another_can_take_them(
-    start_gateway: StartGateway, proxy: FaultProxy
+    gateway_with: GatewayWith, proxy: FaultProxy
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    gateway = gateway_with(**AFTER_TWO)
     sick, sound = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1"), backend(gateway)
     model = publish(gateway, sick, sound).identifier
     proxy.hang_up()
@@ -53,9 +55,9 @@ def test_a_backend_that_keeps_failing_gets_no_requests_while_another_can_take_th
 
 
 def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
-    start_gateway: StartGateway, proxy: FaultProxy
+    gateway_with: GatewayWith, proxy: FaultProxy
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1", SVC_BACKEND_EJECT_SECONDS="0.5")
+    gateway = gateway_with(**AFTER_ONE)
     sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
     model = publish(gateway, sick, backend(gateway)).identifier
     proxy.hang_up()
@@ -77,9 +79,9 @@ def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
 
 
 def test_the_only_backend_of_a_model_is_never_ejected(
-    start_gateway: StartGateway, proxy: FaultProxy
+    gateway_with: GatewayWith, proxy: FaultProxy
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    gateway = gateway_with(**AFTER_TWO)
     only = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
     model = publish(gateway, only).identifier
     proxy.hang_up()
@@ -96,9 +98,9 @@ def test_the_only_backend_of_a_model_is_never_ejected(
 
 
 def test_with_health_checks_no_request_has_to_probe(
-    start_gateway: StartGateway, proxy: FaultProxy
+    gateway_with: GatewayWith, proxy: FaultProxy
 ) -> None:
-    gateway = start_gateway(
+    gateway = gateway_with(
         SVC_BACKEND_EJECT_AFTER="1",
         SVC_BACKEND_EJECT_SECONDS="0.1",
         SVC_BACKEND_CHECK_SECONDS="0.2",
@@ -119,9 +121,9 @@ def test_with_health_checks_no_request_has_to_probe(
 
 @pytest.mark.parametrize("fault", ["status@400", "status@401", "status@429", "status@503"])
 def test_refusals_and_overload_do_not_count_as_failures(
-    start_gateway: StartGateway, fault: str
+    gateway_with: GatewayWith, fault: str
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
+    gateway = gateway_with(**AFTER_ONE)
     busy = [backend(gateway), backend(gateway)]
     model = publish(gateway, *busy).identifier
 
@@ -133,8 +135,8 @@ def test_refusals_and_overload_do_not_count_as_failures(
 
 
 @pytest.mark.parametrize("fault", ["redirect", "cut@3", "hang"])
-def test_failures_of_the_backend_count(start_gateway: StartGateway, fault: str) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="1")
+def test_failures_of_the_backend_count(gateway_with: GatewayWith, fault: str) -> None:
+    gateway = gateway_with(**AFTER_ONE)
     hasty = [backend(gateway, first_byte_seconds=0.3, idle_seconds=0.3) for _ in range(2)]
     model = publish(gateway, *hasty).identifier
 
@@ -273,9 +275,9 @@ def test_a_server_that_fails_its_only_caller_is_ejected_if_its_health_check_fail
 
 
 def test_an_unreachable_backend_leads_to_retries_without_errors_and_is_then_ejected(
-    start_gateway: StartGateway,
+    gateway_with: GatewayWith,
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="2", SVC_BACKEND_EJECT_SECONDS="60")
+    gateway = gateway_with(**AFTER_TWO)
     absent = nowhere(gateway)
     model = publish(gateway, absent, backend(gateway)).identifier
 
@@ -287,9 +289,9 @@ def test_an_unreachable_backend_leads_to_retries_without_errors_and_is_then_ejec
 
 
 def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
-    start_gateway: StartGateway,
+    gateway_with: GatewayWith,
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="0")
+    gateway = gateway_with(SVC_BACKEND_EJECT_AFTER="0")
     with (
         FaultProxy(gateway.simulator.port) as one,
         FaultProxy(gateway.simulator.port) as other,
@@ -300,6 +302,7 @@ def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
         model = publish(gateway, *doors).identifier
         one.hang_up()
         other.hang_up()
+        before = metrics(gateway).sum("svc_poison_refusals_total")
         deaths = [gateway.chat("deadly", model) for _ in range(2)]
         one.heal()
         other.heal()
@@ -313,7 +316,7 @@ def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
         assert refused.headers["x-should-retry"] == "false"
         assert len(gateway.rows()) == 2, "it was not admitted"
         assert gateway.chat("say: something else", model).status_code == 200
-        assert metrics(gateway).sum("svc_poison_refusals_total") == 1
+        assert metrics(gateway).sum("svc_poison_refusals_total") == before + 1
         another = gateway.post(
             {"model": model, "messages": [{"role": "user", "content": "deadly"}]},
             headers={"authorization": f"Bearer {gateway.mint()}"},
@@ -322,9 +325,9 @@ def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
 
 
 def test_a_success_clears_a_request_that_was_suspected(
-    start_gateway: StartGateway,
+    gateway_with: GatewayWith,
 ) -> None:
-    gateway = start_gateway(SVC_BACKEND_EJECT_AFTER="0")
+    gateway = gateway_with(SVC_BACKEND_EJECT_AFTER="0")
     with (
         FaultProxy(gateway.simulator.port) as one,
         FaultProxy(gateway.simulator.port) as other,

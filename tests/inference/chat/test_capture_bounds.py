@@ -115,8 +115,8 @@ def test_an_operator_forbids_captures_of_an_organization(gateway: Gateway) -> No
 
 
 @pytest.fixture
-def frugal(start_gateway: Callable[..., Gateway]) -> Gateway:
-    return start_gateway(SVC_CAPTURE_BYTES="1000")
+def frugal(gateway_with: Callable[..., Gateway]) -> Gateway:
+    return gateway_with(SVC_CAPTURE_BYTES="1000")
 
 
 def test_a_capture_that_is_too_large_is_cut_and_marked(frugal: Gateway) -> None:

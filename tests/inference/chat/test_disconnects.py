@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.gateways import IMPATIENT
 from tests.support.ledger.journal_files import admissions
 from tests.support.live import Gateway, marker_of
 from tests.support.live_catalog import backend, publish
@@ -214,9 +215,9 @@ def test_a_client_that_disconnects_in_the_queue_is_never_sent_to_the_model_serve
 
 
 def test_a_client_that_stops_reading_loses_its_slot(
-    start_gateway: Callable[..., Gateway],
+    gateway_with: Callable[..., Gateway],
 ) -> None:
-    gateway = start_gateway(SVC_CLIENT_STALL_SECONDS="0.5")
+    gateway = gateway_with(**IMPATIENT)
     entry = publish(gateway, backend(gateway, max_concurrency=1, running_usage="vllm"))
     with RawClient(gateway) as client:
         client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)

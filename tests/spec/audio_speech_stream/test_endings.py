@@ -263,9 +263,9 @@ def test_a_session_is_one_request_of_the_minute(gateway: Gateway) -> None:
 
 
 @pytest.fixture
-def impatient(start_gateway: Callable[..., Gateway]) -> SpeechAccount:
+def impatient(gateway_with: Callable[..., Gateway]) -> SpeechAccount:
     """An account of a gateway with timeouts of two or three seconds."""
-    return speech_account(start_gateway(SVC_SPEECH_START_SECONDS="2", SVC_SPEECH_IDLE_SECONDS="3"))
+    return speech_account(gateway_with(SVC_SPEECH_START_SECONDS="2", SVC_SPEECH_IDLE_SECONDS="3"))
 
 
 def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
@@ -329,17 +329,18 @@ def journal_of(speech: SpeechAccount) -> str:
 
 
 def test_a_session_of_a_killed_server_has_its_row(
-    impatient: SpeechAccount, start_gateway: Callable[..., Gateway]
+    start_gateway: Callable[..., Gateway],
 ) -> None:
-    with impatient.session() as session:
+    killed = speech_account(start_gateway())
+    with killed.session() as session:
         session.text("Hello there. And then ")
         session.frame()
         # The frame is sent first and recorded then.
-        until(lambda: "progress" in journal_of(impatient))
-        impatient.gateway.command.kill()
+        until(lambda: "progress" in journal_of(killed))
+        killed.gateway.command.kill()
         assert session.rest() == []
     start_gateway()
-    row = impatient.row_when_written()
+    row = killed.row_when_written()
 
     assert (row.outcome, row.sentences, row.characters) == ("interrupted", 1, len("Hello there. "))
     assert row.close_code is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients.raw_client import RawClient
+from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
 
 MEGABYTE = 1_048_576
@@ -106,8 +107,8 @@ def test_a_small_refusal_keeps_the_connection(gateway: Gateway) -> None:
             assert client.answer()[0] == 401
 
 
-def test_a_body_that_does_not_arrive_times_out(start_gateway: Callable[..., Gateway]) -> None:
-    hasty = start_gateway(SVC_BODY_SECONDS="0.3")
+def test_a_body_that_does_not_arrive_times_out(gateway_with: Callable[..., Gateway]) -> None:
+    hasty = gateway_with(**IMPATIENT)
     with RawClient(hasty) as client:
         client.head("content-length: 100", key=hasty.key)
         client.send(b'{"model": ')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import httpx2
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from accounts.keys.keys import mint, revoke
 from accounts.models import Scope
 from tests.spec.voices.test_refused_clones import answered, opened
+from tests.support.gateways import WITHOUT_DATABASE
 from tests.support.live import Gateway
 from tests.support.speech.client import SpeechClient, error_of
 from tests.support.until import until
@@ -120,9 +120,9 @@ def test_health_needs_no_key_and_has_the_uptime(client: SpeechClient) -> None:
 
 
 def test_health_answers_while_the_database_is_unreachable(
-    start_gateway: Callable[..., Gateway], tmp_path: Any
+    gateway_with: Callable[..., Gateway],
 ) -> None:
-    gateway = start_gateway(DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
+    gateway = gateway_with(**WITHOUT_DATABASE)
 
     answer = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/health")
 

@@ -13,7 +13,7 @@ from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import metrics
 from tests.support.until import until
 
-StartGateway = Callable[..., Gateway]
+GatewayWith = Callable[..., Gateway]
 
 FILE = "/static/admin/js/vendor/xregexp/xregexp.js"
 FILE_BYTES = 325_171
@@ -41,9 +41,9 @@ def read(gateway: Gateway, key: str | None) -> httpx2.Response:
     ("caller", "share"), [("stranger", 4_000_000), ("known", 16_000_000)], ids=["stranger", "known"]
 )
 def test_unread_pages_end_and_release_their_memory(
-    start_gateway: StartGateway, caller: str, share: int
+    gateway_with: GatewayWith, caller: str, share: int
 ) -> None:
-    gateway = start_gateway(**SHORT)
+    gateway = gateway_with(**SHORT)
     assert gateway.chat("say: now the key is known").status_code == 200
     key = gateway.key if caller == "known" else None
     with contextlib.ExitStack() as stack:
@@ -57,8 +57,8 @@ def test_unread_pages_end_and_release_their_memory(
         until(lambda: metrics(gateway).sum("svc_connections") <= 3)
 
 
-def test_a_larger_page_may_take_longer(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(SVC_BODY_SECONDS="0.001", SVC_EXPORT_BYTES_PER_SECOND="16000")
+def test_a_larger_page_may_take_longer(gateway_with: GatewayWith) -> None:
+    gateway = gateway_with(SVC_BODY_SECONDS="0.001", SVC_EXPORT_BYTES_PER_SECOND="16000")
     with RawClient(gateway, receive_buffer=2048) as client:
         ask(client, None)
         _, _, body = client.answer()

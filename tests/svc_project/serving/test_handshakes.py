@@ -11,6 +11,7 @@ import pytest
 
 from accounts.models import Scope
 from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 
@@ -258,9 +259,9 @@ SILENT = {
 }
 
 
-def test_nobody_is_left_silent(start_gateway: Callable[..., Gateway]) -> None:
+def test_nobody_is_left_silent(gateway_with: Callable[..., Gateway]) -> None:
     """What sent something unanswered is answered or closed soon after ``SVC_HEAD_SECONDS``."""
-    gateway = start_gateway(SVC_HEAD_SECONDS="1", SVC_BODY_SECONDS="1")
+    gateway = gateway_with(**IMPATIENT)
     speech = gateway.mint(Scope.SPEECH)
     left = {}
     with ExitStack() as stack:

@@ -11,6 +11,7 @@ import pytest
 
 from core.monitoring import logs
 from tests.support.clients.raw_client import RawClient
+from tests.support.gateways import IMPATIENT
 from tests.support.live import NO_TLS, Gateway
 from tests.support.until import until
 
@@ -57,9 +58,9 @@ def is_closed(client: RawClient) -> bool:
     return False
 
 
-def test_nothing_is_written_behind_the_last_answer(start_gateway: Callable[..., Gateway]) -> None:
+def test_nothing_is_written_behind_the_last_answer(gateway_with: Callable[..., Gateway]) -> None:
     """The time for a head ends, and a body is asked for, while the rest of the bytes is dropped."""
-    gateway = start_gateway(SVC_HEAD_SECONDS="0.5")
+    gateway = gateway_with(**IMPATIENT)
     for sent in REFUSED.values():
         with RawClient(gateway) as client:
             client.send(sent.replace(b"KEY", gateway.key.encode()))

@@ -11,6 +11,7 @@ import pytest
 
 from svc_project.serving.http_protocol import LARGEST_HEAD, LARGEST_TARGET, MOST_HEADERS
 from tests.support.clients.raw_client import RawClient
+from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
 
 SMUGGLED = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
@@ -313,8 +314,8 @@ def test_a_line_that_does_not_end_is_cut_off(gateway: Gateway, start: str) -> No
     assert sent < 8 * 1024 * 1024
 
 
-def test_a_head_that_arrives_too_slowly_is_refused(start_gateway: Callable[..., Gateway]) -> None:
-    gateway = start_gateway(SVC_HEAD_SECONDS="0.5")
+def test_a_head_that_arrives_too_slowly_is_refused(gateway_with: Callable[..., Gateway]) -> None:
+    gateway = gateway_with(**IMPATIENT)
     with RawClient(gateway) as client:
         client.send(b"GET /v1/models HTTP/1.1\r\nhost:")
         refused(client, 408)
