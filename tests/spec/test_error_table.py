@@ -12,17 +12,12 @@ from accounts.keys.keys import mint, revoke
 from accounts.models import Organization, Scope
 from core import errors
 from core.errors import ApiError
-from inference.catalog import lifecycle
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.gateways import NARROW, WITHOUT_DATABASE
-from tests.support.live import NO_TLS, Gateway, events
+from tests.support.live import NO_TLS, Gateway
 from tests.support.live_catalog import (
     backend,
-    nowhere,
     publish,
-    publish_with_short_timeouts,
-    soon,
-    wait_until_served,
 )
 from tests.support.served import refuses
 from tests.support.until import until
@@ -176,18 +171,6 @@ def test_a_refusal_has_its_line_and_writes_no_row(gateway: Gateway, line: str) -
     assert gateway.rows() == []
 
 
-def test_a_retired_model_differs_from_an_unknown_one(gateway: Gateway) -> None:
-    entry = publish(gateway)
-    successor = publish(gateway)
-    lifecycle.supersede(entry, successor, soon())
-    wait_until_served(gateway, lambda models: entry.identifier not in models)
-
-    answer = gateway.chat("hi", entry.identifier)
-
-    assert_refused(answer, 404, "model_retired", "model")
-    assert successor.identifier in answer.json()["error"]["message"]
-
-
 def test_a_revoked_key_gets_the_same_401_as_an_invented_one(gateway: Gateway) -> None:
     minted = mint(gateway.organization, Scope.INFERENCE, "to be revoked")
     headers = {"authorization": f"Bearer {minted.secret}"}
@@ -224,84 +207,6 @@ def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Ga
         assert int(second.headers[f"x-ratelimit-limit-{scope}"]) > 0
         assert int(second.headers[f"x-ratelimit-remaining-{scope}"]) >= 0
         assert second.headers[f"x-ratelimit-reset-{scope}"].endswith("s")
-
-
-FAILURES = {
-    "status@400": (400, "backend_rejected_request", "backend_rejected"),
-    "status@422": (400, "backend_rejected_request", "backend_rejected"),
-    "cut": (500, "backend_unavailable", "backend_unavailable"),
-    "html": (500, "backend_protocol_error", "backend_protocol_error"),
-    "status@500": (500, "backend_error", "backend_error"),
-    "status@503": (503, "server_overloaded", "backend_unavailable"),
-    "hang": (503, "backend_timeout", "backend_timeout"),
-}
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("fault", FAILURES)
-def test_a_failure_before_the_first_byte_is_a_status(
-    gateway: Gateway, fault: str, streamed: bool
-) -> None:
-    status, code, outcome = FAILURES[fault]
-
-    model = publish_with_short_timeouts(gateway) if fault == "hang" else "running"
-    answer = gateway.chat(f"[[sim fault={fault}]]", model, stream=streamed)
-
-    assert (status, code) in CONTRACT
-    assert_refused(answer, status, code, None)
-    row = gateway.row(answer.headers["x-request-id"])
-    assert (row.http_status, row.error_code, row.outcome) == (status, code, outcome)
-
-
-def test_an_unreachable_model_server_is_backend_unavailable(gateway: Gateway) -> None:
-    entry = publish(gateway, nowhere(gateway))
-
-    answer = gateway.chat("hi", entry.identifier)
-
-    assert_refused(answer, 500, "backend_unavailable", None)
-    assert gateway.row(answer.headers["x-request-id"]).outcome == "backend_unavailable"
-
-
-IN_BAND = {
-    "cut@3": "backend_unavailable",
-    "reset@3": "backend_unavailable",
-    "garbage@3": "backend_protocol_error",
-    "no_finish": "backend_protocol_error",
-    "error_frame@3": "backend_error",
-    "hang@3": "backend_timeout",
-}
-
-
-@pytest.mark.parametrize("fault", IN_BAND)
-def test_a_failure_after_the_first_byte_is_one_frame_and_no_done(
-    gateway: Gateway, fault: str
-) -> None:
-    model = publish_with_short_timeouts(gateway) if fault == "hang@3" else "running"
-    answer = gateway.chat(f"[[sim tokens=9 fault={fault}]]", model, stream=True)
-
-    assert answer.status_code == 200
-    *chunks, last = events(answer.text)
-    status = next(status for status, code in CONTRACT if code == IN_BAND[fault])
-    assert set(last) == {"error"}
-    assert set(last["error"]) == {"message", "type", "param", "code"}
-    assert last["error"]["code"] == IN_BAND[fault]
-    assert last["error"]["type"] == TYPES[status]
-    assert all(chunk["object"] == "chat.completion.chunk" for chunk in chunks)
-    row = gateway.row(answer.headers["x-request-id"])
-    assert (row.http_status, row.error_code) == (200, IN_BAND[fault])
-
-
-def test_a_client_that_disconnects_has_a_499_row(gateway: Gateway) -> None:
-    client = RawClient(gateway)
-    client.chat("[[sim tokens=200 pace=50]]", stream=True)
-    client.read_until(3, b"data: ")
-    client.disconnect(Disconnect.FIN)
-
-    (row,) = gateway.rows_when(1)
-
-    assert (row.http_status, row.error_code) == (499, "client_disconnected")
-    assert row.outcome == "client_disconnected"
-    assert (499, "client_disconnected") in CONTRACT
 
 
 def test_a_full_service_is_503_without_quota_headers_and_without_a_row(

@@ -1,6 +1,7 @@
 """Fields of ``POST /v1/chat/completions`` as a model server receives them: one of each kind.
 
-``tests/inference/wire/test_fields.py`` has every field and value of the contract's table.
+``tests/inference/wire/test_fields.py`` has every field and value of the contract's table,
+``test_request.py`` beside it the body that is made of them.
 """
 
 from __future__ import annotations
@@ -8,8 +9,6 @@ from __future__ import annotations
 import json
 import uuid
 from typing import Any
-
-import pytest
 
 from tests.support.live import Gateway
 
@@ -24,62 +23,29 @@ TOOL = {
         },
     },
 }
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "description": "Where."}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-PARTS = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "not json"}}
-CONVERSATION = [
-    {"role": "system", "content": "Be short."},
-    {"role": "developer", "content": "Be exact."},
-    {"role": "user", "content": PARTS},
-    {"role": "assistant", "content": None, "tool_calls": [CALL]},
-    {"role": "tool", "tool_call_id": "call_1", "content": "found"},
-    {"role": "assistant", "content": "No.", "refusal": "I would rather not."},
-]
-
 CARRIED: dict[str, Any] = {
     "temperature": 0,
     "stop": ["a", "b", "c", "d"],
-    "seed": -1,
     "logit_bias": {"50256": -100},
     "logprobs": True,
-    "top_logprobs": 20,
     "tools": [TOOL],
     "tool_choice": {"type": "function", "function": {"name": "find"}},
-    "parallel_tool_calls": False,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {"name": "a", "schema": SCHEMA, "strict": True},
-    },
-    "user": "someone",
+    "response_format": {"type": "json_object"},
     "metadata": {"a": "b"},
 }
-UNMODELLED = [
-    "functions",
-    "function_call",
-    "reasoning_effort",
-    "verbosity",
-    "prediction",
-    "modalities",
-    "audio",
-    "web_search_options",
-    "api_base",
-    "base_url",
-    "chat_template_kwargs",
-    "extra_body",
-    "guided_json",
-    "priority",
-    "x-canary",
-    "",
-]
-REFUSED: list[tuple[str, Any, str]] = [
-    ("temperature", 2.1, "temperature"),
-    ("messages", [{"role": "critic", "content": "x"}], "messages[0].role"),
-]
+UNMODELLED = {
+    name: {"canary": [1]}
+    for name in (
+        "functions",
+        "reasoning_effort",
+        "api_base",
+        "base_url",
+        "extra_body",
+        "x-canary",
+        "",
+    )
+}
 
 
 def marked() -> str:
@@ -87,106 +53,55 @@ def marked() -> str:
     return f"canary-{uuid.uuid4().hex}"
 
 
-def sent(gateway: Gateway, **fields: Any) -> dict[str, Any]:
-    """Send a request with ``fields``; return the body that reaches the model server."""
+def test_fields_of_each_kind_reach_the_model_server_or_are_dropped(gateway: Gateway) -> None:
+    """Modelled fields and messages arrive unchanged, nulls and all that is not modelled never."""
     text = marked()
-    answer = gateway.chat(f"{text} say: ok", **fields)
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = gateway.simulator.request_with(text)["body"]
-    return body
+    messages: list[dict[str, Any]] = [
+        {"role": "developer", "content": "Be exact."},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "found"},
+        {"role": "user", "content": f"{text} say: ok", "name": "ann"},
+    ]
+    asked = {
+        "model": "acme/demo-8b",
+        "messages": [{**each, "cache_control": {"type": "x"}} for each in messages],
+        **CARRIED,
+        **UNMODELLED,
+        "seed": None,
+        "max_completion_tokens": 5,
+        "max_tokens": 9,
+        "stream": True,
+        "stream_options": {"include_usage": False},
+    }
+
+    assert gateway.post(asked).status_code == 200
+
+    assert gateway.simulator.request_with(text)["body"] == {
+        "model": "demo-8b-awq",
+        "messages": messages,
+        **CARRIED,
+        "max_completion_tokens": 5,
+        "max_tokens": 5,
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
 
 
-def test_fields_of_each_kind_reach_the_model_server_unchanged(gateway: Gateway) -> None:
-    body = sent(gateway, **CARRIED)
-
-    assert {name: body[name] for name in CARRIED} == CARRIED
-    assert set(body) == {"model", "messages", *CARRIED}
-
-
-def test_every_role_and_part_arrives_unchanged(gateway: Gateway) -> None:
-    text = marked()
-    messages = [*CONVERSATION, {"role": "user", "content": f"{text} say: ok", "name": "ann"}]
-
-    assert gateway.post({"model": "acme/demo-8b", "messages": messages}).status_code == 200
-
-    assert gateway.simulator.request_with(text)["body"]["messages"] == messages
-
-
-def test_fields_that_are_not_modelled_are_dropped_without_an_error(gateway: Gateway) -> None:
-    fields = {name: {"canary": [1]} for name in UNMODELLED}
-
-    assert set(sent(gateway, **fields)) == {"model", "messages"}
-
-
-def test_members_that_are_not_modelled_never_arrive_either(gateway: Gateway) -> None:
-    text = marked()
-    message = {"role": "user", "content": f"{text} say: ok", "cache_control": {"type": "x"}}
-    tool = {**TOOL, "canary": 1, "function": {**TOOL["function"], "canary": 1}}  # type: ignore[dict-item]  # a JSON document
-
-    gateway.post({"model": "acme/demo-8b", "messages": [message], "tools": [tool]})
-
-    body = gateway.simulator.request_with(text)["body"]
-    assert body["messages"] == [{"role": "user", "content": f"{text} say: ok"}]
-    assert body["tools"] == [TOOL]
-
-
-@pytest.mark.parametrize(("field", "value", "param"), REFUSED)
-def test_an_invalid_field_is_named_and_no_model_server_gets_the_request(
-    gateway: Gateway, field: str, value: Any, param: str
-) -> None:
+def test_an_invalid_field_is_named_and_no_model_server_gets_the_request(gateway: Gateway) -> None:
     text = marked()
 
     answer = gateway.post(
         {
             "model": "acme/demo-8b",
-            "messages": [{"role": "user", "content": text}],
-            field: value,
+            "messages": [{"role": "user", "content": text}, {"role": "critic", "content": "x"}],
         }
     )
 
     assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == param
+    assert answer.json()["error"]["param"] == "messages[1].role"
     assert not [each for each in gateway.simulator.requests() if text in json.dumps(each)]
     assert gateway.rows() == []
-
-
-CAPS = {"max_tokens", "max_completion_tokens"}
-OPTIONAL = {*CARRIED, *CAPS, "stream", "stream_options"}
-
-
-def test_an_explicit_null_means_absent(gateway: Gateway) -> None:
-    assert set(sent(gateway, **dict.fromkeys(OPTIONAL))) == {"model", "messages"}
-
-
-def test_of_two_caps_the_newer_field_counts(gateway: Gateway) -> None:
-    body = sent(gateway, max_completion_tokens=5, max_tokens=9)
-
-    assert body["max_completion_tokens"] == body["max_tokens"] == 5
-
-
-@pytest.mark.parametrize("name", sorted(CAPS))
-def test_the_cap_reaches_a_server_that_reads_either_field(gateway: Gateway, name: str) -> None:
-    body = sent(gateway, **{name: 7})
-
-    assert body["max_completion_tokens"] == body["max_tokens"] == 7
-
-
-@pytest.mark.parametrize(
-    "asked", [{}, {"stream_options": {"include_usage": False}}, {"stream_options": {}}]
-)
-def test_a_stream_asks_for_usage_whatever_the_caller_says(
-    gateway: Gateway, asked: dict[str, Any]
-) -> None:
-    running = sent(gateway, stream=True, **asked)
-    plain = sent(gateway, model="plain", stream=True, **asked)
-
-    assert running["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
-    assert plain["stream_options"] == {"include_usage": True}
-
-
-def test_a_whole_answer_asks_without_stream_options(gateway: Gateway) -> None:
-    assert set(sent(gateway, stream_options={"include_usage": True})) == {"model", "messages"}
-    assert sent(gateway, stream=False, stream_options={"include_usage": True})["stream"] is False
 
 
 def test_the_model_servers_own_name_is_sent_to_it_and_never_to_the_client(
@@ -248,33 +163,3 @@ def test_no_header_of_the_caller_reaches_the_model_server(gateway: Gateway) -> N
     ]
     assert answer.headers["x-request-id"] != "req_chosen"
     assert "set-cookie" not in answer.headers
-
-
-SHAPES: list[tuple[dict[str, Any], str]] = [
-    ({}, "chat"),
-    ({"response_format": {"type": "text"}}, "chat"),
-    ({"response_format": {"type": "json_object"}}, "json_object"),
-    (
-        {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "a", "schema": SCHEMA},
-            }
-        },
-        "json_schema",
-    ),
-    ({"tools": [TOOL]}, "tools"),
-    ({"tools": [TOOL], "response_format": {"type": "json_object"}}, "tools"),
-    ({"tools": [TOOL], "tool_choice": "none"}, "chat"),
-    ({"tools": []}, "chat"),
-]
-
-
-@pytest.mark.parametrize(("fields", "shape"), SHAPES)
-def test_the_row_has_the_shape_of_the_request(
-    gateway: Gateway, fields: dict[str, Any], shape: str
-) -> None:
-    answer = gateway.chat("Hello", stream=True, **fields)
-
-    row = gateway.row(answer.headers["x-request-id"])
-    assert (row.shape, row.streamed) == (shape, True)
