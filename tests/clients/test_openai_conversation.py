@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
-from openai import AsyncOpenAI
 
 from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
-    MODEL,
     QUESTION,
     READING_QUESTION,
     SECOND_TURN,
@@ -19,7 +16,6 @@ from tests.support.clients.conversation import (
     TOOL_ANSWER,
     TOOL_RESULT,
     Reading,
-    Seen,
     assert_ledger_agrees,
     message_of,
     seen_stream,
@@ -201,104 +197,3 @@ def test_the_stream_helper_puts_tool_calls_together(
     assert json.loads(calls[0].function.arguments) == json.loads(done[0].arguments)
     chunks = [event.chunk for event in events if event.type == "chunk"]
     assert_ledger_agrees(gateway, [seen_stream(chunks, "tools")])
-
-
-def test_logprobs_add_up_to_the_answer_streamed_or_not(
-    chat_client: ChatClient, gateway: Gateway
-) -> None:
-    whole = chat_client.ask(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
-    chunks = chat_client.stream(asked(FIRST_TURN), logprobs=True, top_logprobs=2)
-
-    logprobs = whole.choices[0].logprobs
-    assert logprobs is not None
-    assert logprobs.content is not None
-    assert "".join(each.token for each in logprobs.content) == ANSWERS[0]
-    assert {len(each.top_logprobs) for each in logprobs.content} == {2}
-    streamed = [
-        each
-        for chunk in chunks
-        for choice in chunk.choices
-        if choice.logprobs
-        for each in choice.logprobs.content or []
-    ]
-    assert [each.token for each in streamed] == [each.token for each in logprobs.content]
-    assert_ledger_agrees(gateway, [seen_whole(whole), seen_stream(chunks)])
-
-
-def test_reasoning_is_counted_inside_the_output(chat_client: ChatClient, gateway: Gateway) -> None:
-    completion = chat_client.ask(asked("[[sim reasoning=7]] say: Done."))
-    chunks = chat_client.stream(asked("[[sim reasoning=7]] say: Done."))
-
-    for usage in (completion.usage, chunks[-1].usage):
-        assert usage is not None
-        assert usage.completion_tokens_details is not None
-        assert usage.completion_tokens_details.reasoning_tokens == 7
-        assert usage.completion_tokens > 7
-    assert completion.choices[0].message.content == text_of(chunks) == "Done."
-    assert {row.backend_reported_reasoning_tokens for row in gateway.rows()} == {7}
-    assert_ledger_agrees(gateway, [seen_whole(completion), seen_stream(chunks)])
-
-
-def test_a_cap_ends_the_answer_by_length(chat_client: ChatClient, gateway: Gateway) -> None:
-    completion = chat_client.ask(asked("[[sim tokens=50]] Go on."), max_completion_tokens=5)
-    chunks = chat_client.stream(asked("[[sim tokens=50]] Go on."), max_tokens=5)
-
-    assert completion.choices[0].finish_reason == "length"
-    assert chunks[-2].choices[0].finish_reason == "length"
-    seen = [seen_whole(completion), seen_stream(chunks)]
-    assert [each.output for each in seen] == [5, 5]
-    assert_ledger_agrees(gateway, seen)
-
-
-def test_the_body_and_the_header_carry_one_request_id(
-    chat_client: ChatClient, gateway: Gateway
-) -> None:
-    completion = chat_client.ask(asked(FIRST_TURN))
-    chunks = chat_client.stream(asked(FIRST_TURN))
-
-    assert completion.to_dict()["request_id"] == completion._request_id
-    assert chunks[-1].to_dict()["request_id"] == chunks[0].to_dict()["request_id"]
-    assert all("request_id" not in chunk.to_dict() for chunk in chunks[1:-1])
-    assert [row.request_id for row in gateway.rows()] == [
-        completion._request_id,
-        chunks[0].to_dict()["request_id"],
-    ]
-
-
-def test_any_unicode_comes_back_unchanged(chat_client: ChatClient, gateway: Gateway) -> None:
-    said = "नमस्ते 👩‍👩‍👧 „Grüße“\u2028\u0085\u2029 ﷽ data: [DONE]\n\ndata: {}"
-
-    assert text_of(chat_client.stream(asked(f"say: {said}"))) == said
-    assert chat_client.ask(asked(f"say: {said}")).choices[0].message.content == said
-    assert [row.outcome for row in gateway.rows()] == ["success", "success"]
-
-
-def test_the_key_decides_the_organization_whatever_the_headers_say(gateway: Gateway) -> None:
-    with gateway.openai(organization="org-other", project="proj-other") as sdk:
-        completion = sdk.chat.completions.create(model=MODEL, messages=asked(FIRST_TURN))
-
-    assert_ledger_agrees(gateway, [seen_whole(completion)])
-
-
-def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
-    async def stream(sdk: AsyncOpenAI, length: int) -> Seen:
-        text = f"[[sim tokens={length} pace=200]] Go on."
-        chunks = [
-            chunk
-            async for chunk in await sdk.chat.completions.create(
-                model=MODEL, messages=asked(text), stream=True
-            )
-        ]
-        seen = seen_stream(chunks)
-        assert seen.output == length
-        return seen
-
-    async def streams() -> list[Seen]:
-        async with gateway.async_openai() as sdk:
-            return await asyncio.gather(*(stream(sdk, length) for length in range(1, 25)))
-
-    seen = asyncio.run(streams())
-
-    assert {(row.request_id, row.backend_reported_output_tokens) for row in gateway.rows()} == {
-        (each.request_id, each.output) for each in seen
-    }

@@ -300,10 +300,7 @@ def test_an_error_in_a_stream_is_an_error_of_the_contract(talk: Talk, dialect: s
     ("status", "told"),
     [
         (400, (400, "backend_rejected_request")),
-        (404, (500, "backend_error")),
-        (413, (400, "backend_rejected_request")),
         (500, (500, "backend_error")),
-        (503, (503, "server_overloaded")),
     ],
 )
 def test_errors_have_the_contracts_shape_and_a_refusal_its_reason(

@@ -40,20 +40,14 @@ def asked(server: DialectServer) -> list[set[str]]:
 
 SERVERS: dict[str, tuple[Dialect, int, list[set[str]]]] = {
     "reports as vLLM": (Dialect(running="vllm"), 3, [BOTH, {VLLM}, {VLLM}]),
-    "reports as llama.cpp": (Dialect(running="llama.cpp"), 3, [BOTH, {LLAMA_CPP}, {LLAMA_CPP}]),
-    "ignores both": (Dialect(), 3, [BOTH, set(), set()]),
-    "refuses the other": (
-        Dialect(running="vllm", refused=frozenset({LLAMA_CPP})),
-        3,
-        [BOTH, set(), {VLLM}, {VLLM}],
-    ),
     "refuses both": (
         Dialect(refused=frozenset(BOTH)),
         4,
         [BOTH, set(), {VLLM}, set(), {LLAMA_CPP}, set(), set()],
     ),
 }
-"""Each server, a number of streams, and the dialects of the requests that it got."""
+"""Each server, a number of streams, and the dialects of the requests that it got; the others are in
+``tests/inference/backends/test_usage_dialects.py``."""
 
 
 @pytest.mark.parametrize("name", SERVERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.support.clients.raw_client import Disconnect, RawClient
-from tests.support.gateways import IMPATIENT
 from tests.support.ledger.journal_files import admissions
 from tests.support.live import Gateway, marker_of
 from tests.support.live_catalog import backend, publish
@@ -114,35 +113,6 @@ def assert_row_agrees(row: UsageRow, entry: dict[str, Any], departure: Departure
     assert read <= row.delivered_output_tokens <= row.generated_output_tokens
 
 
-@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("model", ["running", "plain"])
-def test_clients_that_disconnect_before_the_first_byte_have_rows_too(
-    gateway: Gateway, model: str, streamed: bool, worker_directory: Path
-) -> None:
-    organization_id = str(gateway.organization.pk)
-    before = admissions(worker_directory, organization_id)
-    clients = [RawClient(gateway) for _ in Disconnect]
-    for number, client in enumerate(clients):
-        client.chat(
-            f"early {number} of {organization_id}. [[sim first=0.4 tokens=5]]",
-            model,
-            stream=streamed,
-        )
-    until(lambda: admissions(worker_directory, organization_id) == before + len(clients))
-    for client, how in zip(clients, Disconnect, strict=True):
-        client.disconnect(how)
-
-    rows = gateway.rows_when(len(clients))
-
-    for client in clients:
-        client.__exit__(None, None, None)
-    assert [(row.outcome, row.http_status) for row in rows] == [("client_disconnected", 499)] * 3
-    assert [row.delivered_output_tokens for row in rows] == [0] * 3
-    if model == "plain" or not streamed:
-        # Nothing reports while it runs: the answer was read to its end for its figures.
-        assert [row.backend_reported_output_tokens for row in rows] == [5] * 3
-
-
 @pytest.mark.parametrize("how", list(Disconnect), ids=lambda how: how.value)
 def test_a_client_that_disconnects_after_a_large_body_is_noticed(
     gateway: Gateway, worker_directory: Path, how: Disconnect
@@ -158,22 +128,6 @@ def test_a_client_that_disconnects_after_a_large_body_is_noticed(
         (row,) = gateway.rows_when(1)
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-
-
-@pytest.mark.parametrize("model", ["running", "plain"])
-@pytest.mark.parametrize("how", list(Disconnect), ids=lambda how: how.value)
-def test_a_client_that_disconnects_right_after_done_was_served(
-    gateway: Gateway, model: str, how: Disconnect
-) -> None:
-    with RawClient(gateway) as client:
-        client.chat("say: one two three", model, stream=True)
-        client.read_until(1, b"data: [DONE]\n\n")
-        client.disconnect(how)
-
-        row = gateway.row(client.request_id)
-
-    assert (row.outcome, row.http_status, row.error_code) == ("success", 200, None)
-    assert row.delivered_output_tokens == row.generated_output_tokens == 3
 
 
 def test_an_sdk_that_disconnects_at_done_was_served(gateway: Gateway) -> None:
@@ -212,23 +166,6 @@ def test_a_client_that_disconnects_in_the_queue_is_never_sent_to_the_model_serve
     assert (left.generated_output_tokens, left.delivered_output_tokens) == (0, 0)
     assert not [each for each in gateway.simulator.requests() if marker in str(each)]
     assert gateway.chat("say: ok", entry.identifier).status_code == 200
-
-
-def test_a_client_that_stops_reading_loses_its_slot(
-    gateway_with: Callable[..., Gateway],
-) -> None:
-    gateway = gateway_with(**IMPATIENT)
-    entry = publish(gateway, backend(gateway, max_concurrency=1, running_usage="vllm"))
-    with RawClient(gateway) as client:
-        client.chat("[[sim tokens=60000 burst=2000]]", entry.identifier, stream=True)
-        client.read_until(1, b"data: ")
-
-        (row,) = gateway.rows_when(1)
-
-        assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-        assert 0 < row.generated_output_tokens < 60_000
-        assert row.delivered_output_tokens < row.generated_output_tokens
-        assert gateway.chat("say: ok", entry.identifier).status_code == 200
 
 
 def test_a_client_may_pause_for_longer_than_the_idle_timeout_of_a_model_server(

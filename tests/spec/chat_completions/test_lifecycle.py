@@ -16,22 +16,13 @@ from inference.models import ModelEntry
 from tests.support.builders import catalog_rows
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
-from tests.support.live_catalog import publish, ready, served_models, soon, wait_until_served
-from tests.support.until import until
+from tests.support.live_catalog import publish, soon, wait_until_served
 
 
 def status_and_code(gateway: Gateway, entry: ModelEntry) -> tuple[int, str | None]:
     answer = gateway.chat("say: ok", entry.identifier)
     error = answer.json().get("error", {})
     return answer.status_code, error.get("code")
-
-
-def test_a_draft_does_not_exist(gateway: Gateway) -> None:
-    draft = ready(gateway)
-    publish(gateway)  # a later change, so that the gateway has loaded the draft
-
-    assert status_and_code(gateway, draft) == (404, "model_not_found")
-    assert draft.identifier not in served_models(gateway)
 
 
 def test_a_model_lives_from_draft_to_retired(gateway: Gateway) -> None:
@@ -48,29 +39,6 @@ def test_a_model_lives_from_draft_to_retired(gateway: Gateway) -> None:
     wait_until_served(gateway, lambda models: entry.identifier not in models)
     assert status_and_code(gateway, entry) == (404, "model_retired")
     assert status_and_code(gateway, successor) == (200, None)
-
-
-def test_a_model_retires_by_the_clock_alone(gateway: Gateway) -> None:
-    entry, successor = publish(gateway), publish(gateway)
-    lifecycle.supersede(entry, successor, now() + timedelta(seconds=2))
-
-    assert status_and_code(gateway, entry) == (200, None)
-
-    until(lambda: status_and_code(gateway, entry) == (404, "model_retired"))
-    entry.refresh_from_db()
-    assert entry.shutdown_at is not None
-    assert now() >= entry.shutdown_at
-
-
-def test_a_withdrawn_notice_leaves_the_model_active(gateway: Gateway) -> None:
-    entry, successor = publish(gateway), publish(gateway)
-    lifecycle.supersede(entry, successor, now() + timedelta(days=1))
-    lifecycle.withdraw(entry)
-
-    wait_until_served(
-        gateway, lambda models: models[entry.identifier]["lifecycle"]["status"] == "active"
-    )
-    assert status_and_code(gateway, entry) == (200, None)
 
 
 def test_a_running_request_is_not_affected_by_retirement_or_a_new_price(
@@ -119,20 +87,6 @@ def test_a_price_change_applies_to_later_rows_and_no_earlier_one(gateway: Gatewa
     assert token_cost(second.backend_reported_input_tokens, second.input_price_per_mtok) == (
         Decimal(second.backend_reported_input_tokens) * Decimal("0.00000100000001")
     )
-
-
-def test_a_price_entered_ahead_applies_from_its_date(gateway: Gateway) -> None:
-    entry = publish(gateway)
-    catalog_rows.price(entry, now() + timedelta(seconds=1), input_per_mtok="9", output_per_mtok="9")
-    before = gateway.chat("say: ok", entry.identifier).headers["x-request-id"]
-
-    wait_until_served(
-        gateway, lambda models: models[entry.identifier]["pricing"]["input_per_mtok"] == "9.00"
-    )
-    after = gateway.chat("say: ok", entry.identifier).headers["x-request-id"]
-
-    assert gateway.row(before).input_price_per_mtok == Decimal("0.15")
-    assert gateway.row(after).input_price_per_mtok == Decimal(9)
 
 
 def test_the_row_names_the_entry_and_the_weights_it_was_pinned_to(gateway: Gateway) -> None:
