@@ -102,9 +102,10 @@ def served(
         "SECRET_KEY": settings.SECRET_KEY,
         "EMAIL_URL": f"filemail:///{worker_directory / 'mail'}",
         "SVC_SAMPLED_FRACTION": "0.2",
-        "SVC_BACKEND_CONNECT_SECONDS": "1",
-        "SVC_BACKEND_FIRST_BYTE_SECONDS": "2",
-        "SVC_BACKEND_IDLE_SECONDS": "2",
+        # Long enough for a busy machine; tests of timeouts give their backends shorter ones.
+        "SVC_BACKEND_CONNECT_SECONDS": "10",
+        "SVC_BACKEND_FIRST_BYTE_SECONDS": "30",
+        "SVC_BACKEND_IDLE_SECONDS": "30",
         "SVC_DISCONNECT_DRAIN_SECONDS": "5",
         # Tests send far more refused requests than real callers.
         "SVC_REFUSED_REQUESTS_PER_MINUTE": "1000",

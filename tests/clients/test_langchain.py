@@ -167,7 +167,7 @@ def test_a_failure_in_the_middle_of_a_stream_reaches_the_caller(
         chunks.extend(model.stream("[[sim tokens=20 fault=error_frame@3]] Go on."))
 
     assert raised.value.code == "backend_error"
-    assert [row.outcome for row in gateway.rows()] == ["backend_error"]
+    assert [row.outcome for row in gateway.rows_when(1)] == ["backend_error"]
 
 
 def test_a_batch_is_one_row_for_each_answer(model: ChatOpenAI, gateway: Gateway) -> None:
@@ -175,4 +175,5 @@ def test_a_batch_is_one_row_for_each_answer(model: ChatOpenAI, gateway: Gateway)
 
     assert [answer.content for answer in answers] == [f"Number {each}." for each in range(8)]
     metered = {each.request_id: each.output for each in (seen(a, streamed=False) for a in answers)}
-    assert metered == {row.request_id: row.backend_reported_output_tokens for row in gateway.rows()}
+    rows = gateway.rows_when(8)
+    assert metered == {row.request_id: row.backend_reported_output_tokens for row in rows}

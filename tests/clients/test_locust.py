@@ -57,7 +57,7 @@ def test_locust_counts_the_tokens_of_the_ledger(gateway: Gateway) -> None:
     code, chat, tokens = locust(gateway, REQUESTS)
 
     assert (code, chat["num_requests"], chat["num_failures"]) == (0, REQUESTS, 0)
-    rows = gateway.rows()
+    rows = gateway.rows_when(REQUESTS)
     assert [row.outcome for row in rows] == ["success"] * REQUESTS
     assert tokens == tokens_of(rows)
 
@@ -72,6 +72,6 @@ def test_a_refusal_by_a_limit_is_a_failure_to_locust_and_has_no_row(gateway: Gat
     assert code == 1
     assert chat["num_requests"] == 10
     assert 1 <= chat["num_failures"] < 10
-    rows = gateway.rows()
+    rows = gateway.rows_when(10 - chat["num_failures"])
     assert len(rows) == 10 - chat["num_failures"]
     assert tokens == tokens_of(rows)

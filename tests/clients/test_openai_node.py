@@ -82,7 +82,7 @@ def test_the_tool_runner_calls_the_tool_by_itself(gateway: Gateway) -> None:
     answer = told(gateway, "runner")
 
     assert answer["text"] == TOOL_ANSWER
-    rows = gateway.rows()
+    rows = gateway.rows_when(2)
     assert [(row.outcome, row.shape) for row in rows] == [("success", "tools")] * 2
     assert answer["total"]["prompt_tokens"] == sum(r.backend_reported_input_tokens for r in rows)
     assert answer["total"]["completion_tokens"] == sum(
@@ -111,7 +111,7 @@ def test_failures_are_typed_errors(gateway: Gateway) -> None:
         "backend": ("InternalServerError", 500, "server_error", None, "backend_error"),
     }
     assert all(each["request_id"].startswith("req_") for each in answer.values())
-    assert [row.request_id for row in gateway.rows()] == [answer["backend"]["request_id"]]
+    assert [row.request_id for row in gateway.rows_when(1)] == [answer["backend"]["request_id"]]
 
 
 def test_a_rate_limit_gives_the_time_to_wait(gateway: Gateway) -> None:
@@ -123,7 +123,7 @@ def test_a_rate_limit_gives_the_time_to_wait(gateway: Gateway) -> None:
     assert (error["name"], error["status"]) == ("RateLimitError", 429)
     assert error["code"] == "rate_limit_exceeded"
     assert 0 < int(error["retry_after_ms"]) <= 60_000
-    assert len(tiny.rows()) == 1
+    assert len(tiny.rows_when(1)) == 1
 
 
 def test_a_failure_in_the_middle_of_a_stream_is_thrown_after_the_text_so_far(
@@ -134,7 +134,7 @@ def test_a_failure_in_the_middle_of_a_stream_is_thrown_after_the_text_so_far(
     assert answer["text"]
     assert answer["error"]["name"] == "APIError"
     assert (answer["error"]["type"], answer["error"]["code"]) == ("server_error", "backend_error")
-    [row] = gateway.rows()
+    [row] = gateway.rows_when(1)
     assert (row.outcome, row.http_status) == ("backend_error", 200)
 
 

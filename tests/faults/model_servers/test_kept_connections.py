@@ -67,7 +67,7 @@ def test_a_kept_connection_that_ends_at_once_is_replaced_once(
 
     assert seen.told == GONE
     assert len(scripted.requests_of(seen.marker)) == 2
-    assert len(case.gateway.rows()) == 3
+    assert len(case.gateway.rows_when(3)) == 3
 
 
 def test_a_kept_connection_that_ends_later_may_have_worked_and_is_not_replaced(

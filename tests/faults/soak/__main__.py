@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from statistics import quantiles
 from typing import Final
 
@@ -33,10 +34,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
 django.setup()
 
 from tests.faults.soak.books import disagreements  # noqa: E402
-from tests.faults.soak.faults import FAULTS, Fault, unreachable  # noqa: E402
+from tests.faults.soak.faults import FAULTS, Fault, a_while, unreachable  # noqa: E402
 from tests.faults.soak.load import Load  # noqa: E402
 from tests.faults.soak.place import Place, place  # noqa: E402
 from tests.faults.soak.watch import Watch, thirds  # noqa: E402
+from tests.support.until import until  # noqa: E402
 
 BACK_SECONDS: Final = 5.0
 _PATIENCE: Final = 60.0
@@ -45,18 +47,20 @@ _CALM_SECONDS: Final = 5.0
 
 def seconds_until_back(place: Place) -> float:
     """Wait until every worker uses the database and owes it no row; return the seconds."""
-    began = time.monotonic()
-    while time.monotonic() - began < _PATIENCE:
+
+    def is_back() -> bool:
         up = place.figures("svc_ledger_database_up")
-        if len(up) >= 2 and all(up) and not any(place.figures("svc_ledger_rows_owed")):
-            break
-        time.sleep(0.05)
+        return len(up) >= 2 and all(up) and not any(place.figures("svc_ledger_rows_owed"))
+
+    began = time.monotonic()
+    with suppress(AssertionError):
+        until(is_back, _PATIENCE)
     return time.monotonic() - began
 
 
-def p99(load: Load, since: float, until: float) -> float:
+def p99(load: Load, since: float, end: float) -> float:
     """The 99th percentile of the probes that ended between two moments, in milliseconds."""
-    took = [seconds for ended, seconds in load.probes if since <= ended < until]
+    took = [seconds for ended, seconds in load.probes if since <= ended < end]
     return 1000 * quantiles(took, n=100)[98] if len(took) > 1 else float("nan")
 
 
@@ -64,7 +68,7 @@ def kills(place: Place, load: Load, options: argparse.Namespace, dice: random.Ra
     """Kill one worker or everything, at random instants of two workers that serve."""
     late = []
     for number in range(1, options.kills + 1):
-        time.sleep(dice.uniform(0.1, 1.5))
+        a_while(dice, 0.1, 1.5)
         if dice.random() < 0.8:
             place.kill_worker(dice.choice(place.workers))
             place.wait_for_workers()

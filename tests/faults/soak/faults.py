@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tests.faults.soak.disk import make_immutable
 from tests.faults.soak.place import Place
+from tests.support.until import until
 
 _ROW_STATEMENT = b"WITH inserted AS"
 """The beginning of the statement that writes a batch on PostgreSQL."""
@@ -28,6 +29,11 @@ class Fault:
     sets_clock: bool = False
 
 
+def a_while(dice: random.Random, shortest: float, longest: float) -> None:
+    """Let a fault last for some seconds: its length is what is varied."""
+    time.sleep(dice.uniform(shortest, longest))
+
+
 def kill_a_worker(place: Place, dice: random.Random) -> None:
     place.kill_worker()
     place.wait_for_workers()
@@ -41,53 +47,53 @@ def kill_everything(place: Place, dice: random.Random) -> None:
 def kill_while_it_recovers(place: Place, dice: random.Random) -> None:
     """Kill everything five times in a row, with rows that only the journal has."""
     with _rows_locked(place):
-        time.sleep(dice.uniform(0.5, 1.5))
+        a_while(dice, 0.5, 1.5)
         place.kill_all()
     for _ in range(4):
         place.start_gateway()
-        time.sleep(dice.uniform(0, 0.3))
+        a_while(dice, 0, 0.3)
         place.kill_all()
     place.start_gateway()
 
 
 def kill_while_locked(place: Place, dice: random.Random) -> None:
     with _rows_locked(place):
-        time.sleep(dice.uniform(0.3, 1.5))
+        a_while(dice, 0.3, 1.5)
         place.kill_worker()
-        time.sleep(dice.uniform(0, 1))
+        a_while(dice, 0, 1)
     place.wait_for_workers()
 
 
 def lock_rows(place: Place, dice: random.Random) -> None:
     with _rows_locked(place):
-        time.sleep(dice.uniform(0.3, 6))
+        a_while(dice, 0.3, 6)
 
 
 def stall(place: Place, dice: random.Random) -> None:
     """Let the database answer late: every piece of its answers is delayed."""
     assert place.database is not None
     place.database.delay(dice.uniform(0.3, 3))
-    time.sleep(dice.uniform(1, 6))
+    a_while(dice, 1, 6)
     place.database.heal()
 
 
 def restart_database(place: Place, dice: random.Random) -> None:
     assert place.postgresql is not None
     place.postgresql.stop()
-    time.sleep(dice.uniform(0, 3))
+    a_while(dice, 0, 3)
     place.postgresql.start()
 
 
 def lose_replies(place: Place, dice: random.Random) -> None:
     """Lose the replies to commits, one after the other."""
-    assert place.database is not None
+    database = place.database
+    assert database is not None
     for _ in range(10):
-        struck = place.database.struck
-        place.database.lose_reply_to(_ROW_STATEMENT)
-        deadline = time.monotonic() + 5
-        while place.database.struck == struck and time.monotonic() < deadline:
-            time.sleep(0.01)
-    place.database.heal()
+        struck = database.struck
+        database.lose_reply_to(_ROW_STATEMENT)
+        with suppress(AssertionError):
+            until(lambda: database.struck > struck, 5)  # noqa: B023
+    database.heal()
 
 
 def unreachable(seconds: float) -> Callable[[Place, random.Random], None]:
@@ -103,21 +109,21 @@ def unreachable(seconds: float) -> Callable[[Place, random.Random], None]:
 def silent(place: Place, dice: random.Random) -> None:
     assert place.database is not None
     place.database.blackhole()
-    time.sleep(dice.uniform(2, 10))
+    a_while(dice, 2, 10)
     place.database.heal()
 
 
 def fill_the_disk(place: Place, dice: random.Random) -> None:
     place.disk.fill()
-    time.sleep(dice.uniform(2, 5))
+    a_while(dice, 2, 5)
     place.disk.free()
 
 
 def fill_the_disk_and_kill(place: Place, dice: random.Random) -> None:
     place.disk.fill()
-    time.sleep(dice.uniform(1, 3))
+    a_while(dice, 1, 3)
     place.kill_worker()
-    time.sleep(dice.uniform(0, 2))
+    a_while(dice, 0, 2)
     place.disk.free()
     place.wait_for_workers()
 
@@ -135,7 +141,7 @@ def lose_the_journals_directory(place: Place, dice: random.Random) -> None:
     aside = place.journal.with_name("aside")
     place.journal.rename(aside)
     place.journal.write_bytes(b"")
-    time.sleep(dice.uniform(0.5, 3))
+    a_while(dice, 0.5, 3)
     place.journal.unlink()
     aside.rename(place.journal)
 
@@ -153,7 +159,7 @@ def leave_unreadable_segments(place: Place, dice: random.Random) -> None:
 def fail_to_sync(place: Place, dice: random.Random) -> None:
     place.failing_sync.touch()
     with _rows_locked(place):
-        time.sleep(dice.uniform(0.3, 4))
+        a_while(dice, 0.3, 4)
     place.failing_sync.unlink()
 
 
@@ -163,7 +169,7 @@ def wrong_clock(place: Place, dice: random.Random) -> None:
     right = place.clock.read_text()
     for wrong in (10, -10):
         place.clock.write_text(f"{float(right) + wrong:+.0f}")
-        time.sleep(dice.uniform(3, 6))
+        a_while(dice, 3, 6)
     place.clock.write_text(right)
 
 
@@ -179,7 +185,7 @@ def column_of_a_newer_version(place: Place, dice: random.Random) -> None:
         else:
             other.execute("ALTER TABLE usage_usagerow ADD newer integer NOT NULL DEFAULT 1")
             other.execute("ALTER TABLE usage_usagerow ALTER newer DROP DEFAULT")
-        time.sleep(dice.uniform(2, 6))
+        a_while(dice, 2, 6)
         if place.postgresql is None:
             other.execute("DROP TRIGGER newer")
         else:

@@ -26,6 +26,7 @@ from tests.support.live import NO_TLS, ROOT, Command
 from tests.support.processes import children, workers_of
 from tests.support.servers.own_servers import Postgresql, Redis, free_port
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 
 WORKERS: Final = 2
 LEASE_SECONDS: Final = 20.0
@@ -120,12 +121,11 @@ class Place:
     def wait_for_workers(self) -> None:
         """Return when every worker has written its metrics again."""
         now = time.time()
-        deadline = time.monotonic() + _SECONDS
-        while sum(said >= now for said in self._said()) < WORKERS:
-            if time.monotonic() > deadline:
-                log = (self.directory / "gateway.log").read_text()
-                raise RuntimeError(f"the gateway does not start: {log[-3000:]}")
-            time.sleep(0.05)
+        try:
+            until(lambda: sum(said >= now for said in self._said()) >= WORKERS, _SECONDS)
+        except AssertionError:
+            log = (self.directory / "gateway.log").read_text()
+            raise RuntimeError(f"the gateway does not start: {log[-3000:]}") from None
 
     def _said(self) -> Iterator[float]:
         """When each worker last wrote its metrics for the others."""
@@ -147,11 +147,9 @@ class Place:
     def wait_for_no_admission(self) -> None:
         """Return when no request has only an admission in the database, at the latest after three
         minutes."""
-        deadline = time.monotonic() + _SECONDS
-        with closing(self.connect()) as database:
-            query = "SELECT count(*) FROM usage_admission WHERE closed_at IS NULL"
-            while database.execute(query).fetchone()[0] and time.monotonic() < deadline:
-                time.sleep(0.2)
+        query = "SELECT count(*) FROM usage_admission WHERE closed_at IS NULL"
+        with closing(self.connect()) as database, suppress(AssertionError):
+            until(lambda: not database.execute(query).fetchone()[0], _SECONDS)
 
     @property
     def workers(self) -> list[int]:

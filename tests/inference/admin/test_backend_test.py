@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -14,21 +12,9 @@ from speech.models import SpeechBackend, Voice
 from tests.support.builders import catalog_rows
 from tests.support.live import free_port
 from tests.support.model_servers.dialects import VLLM, Dialect, running
-from tests.support.speech.speech_server import SpeechServer, running_speech_server
+from tests.support.speech.speech_server import SpeechServer
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
-
-
-@pytest.fixture(scope="module")
-def speech_server() -> Iterator[SpeechServer]:
-    with running_speech_server() as server:
-        yield server
 
 
 def serving(address: str, model: str = "/models/qwen") -> Backend:
@@ -60,46 +46,49 @@ def test_the_page_of_a_backend_leads_to_its_test_and_reading_it_sends_nothing(
     assert "Result" not in shown
 
 
-def test_a_backend_that_works_passes_each_step_with_its_time(operator: Client) -> None:
+OUTCOMES: dict[str, tuple[str, str, list[str], list[str]]] = {
+    "works": (
+        "ROOT/v1",
+        "/models/qwen",
+        [
+            "The backend works.",
+            "Connect and list models",
+            "One token of /models/qwen",
+            "answered in",
+        ],
+        [],
+    ),
+    "no server": (
+        "http://127.0.0.1:1/v1",
+        "/models/qwen",
+        ["The backend does not work yet.", "Connection refused"],
+        ["One token"],
+    ),
+    "no path": (
+        "ROOT",
+        "/models/qwen",
+        ["does not work yet", "change the base URL to ROOT/v1"],
+        [],
+    ),
+    "not listed": ("ROOT/v1", "nobody", ["though its list does not name it"], []),
+    "no deployment": ("ROOT/v1", "", ["No deployment is enabled"], []),
+}
+"""The address and model of a backend, what its test says, and what it does not."""
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_each_outcome_is_said_in_words(operator: Client, name: str) -> None:
+    address, model, said, unsaid = OUTCOMES[name]
     with running(VLLM) as server:
-        page = outcome(operator, serving(f"{server.root}/v1"))
-
-    assert "The backend works." in page
-    assert "Connect and list models" in page
-    assert "One token of /models/qwen" in page
-    assert "answered in" in page
-
-
-def test_an_address_without_a_server_is_said_in_words(operator: Client) -> None:
-    page = outcome(operator, serving(f"http://127.0.0.1:{free_port()}/v1"))
-
-    assert "The backend does not work yet." in page
-    assert "Connection refused" in page
-    assert "One token" not in page
-
-
-def test_an_address_that_lacks_its_path_names_the_right_one(operator: Client) -> None:
-    with running(VLLM) as server:
-        page = outcome(operator, serving(server.root))
-
-    assert "does not work yet" in page
-    assert f"change the base URL to {server.root}/v1" in page
-
-
-def test_a_model_that_the_server_does_not_list_is_said(operator: Client) -> None:
-    with running(VLLM) as server:
-        page = outcome(operator, serving(f"{server.root}/v1", model="nobody"))
-
-    assert "though its list does not name it" in page
-
-
-def test_a_backend_without_deployments_is_said(operator: Client) -> None:
-    with running(VLLM) as server:
-        backend = serving(f"{server.root}/v1")
-        Deployment.objects.all().delete()
+        backend = serving(address.replace("ROOT", server.root), model)
+        if not model:
+            Deployment.objects.all().delete()
         page = outcome(operator, backend)
 
-    assert "No deployment is enabled" in page
+    for each in said:
+        assert each.replace("ROOT", server.root) in page
+    for each in unsaid:
+        assert each not in page
 
 
 def test_a_key_that_cannot_be_read_is_said_and_nothing_is_sent(operator: Client) -> None:
@@ -129,7 +118,7 @@ def test_a_test_has_an_audit_entry_that_says_where_the_key_went(
 
     entry = AuditEntry.objects.get(verb="tested")
     assert (entry.kind, entry.subject_id) == (kind, str(backend.pk))
-    assert (entry.actor, entry.source) == ("operator@svc.example", "admin")
+    assert (entry.actor, entry.source) == ("op@example.com", "admin")
     assert entry.changes == {
         "base_url": [None, address],
         "api_key_env": [None, "SVC_BACKEND_KEY_NOWHERE"],

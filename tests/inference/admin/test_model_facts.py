@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.keys.keys import mint
-from accounts.models import Organization, Scope, User
+from accounts.models import Organization, Scope
 from core.clock import now
 from inference.models import Backend, ModelEntry
 from tests.support.builders import catalog_rows
@@ -18,12 +18,6 @@ from tests.support.pages.admin_forms import operator as operator_with
 from usage.ledger import rows
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 def page_of(client: Client, entry: ModelEntry) -> str:

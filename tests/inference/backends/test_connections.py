@@ -28,6 +28,7 @@ from tests.support.model_servers.scripted import (
     scripted_server,
 )
 from tests.support.servers.tcp_proxy import End
+from tests.support.until import until_async
 
 BACKEND = BackendRef(
     id="one",
@@ -98,13 +99,12 @@ def test_a_connection_that_stays_open_after_a_stream_is_used_again(
     monkeypatch.setattr(connections_module, "STREAM_REST_SECONDS", 0.02)
 
     async def asks(ask: Ask) -> None:
-        async with asyncio.timeout(20):
-            while True:
-                before = server.connections
-                await ask(True)
-                if server.connections == before:
-                    return
-                await asyncio.sleep(0.05)
+        async def uses_one_again() -> bool:
+            before = server.connections
+            await ask(True)
+            return server.connections == before
+
+        await until_async(uses_one_again)
 
     play(server, STREAM, asks)
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from decimal import Decimal
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -18,12 +18,14 @@ from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
 from inference.backends.usage_dialects import UsageDialects
-from inference.catalog.snapshot import BackendRef, DeploymentRef, PublishedModel, Timeouts
+from inference.catalog.snapshot import DeploymentRef, Timeouts
 from inference.chat.exchange import Egress, Exchange
-from inference.chat.meter import Identity, Meter
+from inference.chat.meter import Meter
 from inference.chat.relays import stream
 from inference.wire import ChatRequest, parse_body
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from tests.fuzz.test_backend_streams import IDENTITY
+from tests.inference.backends.test_connections import BACKEND
+from tests.inference.chat.test_admission import published
 from tests.support.model_servers.scripted import (
     STREAM_HEAD,
     Pause,
@@ -35,19 +37,6 @@ from tests.support.model_servers.scripted import (
 )
 
 FOR_EVER = 60.0
-IDENTITY = Identity(
-    request_id="req_" + "0" * 32,
-    organization_id="organization",
-    api_key_id="key",
-    model_identifier="acme/demo-8b",
-    model_id="model",
-    model_version_id="version",
-    streamed=True,
-    shape="chat",
-    input_price=Decimal("0.15"),
-    output_price=Decimal("0.60"),
-    currency="USD",
-)
 
 
 @pytest.fixture
@@ -77,36 +66,9 @@ class Reader:
 @asynccontextmanager
 async def asked(server: ScriptedServer, *, captured: bool = False) -> AsyncIterator[Exchange]:
     """Make a streamed request's exchange with ``server``, without running it."""
-    backend = BackendRef(
-        id="backend",
-        name="backend",
-        base_url=server.base_url,
-        headers={},
-        max_concurrency=1,
-        timeouts=Timeouts(FOR_EVER, FOR_EVER, FOR_EVER, disconnect_drain=FOR_EVER),
-        running_usage=RunningUsage.NONE,
-        output_cap_field=OutputCapField.BOTH,
-        extra_fields=b"",
-        keep_alive=KeepAlive.AUTO,
-    )
-    model = PublishedModel(
-        id="acme/demo-8b",
-        model_id="model",
-        model_version_id="version",
-        context_length=32_768,
-        max_request_bytes=10_000,
-        default_max_output_tokens=16,
-        tool_calling=False,
-        structured_output=False,
-        tokenizer="",
-        created=0,
-        superseded_by=None,
-        shutdown_at=None,
-        shutdown_epoch=float("inf"),
-        prices=(),
-        deployments=(DeploymentRef(backend, "demo"),),
-        limits={},
-    )
+    timeouts = Timeouts(FOR_EVER, FOR_EVER, FOR_EVER, disconnect_drain=FOR_EVER)
+    backend = replace(BACKEND, base_url=server.base_url, timeouts=timeouts)
+    model = replace(published(), deployments=(DeploymentRef(backend, "demo"),))
     client, pool = BackendClient(), BackendPool()
     egress = Egress(pool, client, Quarantine(0, 0.0), HealthChecks(pool, client), UsageDialects())
     body = {

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -288,18 +289,21 @@ def test_an_unreachable_backend_leads_to_retries_without_errors_and_is_then_ejec
     assert ejected(gateway, absent)
 
 
+@contextmanager
+def two_doors(gateway: Gateway) -> Iterator[tuple[str, FaultProxy, FaultProxy]]:
+    """A model with two backends, each behind a proxy."""
+    with FaultProxy(gateway.simulator.port) as one, FaultProxy(gateway.simulator.port) as other:
+        doors = [
+            backend(gateway, base_url=f"http://127.0.0.1:{each.port}/v1") for each in (one, other)
+        ]
+        yield publish(gateway, *doors).identifier, one, other
+
+
 def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
     gateway_with: GatewayWith,
 ) -> None:
     gateway = gateway_with(SVC_BACKEND_EJECT_AFTER="0")
-    with (
-        FaultProxy(gateway.simulator.port) as one,
-        FaultProxy(gateway.simulator.port) as other,
-    ):
-        doors = [
-            backend(gateway, base_url=f"http://127.0.0.1:{each.port}/v1") for each in (one, other)
-        ]
-        model = publish(gateway, *doors).identifier
+    with two_doors(gateway) as (model, one, other):
         one.hang_up()
         other.hang_up()
         before = metrics(gateway).sum("svc_poison_refusals_total")
@@ -314,7 +318,7 @@ def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
         assert refused.json()["error"]["code"] == "backend_error"
         assert "repeatedly crashed the model servers" in refused.json()["error"]["message"]
         assert refused.headers["x-should-retry"] == "false"
-        assert len(gateway.rows()) == 2, "it was not admitted"
+        assert len(gateway.rows_when(2)) == 2, "it was not admitted"
         assert gateway.chat("say: something else", model).status_code == 200
         assert metrics(gateway).sum("svc_poison_refusals_total") == before + 1
         another = gateway.post(
@@ -328,14 +332,7 @@ def test_a_success_clears_a_request_that_was_suspected(
     gateway_with: GatewayWith,
 ) -> None:
     gateway = gateway_with(SVC_BACKEND_EJECT_AFTER="0")
-    with (
-        FaultProxy(gateway.simulator.port) as one,
-        FaultProxy(gateway.simulator.port) as other,
-    ):
-        doors = [
-            backend(gateway, base_url=f"http://127.0.0.1:{each.port}/v1") for each in (one, other)
-        ]
-        model = publish(gateway, *doors).identifier
+    with two_doors(gateway) as (model, one, other):
         seen = []
         for is_broken in (True, False, True, False):
             for each in (one, other):

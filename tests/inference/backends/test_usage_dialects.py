@@ -24,9 +24,10 @@ from inference.backends.usage_dialects import (
     SHORTEST_VERSION_SECONDS,
     UsageDialects,
 )
-from inference.catalog.snapshot import BackendRef, DeploymentRef, Timeouts
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.catalog.snapshot import DeploymentRef
+from inference.wire.dialects import RunningUsage
 from tests.inference.backends.conftest import Clock
+from tests.inference.backends.test_connections import BACKEND as CONNECTED
 
 AUTO, VLLM, LLAMA_CPP, NONE = (
     RunningUsage.AUTO,
@@ -34,18 +35,7 @@ AUTO, VLLM, LLAMA_CPP, NONE = (
     RunningUsage.LLAMA_CPP,
     RunningUsage.NONE,
 )
-BACKEND = BackendRef(
-    id="one",
-    name="one",
-    base_url="http://127.0.0.1:1/v1",
-    headers={},
-    max_concurrency=1,
-    timeouts=Timeouts(1, 1, 1, 1),
-    running_usage=AUTO,
-    output_cap_field=OutputCapField.BOTH,
-    extra_fields=b"",
-    keep_alive=KeepAlive.AUTO,
-)
+BACKEND = replace(CONNECTED, running_usage=AUTO)
 DEPLOYMENT = DeploymentRef(BACKEND, "demo")
 ANSWER = cast("Response", object())
 

@@ -75,12 +75,48 @@ def test_a_file_creates_a_whole_catalog_and_reports_each_change(load: Load) -> N
     assert changes[5:] == ["published acme/demo-8b"]
 
 
-def test_loading_a_file_again_changes_nothing(load: Load) -> None:
-    content = BACKEND + superseded() + SUCCESSOR
-    load(content)
+SECOND = BACKEND.replace("gpu-1", "gpu-2")
+TWO = BACKEND + SECOND + MODEL.replace("[{ name", '[{ name = "gpu-2", model = "m" }, { name')
+DRAFT = FILE.replace("published = true", "")
+NOTICE = BACKEND + superseded() + SUCCESSOR
+RETIRED = BACKEND + superseded(shutdown_at="2020-01-31T00:00:00Z") + SUCCESSOR
+AGAIN = {
+    "the same": (NOTICE, NOTICE, ["nothing to change"]),
+    "a retired model": (RETIRED, RETIRED, ["nothing to change"]),
+    "without the notice": (NOTICE, FILE, ["nothing to change"]),
+    "a draft that is published": (DRAFT, FILE, ["published acme/demo-8b"]),
+    "other values": (
+        FILE,
+        FILE.replace("32768", "65536").replace("= 256", "= 8").replace("-awq", "-fp8"),
+        [
+            "backend gpu-1: max_concurrency 256 -> 8",
+            "model acme/demo-8b: context_length 32768 -> 65536",
+            "deployment acme/demo-8b@2026-11-01 on gpu-1: model demo-8b-awq -> demo-8b-fp8",
+        ],
+    ),
+    "without a deployment": (
+        TWO,
+        FILE,
+        ["switched off deployment acme/demo-8b@2026-11-01 on gpu-2, which the file leaves out"],
+    ),
+}
+"""A file, the next one, and the changes that it makes."""
 
-    assert load(content) == ["nothing to change"]
-    assert Price.objects.count() == 2
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_second_file_changes_what_differs(load: Load, name: str) -> None:
+    first, second, changes = AGAIN[name]
+    load(first)
+
+    assert load(second) == changes
+    assert load(second) == ["nothing to change"]
+
+
+def test_a_deployment_that_was_left_out_can_come_back(load: Load) -> None:
+    for each in (TWO, FILE):
+        load(each)
+
+    assert load(TWO) == ["deployment acme/demo-8b@2026-11-01 on gpu-2: enabled False -> True"]
 
 
 def test_a_changed_price_is_appended(load: Load) -> None:
@@ -95,31 +131,6 @@ def test_a_changed_price_is_appended(load: Load) -> None:
     ]
 
 
-def test_changed_values_are_reported_with_the_old_and_the_new(load: Load) -> None:
-    load(FILE)
-
-    changes = load(FILE.replace("32768", "65536").replace("= 256", "= 8").replace("-awq", "-fp8"))
-
-    assert changes == [
-        "backend gpu-1: max_concurrency 256 -> 8",
-        "model acme/demo-8b: context_length 32768 -> 65536",
-        "deployment acme/demo-8b@2026-11-01 on gpu-1: model demo-8b-awq -> demo-8b-fp8",
-    ]
-
-
-def test_a_deployment_that_the_file_leaves_out_is_switched_off(load: Load) -> None:
-    second = BACKEND.replace("gpu-1", "gpu-2")
-    two = MODEL.replace("[{ name", '[{ name = "gpu-2", model = "m" }, { name')
-    load(BACKEND + second + two)
-
-    assert load(FILE) == [
-        "switched off deployment acme/demo-8b@2026-11-01 on gpu-2, which the file leaves out"
-    ]
-    assert load(BACKEND + second + two) == [
-        "deployment acme/demo-8b@2026-11-01 on gpu-2: enabled False -> True"
-    ]
-
-
 def test_rows_that_the_file_does_not_name_stay(load: Load) -> None:
     load(FILE)
     other = MODEL.replace("acme/demo-8b", "acme/other")
@@ -131,7 +142,7 @@ def test_rows_that_the_file_does_not_name_stay(load: Load) -> None:
 
 
 def test_a_successor_may_stand_further_down(load: Load) -> None:
-    changes = load(BACKEND + superseded() + SUCCESSOR)
+    changes = load(NOTICE)
 
     entry = ModelEntry.objects.get(identifier="acme/demo-8b")
     assert status(entry, clock.now()) is Status.SUPERSEDED
@@ -142,7 +153,7 @@ def test_a_successor_may_stand_further_down(load: Load) -> None:
 
 
 def test_the_shutdown_date_of_a_file_moves_it(load: Load) -> None:
-    load(BACKEND + superseded() + SUCCESSOR)
+    load(NOTICE)
     later = FUTURE.replace("01-31", "03-31")
 
     load(BACKEND + superseded(shutdown_at=later) + SUCCESSOR)
@@ -151,59 +162,42 @@ def test_the_shutdown_date_of_a_file_moves_it(load: Load) -> None:
     assert moved == datetime.fromisoformat(later)
 
 
-def test_a_file_without_a_notice_does_not_withdraw_it(load: Load) -> None:
-    load(BACKEND + superseded() + SUCCESSOR)
-
-    assert load(FILE) == ["nothing to change"]
-
-
-def test_a_draft_stays_a_draft_until_the_file_publishes_it(load: Load) -> None:
-    load(FILE.replace("published = true", ""))
+def test_a_draft_may_be_given_other_weights(load: Load) -> None:
+    load(DRAFT)
     assert status(ModelEntry.objects.get(), clock.now()) is Status.DRAFT
 
-    assert load(FILE) == ["published acme/demo-8b"]
-
-
-def test_a_draft_may_be_given_other_weights(load: Load) -> None:
-    draft = FILE.replace("published = true", "")
-    load(draft)
-
-    load(draft.replace("@2026-11-01", "@2026-12-01"))
+    load(DRAFT.replace("@2026-11-01", "@2026-12-01"))
 
     assert ModelEntry.objects.get().weights.name == "acme/demo-8b@2026-12-01"
 
 
 def test_a_new_database_gets_a_retired_model_back_as_retired(load: Load) -> None:
-    content = BACKEND + superseded(shutdown_at="2020-01-31T00:00:00Z") + SUCCESSOR
-
-    load(content)
+    load(RETIRED)
 
     entry = ModelEntry.objects.get(identifier="acme/demo-8b")
     assert status(entry, clock.now()) is Status.RETIRED
-    assert load(content) == ["nothing to change"]
 
 
 def test_values_of_a_retired_model_are_not_changed(load: Load) -> None:
-    content = BACKEND + superseded(shutdown_at="2020-01-31T00:00:00Z") + SUCCESSOR
-    load(content)
+    load(RETIRED)
 
-    changes = load(content.replace("32768", "65536").replace('"0.15"', '"0.2"'))
+    changes = load(RETIRED.replace("32768", "65536").replace('"0.15"', '"0.2"'))
 
     assert [change for change in changes if "acme/demo-8b-v2" not in change] == []
 
 
 def test_a_file_cannot_shut_down_a_serving_model_in_the_past(load: Load) -> None:
-    load(BACKEND + superseded() + SUCCESSOR)
+    load(NOTICE)
 
     with pytest.raises(CommandError, match=r"models\[0\]\.shutdown_at: The shutdown date has"):
-        load(BACKEND + superseded(shutdown_at="2020-01-31T00:00:00Z") + SUCCESSOR)
+        load(RETIRED)
 
 
 def test_a_file_cannot_revive_a_retired_model(load: Load) -> None:
-    load(BACKEND + superseded(shutdown_at="2020-01-31T00:00:00Z") + SUCCESSOR)
+    load(RETIRED)
 
     with pytest.raises(CommandError, match=r"models\[0\]: acme/demo-8b is retired"):
-        load(BACKEND + superseded() + SUCCESSOR)
+        load(NOTICE)
 
 
 def test_two_models_may_share_weights_and_backend(load: Load) -> None:

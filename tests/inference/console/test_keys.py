@@ -5,9 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
-import pytest
 from django.test import Client
 
 from accounts.keys import keys
@@ -135,25 +133,3 @@ def test_keys_of_others_are_not_found(console: Client, stranger: Organization) -
 
     assert console.get(of(foreign.api_key)).status_code == 404
     assert console.get(f"/console/keys/{uuid.uuid4()}").status_code == 404
-
-
-@pytest.mark.parametrize(("address", "most"), [("/console/keys", 13), ("{key}", 11)])
-def test_queries_do_not_grow_with_keys_and_rows(
-    console: Client,
-    insert: Insert,
-    organization: Organization,
-    key: NewKey,
-    address: str,
-    most: int,
-    django_assert_max_num_queries: Any,
-) -> None:
-    for number in range(20):
-        made = mint(organization, (Scope.INFERENCE, Scope.SPEECH)[number % 2], f"key {number}")
-        insert(hours_ago(), api_key_id=str(made.api_key.pk), **PRICED)
-        insert(hours_ago(), api_key_id=str(key.api_key.pk), model_identifier=f"acme/{number}")
-        speak(organization, made, 1)
-
-    ApiKey.objects.filter(pk=key.api_key.pk).update(requests_per_minute=8)
-
-    with django_assert_max_num_queries(most):
-        assert console.get(address.format(key=of(key.api_key))).status_code == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.test import Client
 
@@ -103,16 +102,3 @@ def test_unknown_models_and_drafts_are_not_found(console: Client) -> None:
 
     assert console.get("/console/models/acme/draft").status_code == 404
     assert console.get("/console/models/acme/nothing").status_code == 404
-
-
-def test_the_pages_of_models_take_few_queries(
-    console: Client, insert: Insert, django_assert_max_num_queries: Any
-) -> None:
-    for number in range(8):
-        catalog_rows.published(f"acme/model-{number}")
-        insert(hour_ago(), model_identifier=f"acme/model-{number}")
-
-    with django_assert_max_num_queries(14):
-        page_of(console, "models")
-    with django_assert_max_num_queries(17):
-        page_of(console, "models/acme/model-3")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -189,17 +188,3 @@ def test_the_overview_shows_nothing_of_other_organizations(
     assert "their/model" not in page
     assert text_of(page, "today-requests") == "0 requests"
     assert 'id="first-steps"' in page
-
-
-def test_the_overview_takes_few_queries(
-    console: Client, insert: Insert, django_assert_max_num_queries: Any
-) -> None:
-    for number in range(6):
-        entry = catalog_rows.published(f"acme/old-{number}")
-        lifecycle.supersede(
-            entry, catalog_rows.published(f"acme/new-{number}"), clock.now() + timedelta(days=9)
-        )
-        insert(ago(minutes=number), model_identifier=entry.identifier)
-
-    with django_assert_max_num_queries(29):
-        overview(console)

@@ -1,4 +1,4 @@
-"""The queries of the console's small pages are few, and do not grow with keys, rows and models."""
+"""The queries of the console's pages are few, and do not grow with keys, rows and models."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from tests.support.builders import catalog_rows
 from tests.support.pages.console import Insert
 
 MOST = {
+    "": 29,
+    "models": 14,
+    "models/acme/model-3-0": 17,
+    "keys": 13,
+    "keys/{key_id}": 11,
     "playground": 8,
     "requests/{request_id}": 6,
     "keys/new": 5,

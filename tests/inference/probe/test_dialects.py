@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inference.probe.client import Target
-from inference.probe.findings import ModelFindings, ServerFindings, fitting
+from inference.probe.findings import ServerFindings, fitting
 from inference.probe.run import MOST_MODELS, probe
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 from tests.support.model_servers.dialects import (
@@ -30,96 +30,93 @@ async def found(dialect: Dialect, *models: str, **options: Any) -> ServerFinding
         return await probe(Target(f"{server.root}/v1", seconds=20, **options), models)
 
 
-async def only_model(dialect: Dialect) -> ModelFindings:
+KNOWN: dict[str, tuple[Dialect, dict[str, Any], dict[str, str]]] = {
+    "vLLM": (
+        VLLM,
+        {
+            "usage": True,
+            "output_cap": OutputCapField.BOTH,
+            "running_usage": RunningUsage.VLLM,
+            "tool_calling": True,
+            "structured_output": True,
+            "context_length": 4096,
+            "abort": True,
+        },
+        {},
+    ),
+    "Ollama, as it was loaded": (
+        OLLAMA,
+        {
+            "output_cap": OutputCapField.BOTH,
+            "running_usage": RunningUsage.NONE,
+            "context_length": 8192,
+        },
+        {
+            "output_cap": "max_tokens is obeyed, max_completion_tokens is ignored",
+            "context_length": "/api/ps",
+        },
+    ),
+    "Ollama without a loaded model": (
+        replace(OLLAMA, elsewhere={"POST /api/show": OLLAMA.elsewhere["POST /api/show"]}),
+        {"context_length": 2048},
+        {},
+    ),
+    "Transformers": (
+        TRANSFORMERS,
+        {"tool_calling": False, "structured_output": False, "context_length": None},
+        {"context_length": "the server does not report it", "stream": "without [DONE]"},
+    ),
+    "LM Studio, which takes no name of a tool": (
+        LM_STUDIO,
+        {"tool_calling": True, "context_length": 16384},
+        {"tool_calling": "tool_choice required"},
+    ),
+    "tool_choice auto is refused": (
+        VLLM_WITHOUT_PARSER,
+        {"tool_calling": False},
+        {"tool_calling": "auto is not supported"},
+    ),
+    "a name of the cap is refused": (
+        REASONING,
+        {
+            "output_cap": OutputCapField.MAX_COMPLETION_TOKENS,
+            "tool_calling": True,
+            "structured_output": True,
+            "context_length": 200_000,
+        },
+        {},
+    ),
+    "no name sets the cap": (
+        Dialect(obeyed=frozenset()),
+        {"output_cap": None},
+        {"output_cap": "max_tokens is ignored, max_completion_tokens is ignored"},
+    ),
+    "LiteLLM, what all deployments take": (LITE_LLM, {"context_length": 16_000}, {}),
+    "llama.cpp": (
+        Dialect(running="llama.cpp"),
+        {"running_usage": RunningUsage.LLAMA_CPP},
+        {},
+    ),
+    "streams without usage": (
+        Dialect(usage_on_streams=False),
+        {"usage": False},
+        {"usage": "not with streams: those cost nothing"},
+    ),
+}
+"""Servers, what is found of each, and words that say so."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+async def test_what_a_probe_finds_of_a_server(name: str) -> None:
+    dialect, values, words = KNOWN[name]
+
     (model,) = (await found(dialect)).models
+
     assert model.works
-    return model
-
-
-async def test_vllm() -> None:
-    model = await only_model(VLLM)
-
-    assert model.name == "/models/qwen"
-    assert model.usage.value is True
-    assert model.output_cap.value is OutputCapField.BOTH
-    assert model.running_usage.value is RunningUsage.VLLM
-    assert (model.tool_calling.value, model.structured_output.value) == (True, True)
-    assert model.context_length.value == 4096
-    assert model.abort.value is True
-
-
-async def test_ollama_reads_one_name_of_the_cap_and_tells_the_context_it_was_loaded_with() -> None:
-    model = await only_model(OLLAMA)
-
-    assert model.output_cap.value is OutputCapField.BOTH
-    assert model.output_cap.words == "max_tokens is obeyed, max_completion_tokens is ignored"
-    assert model.running_usage.value is RunningUsage.NONE
-    assert model.context_length.value == 8192
-    assert "/api/ps" in model.context_length.words
-
-
-async def test_ollama_without_a_loaded_model_tells_what_is_set() -> None:
-    shown = {"POST /api/show": OLLAMA.elsewhere["POST /api/show"]}
-    model = await only_model(replace(OLLAMA, elsewhere=shown))
-
-    assert model.context_length.value == 2048
-
-
-async def test_transformers_can_neither_call_nor_keep_to_a_schema_nor_tell_its_context() -> None:
-    model = await only_model(TRANSFORMERS)
-
-    assert (model.tool_calling.value, model.structured_output.value) == (False, False)
-    assert (model.context_length.value, model.context_length.words) == (
-        None,
-        "the server does not report it",
-    )
-    assert "without [DONE]" in model.stream.words
-
-
-async def test_lm_studio_calls_where_a_call_is_required_and_names_no_tool() -> None:
-    model = await only_model(LM_STUDIO)
-
-    assert model.tool_calling.value is True
-    assert "tool_choice required" in model.tool_calling.words
-    assert model.context_length.value == 16384
-
-
-async def test_a_server_that_refuses_tool_choice_auto_is_no_server_for_tools() -> None:
-    model = await only_model(VLLM_WITHOUT_PARSER)
-
-    assert model.tool_calling.value is False
-    assert "auto is not supported" in model.tool_calling.words
-
-
-async def test_a_name_of_the_cap_that_is_refused_is_not_sent() -> None:
-    model = await only_model(REASONING)
-
-    assert model.output_cap.value is OutputCapField.MAX_COMPLETION_TOKENS
-    assert (model.tool_calling.value, model.structured_output.value) == (True, True)
-    assert model.context_length.value == 200_000
-
-
-async def test_a_cap_that_no_name_sets_is_told_and_the_answer_is_left() -> None:
-    model = await only_model(Dialect(obeyed=frozenset()))
-
-    assert model.output_cap.value is None
-    assert model.output_cap.words == "max_tokens is ignored, max_completion_tokens is ignored"
-
-
-async def test_lite_llm_promises_what_all_deployments_of_a_name_take() -> None:
-    assert (await only_model(LITE_LLM)).context_length.value == 16_000
-
-
-async def test_llama_cpp_timings_are_found() -> None:
-    assert (
-        await only_model(Dialect(running="llama.cpp"))
-    ).running_usage.value is RunningUsage.LLAMA_CPP
-
-
-async def test_streams_without_figures_are_told() -> None:
-    usage = (await only_model(Dialect(usage_on_streams=False))).usage
-
-    assert (usage.value, usage.words) == (False, "not with streams: those cost nothing")
+    assert model.name == dialect.models[0]["id"]
+    assert {each: getattr(model, each).value for each in values} == values
+    for each, said in words.items():
+        assert said in getattr(model, each).words
 
 
 async def test_connections_that_are_kept() -> None:

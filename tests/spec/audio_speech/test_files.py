@@ -17,7 +17,7 @@ from speech.text.tags import AFTER_SENTENCE
 from tests.support.builders import speech_rows
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
+from tests.support.speech.caller import TWO_SENTENCES, SpeechAccount, decoded
 from tests.support.speech.errors import error_of
 from tests.support.speech.listening import loudness, sentence_heard, steepest_step
 from tests.support.texts.sentences import SENTENCES
@@ -143,21 +143,6 @@ def test_a_long_text_is_spoken_whole(speech: SpeechAccount) -> None:
 
     one = len(speech.speak(sentence, response_format="pcm").content + silence(AFTER_SENTENCE))
     assert len(decoded(answer.content)[0]) == pytest.approx(4096 / len(sentence) * one, rel=0.03)
-
-
-def test_the_openai_sdk_speaks(speech: SpeechAccount, tmp_path: Any) -> None:
-    client = speech.openai()
-    answer = client.audio.speech.create(
-        model="anything", voice="ava", input=SENTENCE, response_format="mp3"
-    )
-    assert decoded(answer.content)[1] == SAMPLE_RATE
-
-    path = tmp_path / "speech.pcm"
-    with client.audio.speech.with_streaming_response.create(
-        model="anything", voice="ava", input=SENTENCE, response_format="pcm"
-    ) as streamed:
-        streamed.stream_to_file(path)
-    assert_as_long(path.read_bytes(), speech.speak(response_format="pcm").content)
 
 
 @pytest.mark.parametrize(

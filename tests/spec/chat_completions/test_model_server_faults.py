@@ -156,7 +156,7 @@ def test_a_fault_has_one_answer_one_row_and_leaves_the_slot_free(
         assert row.delivered_output_tokens == len(contents(frames))
 
     assert gateway.chat("say: ok", model).status_code == 200
-    assert len(gateway.rows()) == 2
+    assert len(gateway.rows_when(2)) == 2
 
 
 def error_code(answer: httpx2.Response, frames: list[Any]) -> str | None:
@@ -265,4 +265,4 @@ def test_an_overloaded_model_server_leads_to_one_retry(gateway: Gateway) -> None
 
     assert answer.json()["error"]["code"] == "server_overloaded"
     assert len([each for each in gateway.simulator.requests() if marker in str(each)]) == 2
-    assert len(gateway.rows()) == 1
+    assert len(gateway.rows_when(1)) == 1

@@ -102,14 +102,6 @@ def test_the_last_of_a_repeated_parameter_counts_and_unknown_ones_do_not(reader:
     assert answer.json()["filters"]["model"] is None
 
 
-@pytest.mark.parametrize("method", ["post", "put", "patch", "delete", "options"])
-def test_usage_is_read_only(reader: Client, method: str) -> None:
-    answer = getattr(reader, method)("/v1/usage")
-
-    assert answer.status_code == 405
-    assert answer["allow"] == "GET, HEAD"
-
-
 @pytest.mark.parametrize(
     ("start", "end"),
     [

@@ -25,9 +25,6 @@ def at_once(calls: list[Callable[[], httpx2.Response]]) -> list[httpx2.Response]
         return [each.result() for each in [threads.submit(call) for call in calls]]
 
 
-# --- creation
-
-
 def test_a_clone_is_created_listed_and_deleted(client: SpeechClient) -> None:
     before = int(time.time())
 
@@ -96,15 +93,6 @@ def test_a_data_url_and_a_long_clip_are_accepted(client: SpeechClient) -> None:
     assert answer.json()["reference_seconds"] == 12.0
 
 
-# --- size, while it is read
-
-
-# --- who is calling
-
-
-# --- isolation and plans
-
-
 def test_accounts_do_not_see_each_others_clones(gateway: Gateway, client: SpeechClient) -> None:
     clone_id = client.create("Anna").json()["id"]
     other, colleague = new_client(gateway), client_of(gateway, client.organization)
@@ -160,9 +148,6 @@ def test_a_clone_cannot_be_named_like_a_voice_that_the_account_sees(gateway: Gat
     assert error_of(standard.create("\uff21\uff36\uff21")) == (409, "invalid_request_error")
     assert error_of(enterprise.create("Asha")) == (409, "invalid_request_error")
     assert standard.create("Asha").status_code == 201
-
-
-# --- names and slots
 
 
 def test_a_name_is_taken_once_in_any_spelling(client: SpeechClient) -> None:
@@ -224,9 +209,6 @@ def test_one_of_ten_concurrent_deletions_succeeds(client: SpeechClient) -> None:
     answers = at_once([lambda: client.delete(clone_id)] * 10)
 
     assert sorted(answer.status_code for answer in answers) == [200] + [404] * 9
-
-
-# --- the surface's shape of errors
 
 
 # --- health

@@ -91,7 +91,8 @@ def seen_stream(chunks: Sequence[ChatCompletionChunk], shape: str = "chat") -> S
 
 def assert_ledger_agrees(gateway: Gateway, seen: Iterable[Seen]) -> None:
     """Assert that the ledger has exactly the answers ``seen``, in order, each a success."""
-    rows = gateway.rows()
+    expected = list(seen)
+    rows = gateway.rows_when(len(expected))
     assert [
         Seen(
             row.request_id,
@@ -102,7 +103,7 @@ def assert_ledger_agrees(gateway: Gateway, seen: Iterable[Seen]) -> None:
             row.shape,
         )
         for row in rows
-    ] == list(seen)
+    ] == expected
     for row in rows:
         assert (row.outcome, row.http_status, row.error_code) == ("success", 200, None)
         assert row.generated_output_tokens == row.backend_reported_output_tokens
