@@ -79,7 +79,7 @@ def test_any_bytes_are_answered_once_or_end_the_connection(
     for seeds in batches(400):
         findings = player.play(map(conversations.make, seeds), observed.look, is_answered)
         assert not findings, "\n".join(map(str, findings[:20]))
-    assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS).status_code == 200
+    assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS, timeout=60).status_code == 200
     written = UsageRow.objects.filter(organization_id__in=(gateway.organization.pk, decoy.pk))
     until(lambda: observed.answered <= set(written.values_list("request_id", flat=True)))
     assert bool(observed.answered) <= written.count() <= observed.chats

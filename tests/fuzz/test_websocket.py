@@ -260,7 +260,7 @@ def test_any_bytes_get_one_answer_and_end(start_gateway: Callable[..., Gateway])
             is_over,
         )
         assert not findings, "\n".join(map(str, findings[:20]))
-    assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS).status_code == 200
+    assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS, timeout=60).status_code == 200
 
 
 HANDSHAKE = UPGRADE.format(key="sk").encode()

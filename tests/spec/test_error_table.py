@@ -13,7 +13,7 @@ from accounts.models import Organization, Scope
 from core import errors
 from core.errors import ApiError
 from tests.support.clients.raw_client import Disconnect, RawClient
-from tests.support.gateways import NARROW, WITHOUT_DATABASE
+from tests.support.gateways import WITHOUT_DATABASE
 from tests.support.live import NO_TLS, Gateway
 from tests.support.live_catalog import (
     backend,
@@ -210,9 +210,9 @@ def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Ga
 
 
 def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
-    gateway: Gateway, gateway_with: Callable[..., Gateway]
+    gateway: Gateway, start_gateway: Callable[..., Gateway]
 ) -> None:
-    starved = gateway_with(**NARROW)
+    starved = start_gateway(SVC_BACKEND_QUEUE_LENGTH="1", SVC_BACKEND_QUEUE_SECONDS="0.1")
     entry = publish(starved, backend(gateway, max_concurrency=1, running_usage="vllm"))
     with RawClient(starved) as first:
         first.chat("[[sim tokens=100 pace=20]]", entry.identifier, stream=True)
@@ -227,16 +227,15 @@ def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
     assert starved.chat("hi", entry.identifier).status_code == 200
 
 
-def test_a_process_at_its_bounds_answers_503(gateway_with: Callable[..., Gateway]) -> None:
-    small = gateway_with(**NARROW)
-    with RawClient(small) as first, RawClient(small) as second:
-        for client in (first, second):
-            client.chat("[[sim tokens=100 pace=20]]", stream=True)
-            client.read_until(2, b"data: ")
+def test_a_process_at_its_bounds_answers_503(start_gateway: Callable[..., Gateway]) -> None:
+    small = start_gateway(SVC_MAX_INFLIGHT="1")
+    with RawClient(small) as first:
+        first.chat("[[sim tokens=100 pace=20]]", stream=True)
+        first.read_until(2, b"data: ")
 
         assert_refused(small.chat("hi"), 503, "server_overloaded", None)
 
-    small.rows_when(2)
+    small.rows_when(1)
     assert until(lambda: small.chat("hi").status_code == 200)
 
 
@@ -246,7 +245,7 @@ def test_a_stopping_server_refuses_new_requests_and_ends_running_ones_in_band(
     stopping = start_gateway(SVC_DRAIN_SECONDS="1")
     with (
         RawClient(stopping) as client,
-        httpx2.Client(headers=stopping.headers, verify=NO_TLS) as kept,
+        httpx2.Client(headers=stopping.headers, verify=NO_TLS, timeout=60) as kept,
     ):
         assert kept.get(f"{stopping.base_url}/models").status_code == 200
         client.chat("[[sim tokens=400 pace=20]]", stream=True)

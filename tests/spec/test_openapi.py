@@ -213,10 +213,10 @@ def test_the_documentation_has_the_document(surface: Surface) -> None:
 def test_the_document_needs_no_key(gateway: Gateway, surface: Surface) -> None:
     port = gateway.port if surface is Surface.INFERENCE else gateway.speech_port
     url = f"http://127.0.0.1:{port}{PATH}"
-    answer = httpx2.get(url, verify=NO_TLS)
+    answer = httpx2.get(url, verify=NO_TLS, timeout=60)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"].startswith("req_")
     assert answer.json() == DOCUMENTS[surface]()
-    refused = httpx2.post(url, verify=NO_TLS)
+    refused = httpx2.post(url, verify=NO_TLS, timeout=60)
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")

@@ -12,7 +12,9 @@ from tests.support.live import NO_TLS, Gateway
 
 def message(port: int, path: str) -> str:
     """Return the message of the 404 at ``path``, in the surface's form."""
-    answer = httpx2.post(f"http://127.0.0.1:{port}{path}", json={"model": "x"}, verify=NO_TLS)
+    answer = httpx2.post(
+        f"http://127.0.0.1:{port}{path}", json={"model": "x"}, verify=NO_TLS, timeout=60
+    )
     assert answer.status_code == 404, answer.text
     error = answer.json()["error"]
     assert error["type"] == "not_found_error"
@@ -48,7 +50,7 @@ def test_the_inference_surface_says_what_to_set(gateway: Gateway, path: str, sai
 
 
 def test_the_404_has_the_contracts_form(gateway: Gateway) -> None:
-    error = httpx2.get(f"{gateway.base_url}/responses", verify=NO_TLS).json()["error"]
+    error = httpx2.get(f"{gateway.base_url}/responses", verify=NO_TLS, timeout=60).json()["error"]
 
     assert set(error) == {"message", "type", "param", "code"}
     assert (error["param"], error["code"]) == (None, None)
@@ -86,7 +88,7 @@ def test_hosts_that_are_not_served_are_named_in_the_log_once_and_cannot_fill_it(
         return [line for line in gateway.command.log.read_text().splitlines() if host in line]
 
     paths = ["/v1/chat/completions", "/v1/models", "/console/", "/nothing"]
-    with httpx2.Client(base_url=gateway.url, verify=NO_TLS) as client:
+    with httpx2.Client(base_url=gateway.url, verify=NO_TLS, timeout=60) as client:
         for number, path in enumerate(paths * 3):
             host = f"ai{number % len(paths)}.example.com"
             answer = client.get(path, headers={"host": host})

@@ -16,12 +16,6 @@ IMPATIENT = {
     "SVC_CLIENT_STALL_SECONDS": "0.5",
 }
 """Settings under which clients that send or read too slowly are soon given up."""
-NARROW = {
-    "SVC_MAX_INFLIGHT": "2",
-    "SVC_BACKEND_QUEUE_LENGTH": "1",
-    "SVC_BACKEND_QUEUE_SECONDS": "0.1",
-}
-"""Settings under which few requests fill the process, or the queue of a backend."""
 WITHOUT_DATABASE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
 
 

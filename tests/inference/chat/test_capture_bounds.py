@@ -43,7 +43,7 @@ def earlier(gateway: Gateway, count: int, age: timedelta, size: int = 10) -> Non
 
 def not_kept(gateway: Gateway, why: str) -> float:
     """Return the number of captures that the gateway did not keep for this reason."""
-    text = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS).text
+    text = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS, timeout=60).text
     name = f'svc_captures_total{{outcome="{why}"'
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 

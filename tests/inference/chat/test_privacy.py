@@ -45,7 +45,9 @@ def say_everything(gateway: Gateway) -> None:
     assert gateway.post(f'{{"{INVALID}": {INVALID}'.encode()).status_code == 400
     assert gateway.chat(INVALID, model=f"acme/{INVALID}").status_code == 404
     assert gateway.chat(INVALID + "x" * 70_000, "mini").status_code == 413
-    httpx2.get(f"{gateway.url}/v1/{INVALID}?{INVALID}={INVALID}", headers=gateway.headers)
+    httpx2.get(
+        f"{gateway.url}/v1/{INVALID}?{INVALID}={INVALID}", headers=gateway.headers, timeout=60
+    )
     with RawClient(gateway) as client:
         client.chat(f"{PROMPT} [[sim tokens=100 pace=50]]", stream=True)
         client.read_until(3, b"data: ")

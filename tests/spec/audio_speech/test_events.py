@@ -83,7 +83,9 @@ def test_pcm_events_come_while_the_rest_is_spoken(
         "stream_format": "sse",
     }
     url = f"{speech.url}/v1/audio/speech"
-    with httpx2.stream("POST", url, json=body, headers=speech.headers, verify=NO_TLS) as answer:
+    with httpx2.stream(
+        "POST", url, json=body, headers=speech.headers, verify=NO_TLS, timeout=60
+    ) as answer:
         events = read_events(answer.iter_lines())
         assert next(events)["type"] == "speech.audio.delta"
         request_id = answer.headers["x-request-id"]

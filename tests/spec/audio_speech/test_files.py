@@ -230,7 +230,7 @@ def test_a_key_of_another_scope_is_refused_like_a_bad_key(speech: SpeechAccount)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])
 def test_another_method_is_refused(speech: SpeechAccount, method: str) -> None:
     answer = httpx2.request(
-        method, f"{speech.url}/v1/audio/speech", headers=speech.headers, verify=False
+        method, f"{speech.url}/v1/audio/speech", headers=speech.headers, verify=False, timeout=60
     )
 
     assert answer.status_code == 405
@@ -239,7 +239,7 @@ def test_another_method_is_refused(speech: SpeechAccount, method: str) -> None:
 
 def test_the_inference_surface_has_no_speech(speech: SpeechAccount) -> None:
     answer = httpx2.post(
-        f"{speech.gateway.base_url}/audio/speech", headers=speech.headers, verify=False
+        f"{speech.gateway.base_url}/audio/speech", headers=speech.headers, verify=False, timeout=60
     )
 
     assert answer.status_code == 404

@@ -191,7 +191,7 @@ def test_a_plain_get_of_the_stream_is_no_upgrade(speech: SpeechAccount) -> None:
     import httpx2
 
     answer = httpx2.get(
-        f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False
+        f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False, timeout=60
     )
 
     assert answer.status_code == 426

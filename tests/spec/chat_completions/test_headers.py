@@ -64,7 +64,7 @@ def test_every_refusal_carries_a_request_id_of_the_servers_own(
     gateway: Gateway, method: str, path: str
 ) -> None:
     headers = {"x-request-id": "req_" + "0" * 32}
-    answer = httpx2.request(method, f"{gateway.url}{path}", headers=headers)
+    answer = httpx2.request(method, f"{gateway.url}{path}", headers=headers, timeout=60)
 
     assert answer.status_code in (401, 404, 405)
     assert REQUEST_ID.fullmatch(answer.headers["x-request-id"])
@@ -105,6 +105,7 @@ def test_a_key_counts_only_in_the_authorization_header(gateway: Gateway) -> None
         f"{gateway.base_url}/chat/completions?api_key={gateway.key}&key={gateway.key}",
         headers={"api-key": gateway.key, "x-api-key": gateway.key},
         json={"model": "acme/demo-8b", "messages": [{"role": "user", "content": "hi"}]},
+        timeout=60,
     )
 
     assert answer.status_code == 401

@@ -25,6 +25,7 @@ def summary(gateway: Gateway, base_url: str | None = None, **query: str) -> Any:
         f"{base_url or gateway.base_url}/usage",
         params=query,
         headers={"authorization": f"Bearer {gateway.mint(Scope.READ)}"},
+        timeout=60,
     )
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -77,7 +78,7 @@ def test_the_reported_usage_of_an_answer_is_in_the_summary_at_once(gateway: Gate
 
 
 def test_an_inference_key_cannot_read_usage(gateway: Gateway) -> None:
-    answer = httpx2.get(f"{gateway.base_url}/usage", headers=gateway.headers)
+    answer = httpx2.get(f"{gateway.base_url}/usage", headers=gateway.headers, timeout=60)
 
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] is None
@@ -119,7 +120,7 @@ def test_counts_of_refusals_are_written_before_the_server_ends(
         body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "say: hi"}]}
         statuses = [
             httpx2.post(
-                f"{base_url}/chat/completions", json=body, headers=gateway.headers
+                f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=60
             ).status_code
             for _ in range(2)
         ]

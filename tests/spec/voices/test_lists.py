@@ -88,7 +88,7 @@ def test_the_lists_need_a_speech_key_and_are_only_read(
 def test_a_slash_at_the_end_of_a_path_is_ignored(speech: SpeechAccount, gateway: Gateway) -> None:
     body = json.dumps({"voice": "ava", "input": SENTENCE}).encode()
     url = f"{speech.url}/v1/audio/speech/"
-    spoken = httpx2.post(url, content=body, headers=speech.headers, verify=NO_TLS)
+    spoken = httpx2.post(url, content=body, headers=speech.headers, verify=NO_TLS, timeout=60)
 
     assert spoken.status_code == 200
     assert seconds(spoken.content) > 1
@@ -110,8 +110,8 @@ def test_a_slash_at_the_end_of_a_chat_path_is_ignored(gateway: Gateway) -> None:
     question = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "Hi"}]}
 
     url = f"{gateway.url}/v1/chat/completions/"
-    answer = httpx2.post(url, json=question, headers=headers, verify=NO_TLS)
-    listed = httpx2.get(f"{gateway.url}/v1/models/", headers=headers, verify=NO_TLS)
+    answer = httpx2.post(url, json=question, headers=headers, verify=NO_TLS, timeout=60)
+    listed = httpx2.get(f"{gateway.url}/v1/models/", headers=headers, verify=NO_TLS, timeout=60)
 
     assert answer.status_code == 200
     assert answer.json()["choices"][0]["message"]["content"]
@@ -129,7 +129,9 @@ def test_a_wrong_base_url_is_explained(client: SpeechClient, path: str) -> None:
 def test_a_wrong_base_url_of_the_chat_api_is_explained(gateway: Gateway) -> None:
     headers = {"authorization": f"Bearer {gateway.key}"}
     for path, told in (("/chat/completions", True), ("/nothing", False), ("/audiobooks", False)):
-        answer = httpx2.post(f"{gateway.url}{path}", json={}, headers=headers, verify=NO_TLS)
+        answer = httpx2.post(
+            f"{gateway.url}{path}", json={}, headers=headers, verify=NO_TLS, timeout=60
+        )
 
         assert answer.status_code == 404
         assert ("ends in /v1" in answer.json()["error"]["message"]) == told

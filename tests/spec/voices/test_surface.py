@@ -124,6 +124,6 @@ def test_health_answers_while_the_database_is_unreachable(
 ) -> None:
     gateway = gateway_with(**WITHOUT_DATABASE)
 
-    answer = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/health")
+    answer = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/health", timeout=60)
 
     assert answer.json()["ok"] is True
