@@ -63,7 +63,9 @@ def listener() -> Iterator[tuple[str, list[str | None]]]:
 
 def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
     gateway = gateway_with(**{VARIABLE: "the-live-key"})
-    client = logged_in(operator("inference.change_backend", email=f"{gateway.port}@a.example"))
+    client = logged_in(
+        operator("inference.change_backend", email=f"{gateway.organization.pk}@a.example")
+    )
     with listener() as (here, heard_here), listener() as (elsewhere, heard_elsewhere):
         backend = live_catalog.backend(gateway, base_url=here, api_key_env=VARIABLE)
         model = live_catalog.publish(gateway, backend).identifier
@@ -92,7 +94,9 @@ def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Ga
 
 def test_a_speech_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
     gateway = gateway_with(**{VARIABLE: "the-live-key"})
-    client = logged_in(operator("speech.change_speechbackend", email=f"{gateway.port}@a.example"))
+    client = logged_in(
+        operator("speech.change_speechbackend", email=f"{gateway.organization.pk}@a.example")
+    )
     key = gateway.mint(Scope.SPEECH)
 
     def speak() -> int:

@@ -46,7 +46,7 @@ def test_the_page_of_a_backend_leads_to_its_test_and_reading_it_sends_nothing(
     assert "Result" not in shown
 
 
-OUTCOMES: dict[str, tuple[str, str, list[str], list[str]]] = {
+OUTCOMES: dict[str, tuple[str, str | None, list[str], list[str]]] = {
     "works": (
         "ROOT/v1",
         "/models/qwen",
@@ -71,7 +71,7 @@ OUTCOMES: dict[str, tuple[str, str, list[str], list[str]]] = {
         [],
     ),
     "not listed": ("ROOT/v1", "nobody", ["though its list does not name it"], []),
-    "no deployment": ("ROOT/v1", "", ["No deployment is enabled"], []),
+    "no deployment": ("ROOT/v1", None, ["No deployment is enabled"], []),
 }
 """The address and model of a backend, what its test says, and what it does not."""
 
@@ -80,8 +80,8 @@ OUTCOMES: dict[str, tuple[str, str, list[str], list[str]]] = {
 def test_each_outcome_is_said_in_words(operator: Client, name: str) -> None:
     address, model, said, unsaid = OUTCOMES[name]
     with running(VLLM) as server:
-        backend = serving(address.replace("ROOT", server.root), model)
-        if not model:
+        backend = serving(address.replace("ROOT", server.root), model or "demo")
+        if model is None:
             Deployment.objects.all().delete()
         page = outcome(operator, backend)
 
