@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 
-from accounts.models import AuditEntry, Membership, Organization, User
+from accounts.models import AuditEntry, User
 from tests.support.pages.admin_forms import logged_in, operator
 
 pytestmark = pytest.mark.django_db
@@ -57,31 +56,6 @@ def test_a_user_without_a_password_can_be_given_a_link(user: User) -> None:
     page = logged_in(operator(*MANAGES_USERS)).post(address(user)).content.decode()
 
     assert "/console/password/set/" in page
-
-
-@pytest.mark.parametrize("stronger", ["superuser", "permission", "switched off"])
-def test_no_link_for_a_stronger_user(user: User, stronger: str) -> None:
-    if stronger == "superuser":
-        user.is_superuser = True
-    else:
-        user.user_permissions.add(Permission.objects.get(codename="view_backend"))
-        user.is_active = stronger != "switched off"
-    user.save()
-    client = logged_in(operator(*MANAGES_USERS))
-
-    assert client.get(address(user)).status_code == 403
-    assert client.post(address(user)).status_code == 403
-    assert not AuditEntry.objects.filter(verb="given a one-time link").exists()
-
-
-def test_a_members_link_needs_the_right_to_add_memberships(user: User) -> None:
-    """The link opens the console of the member's organizations."""
-    organization = Organization.objects.create(name="Acme")
-    Membership.objects.create(user=user, organization=organization)
-
-    assert logged_in(operator(*MANAGES_USERS)).post(address(user)).status_code == 403
-    strong = operator(*MANAGES_USERS, "accounts.add_membership", email="b@a.example")
-    assert logged_in(strong).post(address(user)).status_code == 200
 
 
 @pytest.mark.parametrize("rights", [(), ("accounts.view_user",)])

@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from accounts.keys import keys
-from accounts.models import ApiKey, Membership, Organization, Scope, User
+from accounts.models import ApiKey, AuditEntry, Membership, Organization, Scope, User
 from tests.support.pages.admin_forms import filled_in, logged_in, operator
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +91,7 @@ def test_a_superuser_can_grant_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("stronger", ["superuser", "permission", "group", "switched off"])
-def test_a_stronger_user_is_not_changed_nor_given_a_password(stronger: str) -> None:
+def test_a_stronger_user_is_not_changed_nor_given_a_password_or_a_link(stronger: str) -> None:
     client = logged_in(operator(*MANAGES_USERS))
     other = User.objects.create_user("strong@acme.example", "correct horse battery")
     if stronger == "superuser":
@@ -112,6 +112,9 @@ def test_a_stronger_user_is_not_changed_nor_given_a_password(stronger: str) -> N
     assert client.get(f"{USERS}{other.pk}/password/").status_code == 403
     assert client.post(f"{USERS}{other.pk}/password/", NEW).status_code == 403
     assert client.post(f"{USERS}{other.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert client.get(f"{USERS}{other.pk}/password-link/").status_code == 403
+    assert client.post(f"{USERS}{other.pk}/password-link/").status_code == 403
+    assert not AuditEntry.objects.filter(verb="given a one-time link").exists()
     again = User.objects.get(pk=other.pk)
     assert again.check_password("correct horse battery")
     assert (again.email, again.is_active) == (other.email, other.is_active)
@@ -124,15 +127,17 @@ def test_an_equal_operator_is_given_a_password() -> None:
     assert User.objects.get(pk=other.pk).check_password("another long one")
 
 
-def test_setting_a_members_password_needs_the_right_to_add_memberships(
+def test_a_members_password_and_link_need_the_right_to_add_memberships(
     organization: Organization,
 ) -> None:
-    """The password opens the console of the member's organizations."""
+    """Either opens the console of the member's organizations."""
     user = member(organization)
     weak = logged_in(operator(*MANAGES_USERS))
     assert weak.post(f"{USERS}{user.pk}/password/", NEW).status_code == 403
+    assert weak.post(f"{USERS}{user.pk}/password-link/").status_code == 403
     assert User.objects.get(pk=user.pk).check_password("correct horse battery")
     strong = logged_in(operator(*MANAGES_USERS, "accounts.add_membership", email="b@a.example"))
+    assert strong.post(f"{USERS}{user.pk}/password-link/").status_code == 200
     assert strong.post(f"{USERS}{user.pk}/password/", NEW).status_code == 302
     colleague = operator(*MANAGES_USERS, email="c@a.example")
     Membership.objects.create(user=colleague, organization=organization)
@@ -352,7 +357,7 @@ def test_ready_made_groups_are_not_made_twice_and_stay_as_operators_leave_them(
          ["/admin/inference/diagnosticcapture/", f"{KEYS}add/", "/admin/inference/backend/add/"]),
         ("catalog editor", ["/admin/inference/backend/add/", "/admin/inference/modelentry/add/",
          "/admin/speech/voice/add/", "/admin/speech/speechbackend/add/"],
-         [KEYS, USERS, "/admin/usage/usagerow/"]),
+         [KEYS, USERS, "/admin/usage/usagerow/", "/admin/accounts/auditentry/"]),
         ("key manager", [f"{KEYS}add/", ORGANIZATIONS],
          [USERS, "/admin/inference/backend/", f"{ORGANIZATIONS}add/"]),
         ("support", [KEYS, USERS, ORGANIZATIONS, "/admin/usage/usagerow/", "/admin/speech/voiceclone/"],

@@ -67,11 +67,8 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
     assert answer.status_code == 302
 
     entry = last("changed")
-    assert (entry.actor, entry.source, entry.address) == (
-        "root@northwind.example",
-        "admin",
-        "203.0.113.7",
-    )
+    origin = ("root@northwind.example", "admin", "203.0.113.7")
+    assert (entry.actor, entry.source, entry.address) == origin
     assert (entry.kind, entry.subject) == ("organization", "Northwind")
     assert entry.organization_id == organization.pk
     assert entry.changes == {
@@ -79,17 +76,6 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
         "requests_per_minute": [600, 50],
         "tokens_per_minute": [1_000_000, None],
     }
-
-
-def test_disabling_in_the_admin_is_recorded_by_that_name(
-    operating: Client, organization: Organization
-) -> None:
-    for action, verb in (("disable", "disabled"), ("enable", "enabled")):
-        operating.post(
-            "/admin/accounts/organization/",
-            {"action": action, "_selected_action": [str(organization.pk)]},
-        )
-        assert last(verb).subject_id == str(organization.pk)
 
 
 def test_the_life_of_a_key_in_the_console(organization: Organization) -> None:
@@ -219,14 +205,14 @@ def test_a_save_that_changes_nothing_leaves_no_entry(organization: Organization)
 
 def test_an_entry_is_never_changed_or_deleted(organization: Organization) -> None:
     entry = AuditEntry.objects.latest("id")
-    with pytest.raises(AuditEntryChanged):
-        entry.save()
-    with pytest.raises(AuditEntryChanged):
-        entry.delete()
-    with pytest.raises(AuditEntryChanged):
-        AuditEntry.objects.update(actor="nobody")
-    with pytest.raises(AuditEntryChanged):
-        AuditEntry.objects.all().delete()
+    for change in (
+        entry.save,
+        entry.delete,
+        lambda: AuditEntry.objects.update(actor="nobody"),
+        AuditEntry.objects.all().delete,
+    ):
+        with pytest.raises(AuditEntryChanged):
+            change()
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_auditentry SET actor = 'nobody'")
 
@@ -252,38 +238,20 @@ def test_the_log_is_read_only_in_the_admin(operating: Client, organization: Orga
     assert operating.post(f"{page}{entry.pk}/delete/", {"post": "yes"}).status_code == 403
 
 
-def test_an_operator_without_the_permission_does_not_see_it(organization: Organization) -> None:
-    person = User.objects.create_user("help@northwind.example", PASSWORD, is_staff=True)
-    client = Client()
-    client.force_login(person)
-    assert client.get("/admin/accounts/auditentry/").status_code == 403
-
-
 def test_a_command_is_named(gateway: Gateway, served: Served) -> None:
     made = subprocess.run(
-        [
-            sys.executable,
-            "manage.py",
-            "create_key",
-            "--scope",
-            "read",
-            "--json",
-            str(gateway.organization.pk),
-        ],
+        [sys.executable, "manage.py", "create_key", "--scope", "read", "--json",
+         str(gateway.organization.pk)],
         cwd=ROOT,
         env={**os.environ, **served.environment},
         capture_output=True,
         check=True,
-    )
+    )  # fmt: skip
     key_id = json.loads(made.stdout)["api_key_id"]
 
     entry = AuditEntry.objects.get(subject_id=key_id)
-    assert (entry.actor, entry.source, entry.address, entry.verb) == (
-        "command:create_key",
-        "command",
-        None,
-        "minted",
-    )
+    assert (entry.actor, entry.source) == ("command:create_key", "command")
+    assert (entry.address, entry.verb) == (None, "minted")
     loaded = AuditEntry.objects.filter(actor="command:load_catalog")
     assert set(loaded.values_list("kind", flat=True)) >= {"backend", "model", "price"}
     assert loaded.filter(verb="published").exists()

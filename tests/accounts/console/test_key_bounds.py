@@ -15,9 +15,11 @@ from accounts.keys import keys
 from accounts.keys.keys import TooManyKeys, mint
 from accounts.models import ApiKey, Organization, Scope, User
 from core import clock
+from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.console import words
 
-FULL = "has 2 keys that work, the most that are allowed"
+FULL = "Northwind has 2 keys that work, the most that are allowed"
+GATEWAY_FULL = "This gateway can have no more than 2 keys that work"
 
 
 @pytest.fixture
@@ -28,21 +30,47 @@ def full(organization: Organization, settings: Settings) -> list[ApiKey]:
 
 
 @pytest.fixture
-def operator(db: None) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("ops@svc.example", "correct horse battery"))
-    return client
+def gateway_full(stranger: Organization, monkeypatch: pytest.MonkeyPatch) -> list[ApiKey]:
+    """The keys of another organization, as many as the gateway may have."""
+    monkeypatch.setattr("accounts.keys.keys.MOST_WORKING_KEYS", 2)
+    return [mint(stranger, Scope.READ).api_key for _ in range(2)]
 
 
-def test_a_key_too_many_is_not_made_and_the_form_says_what_to_do(
-    console: Client, full: list[ApiKey]
+@pytest.mark.parametrize(("bound", "said"), [("full", FULL), ("gateway_full", GATEWAY_FULL)])
+def test_every_interface_refuses_a_key_beyond_a_bound(
+    request: pytest.FixtureRequest,
+    console: Client,
+    organization: Organization,
+    bound: str,
+    said: str,
 ) -> None:
-    answer = console.post("/console/keys/new", {"scope": "read", "label": "one more"})
+    held: list[ApiKey] = request.getfixturevalue(bound)
+    form = {"organization": str(organization.pk), "scope": "read", "label": "one more"}
 
-    said = words(answer.content.decode())
-    assert f"Northwind {FULL}. Revoke one that is not in use" in said
-    assert 'value="one more"' in answer.content.decode()
+    made = console.post("/console/keys/new", form).content.decode()
+    assert said in words(made)
+    assert 'value="one more"' in made
+    operator = logged_in(User.objects.create_superuser("ops@svc.example", "correct horse battery"))
+    assert said in words(operator.post("/admin/accounts/apikey/add/", form).content.decode())
+    chosen = {"action": "rotate", "_selected_action": [held[0].pk], "confirmed": "1"}
+    rotated = operator.post("/admin/accounts/apikey/", {**chosen, "overlap": "3600"}, follow=True)
+    assert said in words(rotated.content.decode())
+    with pytest.raises(CommandError, match=said):
+        call_command("create_key", str(organization.pk), "--scope", "read")
+    with pytest.raises(TooManyKeys, match=said):
+        mint(organization, Scope.INFERENCE)
     assert ApiKey.objects.count() == 2
+
+
+def test_at_the_gateways_bound_a_rotation_that_ends_the_old_key_now_and_a_freed_place_are_used(
+    organization: Organization, gateway_full: list[ApiKey]
+) -> None:
+    ended, revoked = gateway_full
+    assert keys.rotate(ended)
+    with pytest.raises(TooManyKeys, match=GATEWAY_FULL):
+        keys.require_right_to_end(ended, None, may_postpone=True)
+    keys.revoke(revoked)
+    assert mint(organization, Scope.READ)
 
 
 def test_keys_that_have_ended_and_keys_of_others_do_not_count(
@@ -64,35 +92,13 @@ def test_at_the_bound_a_key_can_be_rotated_when_the_old_one_ends_at_once(
     address = f"/console/keys/{full[0].pk}/rotate"
 
     kept = console.post(address, {"overlap": "3600"}, follow=True)
-    assert FULL in words(kept.content.decode())
+    assert f"{FULL}. Revoke one that is not in use" in words(kept.content.decode())
     assert "rotate one so that the old key ends now" in words(kept.content.decode())
     full[0].refresh_from_db()
     assert full[0].expires_at is None
 
     console.post(address, {"overlap": "0"})
     assert ApiKey.objects.count() == 3
-
-
-def test_operators_see_the_bound_in_the_form_and_the_action(
-    operator: Client, full: list[ApiKey], organization: Organization
-) -> None:
-    form = {"organization": str(organization.pk), "scope": "read", "label": "one more"}
-    added = operator.post("/admin/accounts/apikey/add/", form)
-    assert FULL in words(added.content.decode())
-
-    chosen = {"action": "rotate", "_selected_action": [full[0].pk], "confirmed": "1"}
-    rotated = operator.post("/admin/accounts/apikey/", {**chosen, "overlap": "3600"}, follow=True)
-    assert FULL in words(rotated.content.decode())
-    assert ApiKey.objects.count() == 2
-
-
-def test_the_command_and_the_code_have_the_same_bound(
-    full: list[ApiKey], organization: Organization
-) -> None:
-    with pytest.raises(CommandError, match=FULL):
-        call_command("create_key", str(organization.pk), "--scope", "read")
-    with pytest.raises(TooManyKeys, match=FULL):
-        mint(organization, Scope.INFERENCE)
 
 
 def test_keys_made_and_ended_again_and_again_are_bounded(

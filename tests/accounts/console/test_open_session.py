@@ -50,69 +50,59 @@ def answer(monkeypatch: pytest.MonkeyPatch, *found: Principal | ApiError) -> lis
     return left
 
 
-async def test_the_session_is_looked_up_every_few_seconds(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
+FIRST, SECOND = principal(1), principal(2)
+MOVED = replace(FIRST, organization_id="another")
+
+
+@pytest.mark.parametrize(
+    ("answers", "seconds", "callers"),
+    [
+        pytest.param(
+            [FIRST, SECOND, SessionEnded()],
+            [0.0, 2.9, 0.2, 3.1],
+            [FIRST, FIRST, SECOND, SessionEnded],
+            id="the session is looked up every three seconds",
+        ),
+        pytest.param(
+            [FIRST, *[ServerOverloaded()] * 16],
+            [0.0, *[4.0] * 16],
+            [*[FIRST] * 16, ServerOverloaded],
+            id="a session whose look-ups get no turn ends after a minute",
+        ),
+        *(
+            pytest.param(
+                [FIRST, failure, failure, SessionEnded()],
+                [0.0, 3.1, 3.1, 3.1],
+                [FIRST, FIRST, FIRST, SessionEnded],
+                id=f"while look-ups end in {type(failure).__name__} the last caller stays",
+            )
+            for failure in (InternalError(), ServerOverloaded())
+        ),
+        pytest.param(
+            [FIRST, MOVED],
+            [0.0, 3.1],
+            [FIRST, SessionEnded],
+            id="it ends when the person picks another organization",
+        ),
+        pytest.param(
+            [InternalError()], [0.0], [InternalError], id="at the upgrade a failure is a failure"
+        ),
+    ],
+)
+async def test_the_caller_of_an_open_session(
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
+    answers: list[Principal | ApiError],
+    seconds: list[float],
+    callers: list[Principal | type[ApiError]],
 ) -> None:
-    left = answer(monkeypatch, principal(1), principal(2), SessionEnded())
+    left = answer(monkeypatch, *answers)
     check = OpenSession({}, Scope.SPEECH)
-
-    assert await check() == principal(1)
-    clock.now += 2.9
-    assert await check() == principal(1)
-    assert len(left) == 2
-    clock.now += 0.2
-    assert await check() == principal(2)
-    clock.now += 3.1
-    with pytest.raises(SessionEnded):
-        await check()
-
-
-async def test_a_session_whose_lookups_get_no_turn_ends_after_a_minute(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    answer(monkeypatch, principal(1), *[ServerOverloaded()] * 20)
-    check = OpenSession({}, Scope.SPEECH)
-    assert await check() == principal(1)
-
-    for _ in range(15):
-        clock.now += 4.0
-        assert await check() == principal(1)
-    clock.now += 4.0
-    with pytest.raises(ServerOverloaded):
-        await check()
-
-
-@pytest.mark.parametrize("failure", [InternalError(), ServerOverloaded()])
-async def test_while_the_database_is_away_the_last_caller_stays(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock, failure: ApiError
-) -> None:
-    answer(monkeypatch, principal(1), failure, failure, SessionEnded())
-    check = OpenSession({}, Scope.SPEECH)
-    assert await check() == principal(1)
-
-    for _ in range(2):
-        clock.now += 3.1
-        assert await check() == principal(1)
-    clock.now += 3.1
-    with pytest.raises(SessionEnded):
-        await check()
-
-
-async def test_it_ends_when_the_person_picks_another_organization(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    answer(monkeypatch, principal(1), replace(principal(1), organization_id="another"))
-    check = OpenSession({}, Scope.SPEECH)
-    assert await check() == principal(1)
-    clock.now += 3.1
-
-    with pytest.raises(SessionEnded):
-        await check()
-
-
-async def test_at_the_upgrade_a_failure_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    answer(monkeypatch, InternalError())
-    with pytest.raises(InternalError):
-        await OpenSession({}, Scope.SPEECH)()
+    for passed, caller in zip(seconds, callers, strict=True):
+        clock.now += passed
+        if isinstance(caller, Principal):
+            assert await check() == caller
+        else:
+            with pytest.raises(caller):
+                await check()
+    assert not left, "each look-up takes place"
