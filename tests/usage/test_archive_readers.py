@@ -7,15 +7,14 @@ import subprocess
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
 
 from core.money import token_cost
 from tests.support.builders import traffic
 from tests.support.clients.separate_environment import program
+from tests.support.ledger.commands import id_of, prune
 from usage.models import UsageRow
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +58,7 @@ def test_a_reader_sums_an_archived_month_exactly(reader: str, tmp_path: Path) ->
     for number in range(200):
         traffic.write(
             MONTH.replace(minute=number % 60),
-            request_id=f"req_{int(MONTH.timestamp() * 1000):012x}7{uuid.uuid4().hex[:19]}",
+            request_id=id_of(MONTH),
             organization_id=organization_id,
             backend_reported_input_tokens=3 + number * 12_345,
             backend_reported_output_tokens=7 * number,
@@ -75,7 +74,7 @@ def test_a_reader_sums_an_archived_month_exactly(reader: str, tmp_path: Path) ->
         + token_cost(row.backend_reported_output_tokens, row.output_price_per_mtok)
         for row in rows
     )
-    call_command("prune", "--keep", "3", "--archive", str(tmp_path), stdout=StringIO())
+    prune(tmp_path)
     assert not UsageRow.objects.exists()
 
     run = subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
@@ -14,27 +14,28 @@ from django.db.models import Model
 from usage.models import SpeechRow, UsageRow
 
 
-@contextmanager
-def rows_locked(*others: type[Model]) -> Iterator[None]:
-    """Block writes of ledger rows meanwhile, and of ``others``; reads go on.
-
-    SQLite has one lock for everything.
-    """
+def another_session() -> psycopg.Connection:
+    """A connection of its own to the PostgreSQL database of Django's connection."""
     place = connection.settings_dict
+    return psycopg.connect(
+        host=place["HOST"],
+        port=place["PORT"],
+        user=place["USER"],
+        password=place["PASSWORD"],
+        dbname=place["NAME"],
+    )
+
+
+@contextmanager
+def tables_locked(*names: str) -> Iterator[None]:
+    """Block writes of these tables meanwhile; reads go on. SQLite has one lock for everything."""
     other: Any
     if connection.vendor == "sqlite":
-        other = sqlite3.connect(place["NAME"], isolation_level=None)
+        other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
         statement = "BEGIN EXCLUSIVE"
     else:
-        other = psycopg.connect(
-            host=place["HOST"],
-            port=place["PORT"],
-            user=place["USER"],
-            password=place["PASSWORD"],
-            dbname=place["NAME"],
-        )
-        locked: tuple[type[Model], ...] = (UsageRow, SpeechRow, *others)
-        tables = ", ".join(f'"{model._meta.db_table}"' for model in locked)
+        other = another_session()
+        tables = ", ".join(f'"{name}"' for name in names)
         statement = f"LOCK TABLE {tables} IN EXCLUSIVE MODE"
     try:
         other.execute(statement)
@@ -42,6 +43,12 @@ def rows_locked(*others: type[Model]) -> Iterator[None]:
         other.rollback()
     finally:
         other.close()
+
+
+def rows_locked(*others: type[Model]) -> AbstractContextManager[None]:
+    """Block writes of ledger rows meanwhile, and of ``others``."""
+    models: tuple[type[Model], ...] = (UsageRow, SpeechRow, *others)
+    return tables_locked(*(model._meta.db_table for model in models))
 
 
 @contextmanager

@@ -69,49 +69,38 @@ def test_todays_characters_stand_against_the_quota(
     assert "50,000" not in text_of(page, "speech")
 
 
-def test_without_a_quota_there_is_no_meter(console: Client, organization: Organization) -> None:
-    allow(organization, None)
-    speak(organization, characters=77)
-
-    page = usage(console)
-
-    assert text_of(page, "speech-characters") == "77 / unlimited"
-    assert "<meter" not in page
-
-
-@pytest.mark.parametrize("limit", [500, 499])
-def test_a_quota_that_is_used_up_says_when_it_returns(
-    console: Client, organization: Organization, limit: int
+@pytest.mark.parametrize(
+    ("limit", "spoken", "said", "has_meter", "is_used_up"),
+    [
+        pytest.param(None, 77, "77 / unlimited", False, False, id="without a quota"),
+        pytest.param(0, 0, "0 / 0", False, None, id="a quota of zero"),
+        pytest.param(100_000, 0, "0 / 100,000", True, False, id="nothing spoken"),
+        pytest.param(500, 500, "500 / 500", True, True, id="used up"),
+        pytest.param(499, 500, "500 / 499", True, True, id="more than used up"),
+    ],
+)
+def test_a_quota_has_a_meter_and_says_when_it_is_used_up(
+    console: Client,
+    organization: Organization,
+    limit: int | None,
+    spoken: int,
+    said: str,
+    has_meter: bool,
+    is_used_up: bool | None,
 ) -> None:
     allow(organization, limit)
-    speak(organization, characters=500)
+    if spoken:
+        speak(organization, characters=spoken)
 
     page = usage(console)
 
-    assert text_of(page, "speech-characters") == f"500 / {limit}"
-    assert "The quota is used up; the next day begins at 00:00 UTC." in words(page)
-
-
-def test_a_quota_of_zero_is_shown_without_a_meter(
-    console: Client, organization: Organization
-) -> None:
-    allow(organization, 0)
-
-    page = usage(console)
-
-    assert text_of(page, "speech-characters") == "0 / 0"
-    assert "<meter" not in page
-
-
-def test_without_speech_the_card_shows_zero_and_no_table(
-    console: Client, organization: Organization
-) -> None:
-    allow(organization, 100_000)
-
-    page = usage(console)
-
-    assert text_of(page, "speech-characters") == "0 / 100,000"
-    assert "<table" not in page[page.index('id="speech"') :].split("</section>")[0]
+    assert text_of(page, "speech-characters") == said
+    assert ("<meter" in page) is has_meter
+    card = page[page.index('id="speech"') :].split("</section>")[0]
+    assert ("<table" in card) is (spoken > 0)
+    if is_used_up is not None:
+        words_of_it = "The quota is used up; the next day begins at 00:00 UTC."
+        assert (words_of_it in words(page)) is is_used_up
 
 
 def test_the_last_seven_days_are_listed_whatever_period_is_chosen(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import pytest
-from asgiref.sync import sync_to_async
 from django.db import connection
 from pytest_django.fixtures import Settings
 
@@ -25,26 +22,19 @@ from tests.support.builders.receipts import (
     speech_admitted,
     speech_receipt,
 )
+from tests.support.ledger.ledgers import read, running_ledger
 from tests.support.servers.database_outage import rows_locked
 from tests.support.until import until_async
 from usage.ledger import orphans, rows
 from usage.ledger.admissions import NewAdmissions, OwnerLease
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.records import encode
-from usage.ledger.ledger import Ledger
 from usage.models import Admission, AdmissionOwner, SpeechDay, SpeechRow, UsageRollup, UsageRow
 from usage.receipts import AnyReceipt, Receipt, SpeechReceipt
 from usage.verification.rollups import verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
-T = TypeVar("T")
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def journal_directory(settings: Settings, tmp_path: Path) -> Path:
-    settings.SVC_DATA_DIR = tmp_path
-    return tmp_path / "journal"
 
 
 @pytest.fixture(params=[pytest.param(True, marks=pytest.mark.postgresql), False])
@@ -56,28 +46,6 @@ def admits_in_database(
         settings.SVC_DURABLE_ADMISSIONS = True
     else:
         journal_directory.write_bytes(b"not a directory")
-
-
-@asynccontextmanager
-async def running_ledger() -> AsyncIterator[Ledger]:
-    ledger = Ledger()
-    await ledger.start()
-    try:
-        yield ledger
-    finally:
-        await ledger.close()
-
-
-async def read(what: Callable[[], T]) -> T:
-    """Query the database on a connection that is then closed."""
-
-    def ask() -> T:
-        try:
-            return what()
-        finally:
-            connection.close()
-
-    return await sync_to_async(ask)()
 
 
 def stored() -> set[str]:

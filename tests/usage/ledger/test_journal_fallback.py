@@ -33,9 +33,6 @@ from usage.receipts import AnyReceipt
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-# -- recovery (1) ------------------------------------------------------------------------------
-
-
 async def test_after_a_stall_each_row_is_sent_once_and_the_ledger_stays_on_the_database(
     sent: list[list[str]], journal_directory: Path
 ) -> None:
@@ -106,9 +103,6 @@ async def test_a_dropped_connection_is_replaced_before_the_journal_is_used(
         assert sessions[-1] != dropped
 
 
-# -- refused rows (2, 17) ----------------------------------------------------------------------
-
-
 async def test_a_refused_row_is_kept_reported_and_written_once_it_is_accepted(
     journal_directory: Path,
 ) -> None:
@@ -168,15 +162,6 @@ async def test_a_value_that_the_driver_refuses_does_not_stop_other_rows(
         assert ledger.state.database_answers
 
 
-# -- neither database nor journal (3) ----------------------------------------------------------
-
-
-# -- syncing (7) -------------------------------------------------------------------------------
-
-
-# -- the stop (15) -----------------------------------------------------------------------------
-
-
 async def test_a_row_recorded_after_the_stop_is_written(journal_directory: Path) -> None:
     ledger = Ledger()
     await ledger.start()
@@ -202,6 +187,3 @@ async def test_a_row_recorded_after_the_stop_goes_to_the_journal_during_an_outag
     full_database["full"] = False
     assert await read(lambda: adopt(journal_directory)) == 1
     assert await read(outcomes) == {late.request_id: "success"}
-
-
-# -- adoption (8, 9, 10, 16, 19) ---------------------------------------------------------------

@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
 from core import clock
 from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
-from tests.support.servers.database_outage import rows_locked
+from tests.support.servers.database_outage import rows_locked, tables_locked
 from tests.support.until import until
 from usage.api import export
 from usage.api.export import complete_page, csv_blocks
@@ -73,21 +71,6 @@ def insert_until_taken(receipts: Sequence[AnyReceipt]) -> int:
             connection.close()
 
 
-@contextmanager
-def locked(table: str) -> Iterator[None]:
-    place = connection.settings_dict
-    with psycopg.connect(
-        host=place["HOST"],
-        port=place["PORT"],
-        user=place["USER"],
-        password=place["PASSWORD"],
-        dbname=place["NAME"],
-    ) as other:
-        other.execute(f'LOCK TABLE "{table}" IN EXCLUSIVE MODE')
-        yield
-        other.rollback()
-
-
 def test_a_batch_that_waits_for_a_lock_is_ended_by_the_database(
     another: ThreadPoolExecutor,
 ) -> None:
@@ -120,7 +103,7 @@ def test_a_period_is_not_closed_while_a_row_of_it_may_be_on_its_way(
     partitions.ensure(clock.now())
     began = this_millisecond()
     assert began <= completeness().until
-    with locked(f"usage_usagerow_{clock.now():%Y_%m}"):
+    with tables_locked(f"usage_usagerow_{clock.now():%Y_%m}"):
         # The row may have its stamp by now, or get it later.
         waiting = another.submit(insert_until_taken, [receipt()])
         until(lambda: value(WAITING))

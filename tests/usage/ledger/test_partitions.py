@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.support.builders.receipts import receipt
+from tests.support.ledger.commands import drop_tables, id_of
 from usage.ledger import rows
 from usage.models import UsageRow, partitions
 from usage.verification.rollups import verify
@@ -22,7 +22,7 @@ DUE = datetime(2032, 12, 5, tzinfo=UTC)
 
 
 def write(moments: list[datetime]) -> list[str]:
-    ids = [f"req_{int(each.timestamp() * 1000):012x}7{uuid.uuid4().hex[:19]}" for each in moments]
+    ids = [id_of(each) for each in moments]
     rows.insert([receipt(request_id=each) for each in ids])
     return sorted(ids)
 
@@ -37,9 +37,8 @@ def held_by(partition: str) -> list[str]:
 def _no_months_left() -> Iterator[None]:
     yield
     UsageRow.objects.all().delete()
-    with connection.cursor() as cursor:
-        for month in ("2032_12", "2033_01", "2033_02", "2033_03"):
-            cursor.execute(f'DROP TABLE IF EXISTS "{partitions.TABLE}_{month}"')
+    months = ("2032_12", "2033_01", "2033_02", "2033_03")
+    drop_tables(f"{partitions.TABLE}_{month}" for month in months)
 
 
 def test_rows_of_the_future_move_into_their_month_when_it_is_due() -> None:

@@ -14,6 +14,7 @@ from django.db import DataError, IntegrityError, connections
 
 from speech.audio.encoding import AudioFormat
 from tests.support.builders.receipts import receipt, speech_receipt
+from tests.support.ledger.commands import differences
 from usage.ledger import rows
 from usage.models import (
     ResponseFormat,
@@ -25,7 +26,6 @@ from usage.models import (
 )
 from usage.queries.speech import SpokenDay, characters_of, last_days
 from usage.receipts import SpeechReceipt
-from usage.verification.rollups import verify
 
 ACME = str(uuid.UUID(int=7))
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,12 +35,6 @@ def days(organization_id: str = ACME) -> dict[str, tuple[int, int, int]]:
     """Requests, characters and audio by day."""
     found = SpeechDay.objects.filter(organization_id=organization_id)
     return {str(each.day): (each.requests, each.characters, each.audio_ms) for each in found}
-
-
-def differences() -> list[str]:
-    found: list[str] = []
-    verify(found.append)
-    return found
 
 
 def test_a_row_has_every_fact_of_its_receipt() -> None:
@@ -152,7 +146,7 @@ def test_writers_of_the_same_days_neither_lose_a_character_nor_deadlock() -> Non
 
     def write(order: int) -> None:
         try:
-            together.wait(10)
+            together.wait(60)
             for round_ in range(15):
                 batch = [
                     each

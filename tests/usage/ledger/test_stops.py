@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection, connections
-from pytest_django.fixtures import Settings
 
 from tests.support.builders.receipts import receipt
 from tests.support.servers.tcp_proxy import FaultProxy
@@ -20,12 +19,6 @@ from usage.ledger.ledger import Ledger
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
 LONG = 240.0
-
-
-@pytest.fixture
-def journal_directory(settings: Settings, tmp_path: Path) -> Path:
-    settings.SVC_DATA_DIR = tmp_path
-    return tmp_path / "journal"
 
 
 @pytest.fixture

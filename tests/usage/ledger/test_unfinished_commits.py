@@ -42,7 +42,7 @@ class SlowCommit:
     def begin(self, before: str = "SELECT 1", after: str = "SELECT 1") -> None:
         """Write a row between two other statements, and wait before the commit."""
         self._over = self._thread.submit(self._write, before, after)
-        assert self._stamped.wait(20)
+        assert self._stamped.wait(60)
 
     def end(self) -> None:
         self._may_commit.set()
@@ -56,7 +56,7 @@ class SlowCommit:
             rows.insert([receipt()])
             cursor.execute(after)
             self._stamped.set()
-            self._may_commit.wait(20)
+            self._may_commit.wait(60)
 
 
 @pytest.fixture

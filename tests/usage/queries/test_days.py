@@ -198,14 +198,14 @@ def test_a_late_row_that_is_being_written_while_days_are_summed_is_not_lost() ->
             with transaction.atomic():
                 rows.insert([receipt(organization_id=organization_id)], BEGIN)
                 written.set()
-                go_on.wait(30)
+                go_on.wait(60)
         finally:
             connections.close_all()
 
     writer = threading.Thread(target=write_late)
     traffic.write(BEGIN + timedelta(hours=1), organization_id=organization_id)
     writer.start()
-    assert written.wait(30)
+    assert written.wait(60)
     releasing = threading.Timer(0.3, go_on.set)
     releasing.start()
     try:

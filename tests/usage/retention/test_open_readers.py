@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 
-import psycopg
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import OperationalError, connection, connections
 from pytest_django.fixtures import Settings
 
 from tests.support.builders import traffic
 from tests.support.builders.receipts import admitted
+from tests.support.ledger.commands import drop_tables, id_of, prune
 from tests.support.ledger.ledgers import read, running_ledger
+from tests.support.servers.database_outage import another_session
 from usage.models import PrunedMonth, UsageRow, partitions
 from usage.retention import prune as pruning
 from usage.verification.rollups import verify
@@ -31,7 +30,7 @@ MARCH = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 def write_march() -> str:
-    request_id = f"{partitions.lower_bound(MARCH)}7{uuid.uuid4().hex[:19]}"
+    request_id = id_of(MARCH)
     traffic.write(MARCH, request_id=request_id)
     return request_id
 
@@ -39,37 +38,19 @@ def write_march() -> str:
 @pytest.fixture
 def partition() -> Iterator[str]:
     """The partition of March 2025 with one row."""
-    partitions.ensure(MARCH)
+    made = partitions.ensure(MARCH)
     write_march()
     yield "usage_usagerow_2025_03"
     UsageRow.objects.all().delete()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relname ~ '^usage_usagerow_2025_[0-9]+$'"
-        )
-        for (name,) in cursor.fetchall():
-            cursor.execute(f'DROP TABLE "{name}"')
+    drop_tables(made)
 
 
 @contextmanager
 def open_reader() -> Iterator[int]:
     """A transaction that has read the ledger and is not over; the number of its server process."""
-    place = connection.settings_dict
-    with psycopg.connect(
-        host=place["HOST"],
-        port=place["PORT"],
-        user=place["USER"],
-        password=place["PASSWORD"],
-        dbname=place["NAME"],
-    ) as other:
+    with another_session() as other:
         other.execute("SELECT FROM usage_usagerow LIMIT 1")
         yield other.info.backend_pid
-
-
-def run(directory: Path) -> str:
-    out = StringIO()
-    call_command("prune", "--keep", "3", "--archive", str(directory), stdout=out)
-    return out.getvalue()
 
 
 def on_a_thread(what: Callable[[], str]) -> Callable[[], str]:
@@ -94,7 +75,7 @@ async def test_admissions_go_on_while_prune_waits_for_an_open_reader(
     with ThreadPoolExecutor(1) as thread:
         async with running_ledger() as ledger:
             with open_reader() as process:
-                pruned = thread.submit(on_a_thread(lambda: run(tmp_path / "archive")))
+                pruned = thread.submit(on_a_thread(lambda: prune(tmp_path / "archive")))
                 while not pruned.done():
                     request = admitted()
                     await ledger.admit_durably(request)
@@ -109,7 +90,7 @@ async def test_admissions_go_on_while_prune_waits_for_an_open_reader(
             assert "\n" not in str(told.value)
             await read(lambda: verify(pytest.fail))
 
-            said = await read(lambda: run(tmp_path / "archive"))
+            said = await read(lambda: prune(tmp_path / "archive"))
 
     assert "2025-03: 1 row(s) removed" in said
     assert not await read(lambda: partition in connection.introspection.table_names())
@@ -123,14 +104,14 @@ def test_a_month_that_waits_for_a_reader_accepts_no_rows(
 ) -> None:
     monkeypatch.setattr(pruning, "_ATTEMPTS", 1)
     with open_reader(), pytest.raises(CommandError, match="Run prune again"):
-        run(tmp_path)
+        prune(tmp_path)
 
     with pytest.raises(Exception, match="belongs to a pruned month"):
         write_march()
     with pytest.raises(Exception, match="belongs to a pruned month"):
         UsageRow.objects.update(outcome="interrupted")
 
-    assert "1 row(s) removed" in run(tmp_path)
+    assert "1 row(s) removed" in prune(tmp_path)
     (path,) = tmp_path.glob("*.parquet")
     assert parquet.read_table(path).column("outcome").to_pylist() == ["success"]
     assert PrunedMonth.objects.get().rows == 1
@@ -147,7 +128,7 @@ def test_a_database_that_fails_ends_prune_with_one_line(
     monkeypatch.setattr(pruning, "at", fail)
 
     with pytest.raises(CommandError) as told:
-        run(tmp_path)
+        prune(tmp_path)
 
     assert "server closed the connection" in str(told.value)
     assert "Run prune again" in str(told.value)

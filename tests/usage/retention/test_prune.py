@@ -8,20 +8,18 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.management import CommandError, call_command
-from django.db import connection
+from django.core.management import CommandError
 from django.test import Client
 
 from tests.support.builders import traffic
+from tests.support.ledger.commands import differences, drop_tables, id_of, prune, run
 from usage.models import PrunedMonth, PrunedSum, UsageRollup, UsageRow, partitions
 from usage.retention import prune as pruning
-from usage.verification.rollups import verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -39,11 +37,6 @@ POINTS = [
     *("slice", "slice committed"),
 ]
 """Some points are reached on one database only; on the other they change nothing."""
-
-
-def id_of(moment: datetime) -> str:
-    """A request id generated at ``moment``."""
-    return f"req_{int(moment.timestamp() * 1000):012x}7{uuid.uuid4().hex[:19]}"
 
 
 def admit(moment: datetime, settled_after: timedelta = timedelta(0), **facts: Any) -> str:
@@ -70,21 +63,7 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     ids.append(admit(MARCH - timedelta(seconds=1), timedelta(seconds=5), error_code=None))
     admit(datetime.now(UTC).replace(microsecond=0))
     yield ids
-    with connection.cursor() as cursor:
-        for name in made:
-            cursor.execute(f'DROP TABLE IF EXISTS "{name}"')
-
-
-def run(directory: Path) -> str:
-    out = StringIO()
-    call_command("prune", "--keep", "3", "--archive", str(directory), stdout=out)
-    return out.getvalue()
-
-
-def differences() -> list[str]:
-    found: list[str] = []
-    verify(found.append)
-    return found
+    drop_tables(made)
 
 
 def rollups() -> list[str]:
@@ -111,7 +90,7 @@ def old_rows() -> list[str]:
 def test_months_become_files_and_their_sums_stay(ledger: list[str], tmp_path: Path) -> None:
     before = rollups()
 
-    run(tmp_path)
+    prune(tmp_path)
 
     assert archived(tmp_path) == sorted(ledger)
     assert old_rows() == []
@@ -123,7 +102,7 @@ def test_months_become_files_and_their_sums_stay(ledger: list[str], tmp_path: Pa
         "usage-2025-02.parquet",
         "usage-2025-03.parquet",
     ]
-    assert run(tmp_path) == ""
+    assert prune(tmp_path) == ""
 
 
 def test_an_archive_has_every_column_as_the_ledger_had_it(
@@ -133,10 +112,10 @@ def test_an_archive_has_every_column_as_the_ledger_had_it(
         input_price_per_mtok=Decimal("9999999999.99999999"),
         system_fingerprint="fp_\u00e9\U0001f600",
     )
-    call_command("rebuild_rollups", stdout=StringIO())
+    run("rebuild_rollups")
     stored = UsageRow.objects.filter(pk=ledger[0]).values().get()
 
-    run(tmp_path)
+    prune(tmp_path)
 
     table = parquet.read_table(tmp_path / "usage-2025-02.parquet")
     (row,) = [each for each in table.to_pylist() if each["request_id"] == ledger[0]]
@@ -148,20 +127,20 @@ def test_an_archive_has_every_column_as_the_ledger_had_it(
 
 
 def test_sums_can_be_rebuilt_without_the_rows(ledger: list[str], tmp_path: Path) -> None:
-    run(tmp_path)
+    prune(tmp_path)
     before = rollups()
     UsageRollup.objects.filter(hour__lt=MARCH).delete()
     UsageRollup.objects.filter(hour__gte=MARCH).update(requests=9)
     assert differences()
 
-    call_command("rebuild_rollups", stdout=StringIO())
+    run("rebuild_rollups")
 
     assert rollups() == before
     assert differences() == []
 
 
 def test_a_changed_sum_of_a_pruned_month_is_found(ledger: list[str], tmp_path: Path) -> None:
-    run(tmp_path)
+    prune(tmp_path)
 
     PrunedSum.objects.filter(hour__lt=MARCH).delete()
 
@@ -189,14 +168,14 @@ def test_an_interrupted_run_loses_nothing_and_the_next_run_continues(
     monkeypatch.setattr(pruning, "at", stop_there)
     monkeypatch.setattr(pruning, "SLICE", 2)
     with contextlib.suppress(Stopped):
-        run(tmp_path)
+        prune(tmp_path)
     # Each row is in the ledger, or in an archive with its final name.
     assert set(ledger) <= {*old_rows(), *archived(tmp_path)}
     assert rollups() == before
     assert differences() == []
 
     monkeypatch.undo()
-    run(tmp_path)
+    prune(tmp_path)
 
     assert archived(tmp_path) == sorted(ledger)
     assert old_rows() == []
@@ -220,7 +199,7 @@ def test_an_archive_that_was_changed_stops_the_removal(
     (tmp_path / "usage-2025-02.parquet").write_bytes(b"PAR1")
 
     with pytest.raises(CommandError, match="is not the archive"):
-        run(tmp_path)
+        prune(tmp_path)
 
     assert sorted(ledger) == old_rows()
 
@@ -236,8 +215,8 @@ def test_a_row_that_arrives_after_the_archive_was_written_keeps_its_month(
     monkeypatch.setattr(pruning, "at", write_one_more)
 
     with pytest.raises(CommandError, match="changed while it was archived"):
-        run(tmp_path)
-    run(tmp_path)
+        prune(tmp_path)
+    prune(tmp_path)
 
     assert archived(tmp_path) == sorted(ledger)
     assert differences() == []
@@ -248,14 +227,14 @@ def test_two_runs_do_not_write_to_one_directory(ledger: list[str], tmp_path: Pat
         fcntl.flock(lock, fcntl.LOCK_EX)
 
         with pytest.raises(CommandError, match="Another prune"):
-            run(tmp_path)
+            prune(tmp_path)
 
     assert old_rows() == sorted(ledger)
 
 
 def test_recent_months_are_never_pruned(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--keep: at least 3"):
-        call_command("prune", "--keep", "2", "--archive", str(tmp_path))
+        run("prune", "--keep", "2", "--archive", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +249,7 @@ def test_recent_months_are_never_pruned(tmp_path: Path) -> None:
 def test_nothing_is_told_of_rows_that_are_not_there_any_more(
     path: str, start: str, status: int, ledger: list[str], tmp_path: Path, reader: Client
 ) -> None:
-    run(tmp_path)
+    prune(tmp_path)
 
     answer = reader.get(path, {"start": start, "end": "2025-04-03"})
 

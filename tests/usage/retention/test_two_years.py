@@ -7,16 +7,13 @@ answered, and every other one is 400.
 from __future__ import annotations
 
 import queue
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
@@ -24,13 +21,13 @@ from accounts.models import Organization
 from core.clock import next_month
 from tests.support.builders import traffic
 from tests.support.builders.receipts import receipt
+from tests.support.ledger.commands import differences, drop_tables, id_of, run
 from usage.ledger.journal import adoption, records
 from usage.ledger.journal.segments import LIVE, Segment
 from usage.models import UsageRow, partitions
 from usage.queries import days
 from usage.receipts import AnyReceipt
 from usage.retention import prune
-from usage.verification.rollups import verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 pytest.importorskip("pyarrow")
@@ -47,10 +44,6 @@ def months(first: datetime, count: int) -> list[datetime]:
     while len(found) < count:
         found.append(next_month(found[-1]))
     return found
-
-
-def id_of(moment: datetime) -> str:
-    return f"req_{int(moment.timestamp() * 1000):012x}7{uuid.uuid4().hex[:19]}"
 
 
 class Books:
@@ -135,9 +128,7 @@ def partitioned() -> Iterator[None]:
     made = [name for first in months(FIRST, MONTHS) for name in partitions.ensure(first)]
     yield
     UsageRow.objects.all().delete()
-    with connection.cursor() as cursor:
-        for name in made:
-            cursor.execute(f'DROP TABLE IF EXISTS "{name}"')
+    drop_tables(made)
 
 
 @pytest.mark.usefixtures("partitioned")
@@ -157,14 +148,11 @@ def test_two_years_are_pruned_month_by_month_beside_live_traffic(
         monkeypatch.setattr("usage.retention.prune.now", lambda now=now: now)
         days.sum_closed_days()
         archived = next(each for each, moment in books.settled.items() if moment == pruned)
-        out = StringIO()
 
         with books.live_traffic(now, monkeypatch):
-            call_command(
-                *("prune", "--keep", str(KEPT), "--archive", str(tmp_path / "archive")), stdout=out
-            )
+            said = run("prune", "--keep", str(KEPT), "--archive", str(tmp_path / "archive"))
 
-        assert f"{pruned:%Y-%m}: " in out.getvalue()
+        assert f"{pruned:%Y-%m}: " in said
         assert not UsageRow.objects.filter(pk=archived).exists()
         ours = {"organization_id": books.organization}
         never_written, late = (
@@ -186,6 +174,4 @@ def test_two_years_are_pruned_month_by_month_beside_live_traffic(
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for begin in (*months(FIRST, MONTHS + KEPT + 2), today):
         books.require(begin, begin + 31 * DAY, rows_from=rows_from)
-    differences: list[str] = []
-    verify(differences.append)
-    assert differences == []
+    assert differences() == []

@@ -13,9 +13,9 @@ import pytest
 from core.ids import request_id
 from tests.support.builders import traffic
 from tests.support.builders.catalog_rows import draft, price
+from tests.support.ledger.commands import differences
 from usage.models import PrunedSum, UsageRollup, UsageRow
 from usage.models.statements import ROLLUP_KEY, ROLLUP_SUMS
-from usage.verification.rollups import verify
 
 pytestmark = pytest.mark.django_db
 
@@ -23,13 +23,8 @@ HOUR = datetime(2026, 11, 5, 10, tzinfo=UTC)
 NOON = HOUR + timedelta(hours=2)
 LATER = HOUR + timedelta(minutes=30)
 FIRST = {"input_price_per_mtok": Decimal("0.15"), "output_price_per_mtok": Decimal("0.60")}
+SECOND = {"input_price_per_mtok": Decimal("0.20"), "output_price_per_mtok": Decimal("0.80")}
 HALVED = {name: value / 2 for name, value in FIRST.items()}
-
-
-def differences(since: datetime | None = None) -> list[str]:
-    found: list[str] = []
-    verify(found.append, since)
-    return found
 
 
 @pytest.fixture
@@ -44,12 +39,7 @@ def model_id() -> str:
 def test_the_models_own_prices_are_right(model_id: str) -> None:
     traffic.write(LATER, model_id=model_id, **FIRST)
     traffic.write(NOON + timedelta(days=1), model_id=model_id, **FIRST)
-    traffic.write(
-        NOON,
-        model_id=model_id,
-        input_price_per_mtok=Decimal("0.20"),
-        output_price_per_mtok=Decimal("0.80"),
-    )
+    traffic.write(NOON, model_id=model_id, **SECOND)
 
     assert differences() == []
 
@@ -74,12 +64,7 @@ def test_a_price_that_was_changed_in_row_and_sum_is_found(
 
 def test_a_price_before_it_took_effect_is_found(model_id: str) -> None:
     """The hour is that of the row's settlement, which is never before its admission."""
-    traffic.write(
-        LATER,
-        model_id=model_id,
-        input_price_per_mtok=Decimal("0.20"),
-        output_price_per_mtok=Decimal("0.80"),
-    )
+    traffic.write(LATER, model_id=model_id, **SECOND)
 
     (line,) = differences()
 
@@ -96,12 +81,7 @@ def test_a_price_that_begins_at_a_full_hour_allows_for_the_clock_of_a_host(
     is in force.
     """
     traffic.write(HOUR, model_id=model_id, **FIRST)
-    traffic.write(
-        NOON - timedelta(milliseconds=before),
-        model_id=model_id,
-        input_price_per_mtok=Decimal("0.20"),
-        output_price_per_mtok=Decimal("0.80"),
-    )
+    traffic.write(NOON - timedelta(milliseconds=before), model_id=model_id, **SECOND)
 
     assert ["took effect later" in line for line in differences()] == [True] * is_found
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from tests.support.builders import traffic
+from tests.support.ledger.commands import run
 from usage.models import UsageRollup, UsageRow
 from usage.verification import progress, walk
 
@@ -43,12 +43,6 @@ def thinly_spread(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
                     organization_id=organization_id,
                 )
     return ids
-
-
-def run(command: str, *arguments: str) -> str:
-    out = StringIO()
-    call_command(command, *arguments, stdout=out, stderr=StringIO())
-    return out.getvalue()
 
 
 def killed_after(

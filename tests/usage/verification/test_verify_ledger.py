@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import connection
+from django.core.management import CommandError
 from django.db.models import F
 
 from core.ids import request_id
 from tests.support.builders import traffic
+from tests.support.ledger.commands import disable_constraints, enable_constraints, reported, run
 from usage.ledger import independent_counts
 from usage.models import Reconciliation, UsageRollup, UsageRow
 from usage.models.statements import ROLLUP_SUMS
@@ -44,22 +43,6 @@ def mixed_ledger() -> None:
         traffic.write(HOUR + timedelta(minutes=minutes), **FIGURES)
 
 
-def verify(*arguments: str) -> str:
-    out = StringIO()
-    call_command("verify_ledger", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def differences(*arguments: str) -> list[str]:
-    """The differences that the command prints; with any it must fail."""
-    out = StringIO()
-    with pytest.raises(CommandError) as failure:
-        call_command("verify_ledger", *arguments, stdout=out)
-    *lines, _ = out.getvalue().splitlines()
-    assert str(failure.value).startswith(f"Differences: {len(lines)}. ")
-    return lines
-
-
 def known_rows() -> Any:
     """The three rows with known values."""
     return UsageRow.objects.filter(organization_id=ORGANIZATION, backend_reported_input_tokens=100)
@@ -78,34 +61,17 @@ def known_rollup() -> Any:
     return found
 
 
-def without_constraints() -> None:
-    """Disable the table's constraints for the rest of the test's transaction."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("PRAGMA ignore_check_constraints = ON")
-            return
-        for table in (UsageRow._meta.db_table, UsageRollup._meta.db_table):
-            cursor.execute(
-                "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'c'",
-                [table],
-            )
-            for (name,) in cursor.fetchall():
-                cursor.execute(f'ALTER TABLE "{table}" DROP CONSTRAINT "{name}"')
-
-
 @pytest.fixture
-def unconstrained() -> Any:
-    without_constraints()
+def unconstrained() -> Iterator[None]:
+    disable_constraints(UsageRow._meta.db_table, UsageRollup._meta.db_table)
     yield
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA ignore_check_constraints = OFF")
+    enable_constraints()
 
 
 def test_an_unchanged_ledger_has_no_difference() -> None:
     rows, rollups = UsageRow.objects.count(), UsageRollup.objects.count()
 
-    (line,) = verify().splitlines()
+    (line,) = run("verify_ledger").splitlines()
 
     assert line.startswith(f"rows: {rows}, roll-ups: {rollups}, speech rows: 0, ")
     assert line.endswith(" USD")
@@ -117,7 +83,7 @@ def test_an_empty_ledger_is_right() -> None:
     UsageRollup.objects.all().delete()
 
     nothing = "rows: 0, roll-ups: 0, speech rows: 0, speech days: 0, cost: nothing\n"
-    assert verify() == nothing
+    assert run("verify_ledger") == nothing
 
 
 def test_a_count_that_was_filled_in_later_is_no_difference() -> None:
@@ -125,14 +91,14 @@ def test_a_count_that_was_filled_in_later_is_no_difference() -> None:
 
     assert independent_counts.fill_in(known_rows()[1].request_id, count)
 
-    verify()
+    run("verify_ledger")
 
 
 @pytest.mark.parametrize("figure", ROLLUP_SUMS)
 def test_a_changed_sum_is_found_and_named(figure: str) -> None:
     known_rollup().update(**{figure: F(figure) + 1})
 
-    lines = differences()
+    lines = reported()
 
     assert any(f": {figure} is " in line for line in lines)
     assert all(ORGANIZATION in line and "2026-11-05T10:00:00.000Z" in line for line in lines)
@@ -141,7 +107,7 @@ def test_a_changed_sum_is_found_and_named(figure: str) -> None:
 def test_changed_tokens_of_a_rollup_change_its_cost_too() -> None:
     known_rollup().update(backend_reported_input_tokens=F("backend_reported_input_tokens") + 1)
 
-    assert [line for line in differences() if ": costs " in line]
+    assert [line for line in reported() if ": costs " in line]
 
 
 def _insert_by_hand() -> None:
@@ -193,7 +159,7 @@ TAMPERINGS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_tampering_is_found(tamper: Callable[[], Any], words: str) -> None:
     tamper()
 
-    assert [line for line in differences() if line.endswith(words)]
+    assert [line for line in reported() if line.endswith(words)]
 
 
 BROKEN_ROWS: dict[str, tuple[dict[str, Any], str]] = {
@@ -219,7 +185,7 @@ def test_an_invalid_row_is_found(columns: dict[str, Any], words: str) -> None:
     row = known_rows()[0]
     known_rows().filter(pk=row.pk).update(**columns)
 
-    assert [line for line in differences() if line.startswith(row.pk) and line.endswith(words)]
+    assert [line for line in reported() if line.startswith(row.pk) and line.endswith(words)]
 
 
 def test_a_cost_that_is_computed_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,17 +194,17 @@ def test_a_cost_that_is_computed_wrongly_is_found(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(verification, "token_cost", with_floats)
 
-    assert [line for line in differences() if " recomputed " in line]
+    assert [line for line in reported() if " recomputed " in line]
 
 
 def test_since_excludes_earlier_hours() -> None:
     known_rollup().delete()
 
-    assert len(differences("--since", "2026-11-05T15:59:00+05:00")) == 1
-    verify("--since", "2026-11-05T11:00:00Z")
+    assert len(reported("--since", "2026-11-05T15:59:00+05:00")) == 1
+    run("verify_ledger", "--since", "2026-11-05T11:00:00Z")
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-13-01", ""])
 def test_a_since_that_is_no_timestamp_is_refused(since: str) -> None:
     with pytest.raises(CommandError, match=r"--since: must be a timestamp such as"):
-        call_command("verify_ledger", "--since", since)
+        run("verify_ledger", "--since", since)

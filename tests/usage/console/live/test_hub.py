@@ -55,14 +55,24 @@ async def _write(*receipts: AnyReceipt) -> None:
     await asyncio.to_thread(announce)
 
 
-async def test_nothing_is_published_while_nobody_watches(hub: LiveHub) -> None:
-    await until_async(lambda: hub._channel)
+async def joined(hub: LiveHub, layer: InMemoryChannelLayer) -> None:
+    """Wait until the hub gets the announcements of all processes."""
+    await until_async(lambda: hub._channel and hub._channel in layer.groups.get("svc.live", {}))
 
+
+async def test_nothing_is_published_while_nobody_watches(
+    hub: LiveHub, layer: InMemoryChannelLayer
+) -> None:
+    await joined(hub, layer)
     await _write(receipt(organization_id=OURS))
-
-    await asyncio.sleep(0.2)
     assert announcements.organizations == frozenset()
-    assert hub.published == 0
+
+    watcher = hub.enter(OURS, is_speech=False)
+    await until_async(lambda: OURS in announcements.organizations)
+    watcher.news.clear()
+    await _write(receipt(organization_id=OURS))
+    await asyncio.wait_for(watcher.news.wait(), 60)
+    assert hub.published == 1
 
 
 async def test_a_watcher_gets_news_of_its_organization_and_kind_only(hub: LiveHub) -> None:
@@ -100,44 +110,39 @@ async def test_another_process_publishes_for_our_watcher(
 
 
 async def test_an_organization_is_forgotten_when_its_watchers_are_gone(
-    hub: LiveHub, monkeypatch: pytest.MonkeyPatch
+    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXPIRY_SECONDS", 2.0)
+    sends, rounds = layer.group_send, 0
+
+    async def counted(group: str, message: dict[str, object]) -> None:
+        nonlocal rounds
+        rounds += message["type"] == "watched"
+        await sends(group, message)
+
+    monkeypatch.setattr(layer, "group_send", counted)
     watcher = hub.enter(OURS, is_speech=False)
     await until_async(lambda: OURS in announcements.organizations)
-    await asyncio.sleep(3)
-    assert OURS in announcements.organizations, "its watcher is announced again and again"
+    again = rounds + 3
+    await until_async(lambda: rounds >= again)  # it is announced again and again
 
     hub.leave(watcher)
 
     await until_async(lambda: not announcements.organizations)
 
 
-async def test_a_process_that_dies_is_forgotten(
+async def test_another_process_is_bounded_and_forgotten_when_it_dies(
     hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXPIRY_SECONDS", 2.0)
-    await until_async(lambda: hub._channel)
-    await asyncio.sleep(0.1)
-
-    await layer.group_send("svc.live", {"type": "watched", "organizations": [THEIRS]})
-
-    await until_async(lambda: announcements.organizations == frozenset({THEIRS}))
-    await until_async(lambda: not announcements.organizations)
-
-
-async def test_the_number_of_watched_organizations_is_bounded(
-    hub: LiveHub, layer: InMemoryChannelLayer, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(module, "MOST_WATCHED", 3)
-    await until_async(lambda: hub._channel)
-    await asyncio.sleep(0.1)
-
+    await joined(hub, layer)
     many = [str(uuid.uuid4()) for _ in range(10)]
     await layer.group_send("svc.live", {"type": "watched", "organizations": many})
 
     await until_async(lambda: announcements.organizations)
     assert len(announcements.organizations) == 3
+    await until_async(lambda: not announcements.organizations)
 
 
 async def test_a_layer_that_fails_is_tried_again(
@@ -154,13 +159,12 @@ async def test_a_layer_that_fails_is_tried_again(
     await until_async(lambda: not hub.sees_all_rows)
     monkeypatch.setattr(layer, "group_send", sends)
     watcher.news.clear()
-    for _ in range(100):
-        await _write(receipt(organization_id=OURS))
-        await asyncio.sleep(0.05)
-        if watcher.news.is_set():
-            break
 
-    assert watcher.news.is_set()
+    async def is_told() -> bool:
+        await _write(receipt(organization_id=OURS))
+        return watcher.news.is_set()
+
+    await until_async(is_told)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import resource
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +14,12 @@ from hypothesis import strategies as st
 
 from tests.support.builders.receipts import admitted, progress, receipt
 from tests.support.ledger.ledgers import read_segment
-from tests.support.live import ROOT
-from tests.support.until import until
 from usage.ledger.journal import journal as journal_module
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.journal import Journal
 from usage.ledger.journal.segments import Orphan, adopt_file
 from usage.ledger.journal.segments import abandoned as abandoned_files
 from usage.models import UsageRow
-from usage.receipts import Receipt
 
 ROOM = 1_000_000
 
@@ -60,16 +54,6 @@ def segment(tmp_path: Path) -> bytes:
     content = content_of(tmp_path / "made")
     journal.close()
     return content
-
-
-def test_a_segment_tells_settled_requests_from_running_ones(segment: bytes) -> None:
-    found = read_segment(segment)
-
-    assert [each.outcome for each in found.settled.values()] == ["success"]
-    running = [each for each in found.running.values() if isinstance(each, Receipt)]
-    assert [each.generated_output_tokens for each in running] == [7, 0]
-    assert {each.outcome for each in found.running.values()} == {"interrupted"}
-    assert not found.damaged
 
 
 def test_a_record_torn_at_any_byte_costs_that_record_only(segment: bytes) -> None:
@@ -118,19 +102,6 @@ def test_the_requests_of_a_dead_process_become_rows_once(segment: bytes, tmp_pat
         ("interrupted", 7),
         ("success", 0),
     ]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_adopting_written_rows_changes_nothing(segment: bytes, tmp_path: Path) -> None:
-    directory = tmp_path / "journal"
-    abandoned(directory, segment)
-    adopt(directory)
-    before = list(UsageRow.objects.values())
-    abandoned(directory, segment, "2-dead.log")
-
-    adopt(directory)
-
-    assert list(UsageRow.objects.values()) == before
 
 
 @pytest.mark.django_db(transaction=True)
@@ -184,33 +155,6 @@ def test_no_other_process_sees_a_segment_before_it_is_locked(
     Journal(tmp_path, ROOM).admitted(admitted())
 
     assert seen == [[]]
-
-
-DIES_WRITING = """
-import pathlib, signal, sys, time
-import django
-django.setup()
-from tests.support.builders.receipts import admitted
-from usage.ledger.journal.journal import Journal
-journal = Journal(pathlib.Path(sys.argv[1]), 100_000_000)
-while journal.size < 10_000_000:  # one segment's worth
-    journal.admitted(admitted())
-signal.pause()
-"""
-
-
-def test_records_survive_the_death_of_the_process(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", DIES_WRITING, str(tmp_path)], cwd=ROOT)
-    until(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")))
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-    (left,) = orphans(tmp_path)
-    found = read_segment(left.read())
-
-    assert len(found.running) == content_of(tmp_path).count(b"\n")
-    assert not found.damaged
-    left.close()
 
 
 def test_a_segment_is_deleted_when_the_database_has_all_its_rows(tmp_path: Path) -> None:

@@ -7,38 +7,25 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 from zlib import crc32
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connection
-from pytest_django.fixtures import Settings
 
-from tests.support.builders.receipts import admitted, receipt, speech_admitted, speech_receipt
-from tests.support.ledger.ledgers import read_segment
+from tests.support.builders.receipts import receipt, speech_receipt
+from tests.support.ledger.ledgers import read
 from tests.support.live import ROOT
 from tests.support.servers.database_outage import rows_locked
 from tests.support.until import until_async
 from usage.ledger.journal.adoption import adopt
-from usage.ledger.journal.journal import Journal
 from usage.ledger.ledger import Ledger
 from usage.models import SpeechDay, SpeechRow, UsageRow
 from usage.queries.speech import characters_of
-from usage.receipts import AnyReceipt, SpeechProgress, SpeechReceipt
+from usage.receipts import AnyReceipt
 from usage.verification.rollups import verify
 
 ACME = str(uuid.UUID(int=7))
-T = TypeVar("T")
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def journal_directory(settings: Settings, tmp_path: Path) -> Path:
-    settings.SVC_DATA_DIR = tmp_path
-    return tmp_path / "journal"
 
 
 def journal_content(directory: Path) -> bytes:
@@ -51,18 +38,6 @@ def stored() -> tuple[int, int, list[tuple[int, int, int]]]:
     days = SpeechDay.objects.filter(organization_id=ACME)
     figures = list(days.values_list("requests", "characters", "audio_ms"))
     return SpeechRow.objects.count(), UsageRow.objects.count(), figures
-
-
-async def read(what: Callable[[], T]) -> T:
-    """Query the database on a connection that is then closed."""
-
-    def ask() -> T:
-        try:
-            return what()
-        finally:
-            connection.close()
-
-    return await sync_to_async(ask)()
 
 
 async def test_speech_and_chats_share_the_ledger(journal_directory: Path) -> None:
@@ -191,26 +166,3 @@ def test_a_journal_of_the_version_before_speech_is_still_adopted(journal_directo
     assert not list(journal_directory.iterdir())
     found = UsageRow.objects.values_list("request_id", "generated_output_tokens")
     assert sorted(found) == [("req_a", 7), ("req_b", 0)]
-
-
-def test_the_journal_tells_settled_speech_from_running(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "made", 1_000_000)
-    settled, running, chat = speech_admitted(), speech_admitted(), admitted()
-    for each in (settled, running, chat):
-        journal.admitted(each)
-    journal.progress(SpeechProgress(running.request_id, 12, 1, 900, 40))
-    journal.progress(SpeechProgress("req_unknown", 1, 1, 1, 1))
-    journal.settled(speech_receipt(request_id=settled.request_id))
-    (path,) = (tmp_path / "made").glob("*.log")
-
-    found = read_segment(path.read_bytes())
-
-    journal.close()
-    assert {key: each.outcome for key, each in found.settled.items()} == {
-        settled.request_id: "success"
-    }
-    assert set(found.running) == {running.request_id, chat.request_id}
-    spoken = found.running[running.request_id]
-    assert isinstance(spoken, SpeechReceipt)
-    assert (spoken.characters, spoken.audio_ms, spoken.upstream_ms) == (12, 900, 40)
-    assert not found.damaged
