@@ -18,6 +18,7 @@ from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
 from svc_project.gate.page_server import PageServer
 from svc_project.surfaces import Surface
+from tests.support.until import until_async
 
 Message = dict[str, Any]
 Django = Callable[[Message, Any, Any], Awaitable[None]]
@@ -51,9 +52,7 @@ class Client:
         return b"".join(message["body"] for message in self.sent[1:])
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(60):
-            while len(self.sent) < count:  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await until_async(lambda: len(self.sent) >= count)
 
 
 def asked(path: str = "/v1/models", method: str = "GET", **scope: Any) -> Message:
@@ -85,6 +84,19 @@ async def page_process(django: Django, directory: Path) -> AsyncIterator[Gate]:
     finally:
         server.close()
         await pages.close()
+
+
+async def answered(django: Django, directory: Path, scope: Message | None = None) -> Client:
+    """The client of one request, which the page process has answered."""
+    client = Client()
+    async with page_process(django, directory) as gate:
+        await gate(scope or asked(), client.receive, client.send)
+    return client
+
+
+async def begin(receive: Any, send: Any, status: int = 200) -> None:
+    await receive()
+    await send({"type": "http.response.start", "status": status, "headers": []})
 
 
 async def disconnected(client: Client, ended: asyncio.Event, task: asyncio.Task[None]) -> None:
@@ -131,8 +143,7 @@ async def test_a_stream_is_passed_on_as_it_comes_and_ends_with_its_client(tmp_pa
     ended = asyncio.Event()
 
     async def django(_scope: Message, receive: Any, send: Any) -> None:
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await begin(receive, send)
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
         assert (await receive())["type"] == "http.disconnect"
         ended.set()
@@ -150,8 +161,7 @@ async def test_a_view_that_sends_learns_that_its_client_has_disconnected(tmp_pat
     ended = asyncio.Event()
 
     async def django(_scope: Message, receive: Any, send: Any) -> None:
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await begin(receive, send)
         leaving = asyncio.create_task(receive())
         while not leaving.done():
             await send({"type": "http.response.body", "body": b"z" * 65_536, "more_body": True})
@@ -176,8 +186,7 @@ async def test_a_client_that_reads_slowly_holds_the_view_back(tmp_path: Path) ->
 
     async def django(_scope: Message, receive: Any, send: Any) -> None:
         nonlocal written
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await begin(receive, send)
         for _ in range(blocks):
             await send({"type": "http.response.body", "body": block, "more_body": True})
             written += 1
@@ -209,8 +218,7 @@ async def test_a_stream_that_fails_in_the_middle_is_not_ended_as_if_complete(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def django(_scope: Message, receive: Any, send: Any) -> None:
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await begin(receive, send)
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
         raise RuntimeError(SECRET)
 
@@ -229,9 +237,7 @@ async def test_a_process_that_ends_before_its_answer_leads_to_500(tmp_path: Path
     async def django(_scope: Message, _receive: Any, _send: Any) -> None:
         return
 
-    client = Client()
-    async with page_process(django, tmp_path) as gate:
-        await gate(asked(), client.receive, client.send)
+    client = await answered(django, tmp_path)
 
     assert client.status == 500
     assert b"error" in client.body
@@ -256,9 +262,7 @@ async def test_a_caller_whom_a_view_recognized_is_known_to_the_worker(tmp_path: 
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    client = Client()
-    async with page_process(django, tmp_path) as gate:
-        await gate(asked(), client.receive, client.send)
+    client = await answered(django, tmp_path)
 
     assert client.status == 204
     assert known_callers.name_of(digest) == name

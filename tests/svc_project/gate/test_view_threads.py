@@ -10,6 +10,7 @@ from django.db import connection
 
 from svc_project.gate import view_threads
 from svc_project.gate.view_threads import ViewThread, ViewThreads
+from tests.support.until import until_async
 
 
 async def opened(thread: ViewThread) -> Any:
@@ -23,9 +24,7 @@ async def opened(thread: ViewThread) -> Any:
 
 
 async def until_closed(wrapper: Any) -> None:
-    async with asyncio.timeout(60):
-        while wrapper.connection is not None:  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.005)
+    await until_async(lambda: wrapper.connection is None)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -34,10 +33,11 @@ async def test_the_connections_of_a_thread_close_when_it_was_not_used_for_a_whil
 ) -> None:
     monkeypatch.setattr(view_threads, "KEPT_SECONDS", 0.05)
     threads = ViewThreads()
-    used = threads.take()
-    wrapper = await opened(used)
+    used, other = threads.take(), threads.take()
+    wrapper, closed = await opened(used), await opened(other)
 
-    await asyncio.sleep(0.1)
+    threads.give_back(other)
+    await until_closed(closed)
     assert wrapper.connection is not None, "a request in progress lost its connection"
 
     threads.give_back(used)

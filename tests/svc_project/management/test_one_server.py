@@ -22,7 +22,6 @@ from svc_project.management.one_server import (
     publish,
     publish_servers,
 )
-from tests.support.live import free_port
 from tests.support.model_servers.dialects import OLLAMA, TRANSFORMERS, VLLM, Dialect, running
 
 OLLAMA_ADDRESS = "http://127.0.0.1:11434/v1"
@@ -196,7 +195,7 @@ def test_several_servers_are_probed_and_working_models_are_published(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SVC_BACKEND_KEY_MODEL_SERVER", "k")
-    nobody = f"http://127.0.0.1:{free_port()}"
+    nobody = "http://127.0.0.1:1"  # a port that nothing listens on
     with running(VLLM) as vllm, running(replace(OLLAMA, key="k")) as ollama:
         said = publish_servers([vllm.root, nobody, f"{ollama.root}/v1"])
 

@@ -15,7 +15,15 @@ from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import metrics
 from tests.support.until import until
 
-StartGateway = Callable[..., Gateway]
+GatewayWith = Callable[..., Gateway]
+SMALL = {
+    "SVC_MAX_CONNECTIONS": "4",
+    "SVC_MAX_BODY_BYTES_INFLIGHT": "100000",
+    "SVC_ORGANIZATION_SHARE": "1",
+    "SVC_MAX_INFLIGHT": "2",
+    "SVC_BACKEND_QUEUE_SECONDS": "60",
+}
+"""The bounds of a process that these tests share; each leaves it idle."""
 LARGE = 64 << 20
 REFUSALS = {
     "without a key": (401, []),
@@ -31,8 +39,14 @@ def assert_overloaded(answer: httpx2.Response) -> None:
     assert not [name for name in answer.headers if name.startswith(("retry-", "x-ratelimit"))]
 
 
-def test_a_connection_too_many_is_answered_and_ends(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(SVC_MAX_CONNECTIONS="4")
+def is_idle(gateway: Gateway) -> bool:
+    seen = metrics(gateway)  # by a connection of its own
+    return seen.sum("svc_connections") == 1 and seen.sum("svc_body_bytes") == 0
+
+
+def test_a_connection_too_many_is_answered_or_closed(gateway_with: GatewayWith) -> None:
+    gateway = gateway_with(**SMALL)
+    until(lambda: is_idle(gateway))
     with contextlib.ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port)))
@@ -44,7 +58,10 @@ def test_a_connection_too_many_is_answered_and_ends(start_gateway: StartGateway)
         assert refused.headers["connection"] == "close"
         assert httpx2.get(f"{gateway.url}/livez", verify=NO_TLS).status_code == 200
         assert gateway.rows() == []
-    until(lambda: metrics(gateway).sum("svc_connections") == 1)
+        address = ("127.0.0.1", gateway.port)
+        silent = stack.enter_context(socket.create_connection(address, timeout=60))
+        assert silent.recv(100) == b""
+    until(lambda: is_idle(gateway))
     assert gateway.chat("say: ok").status_code == 200
 
 
@@ -71,19 +88,11 @@ def test_who_looks_for_an_answer_when_it_cannot_write_on_finds_one(
     assert sent < LARGE
 
 
-def test_a_silent_connection_too_many_is_closed(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(SVC_MAX_CONNECTIONS="1")
-    with (
-        socket.create_connection(("127.0.0.1", gateway.port)),
-        socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as silent,
-    ):
-        assert silent.recv(100) == b""
-
-
 def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(
-    start_gateway: StartGateway,
+    gateway_with: GatewayWith,
 ) -> None:
-    gateway = start_gateway(SVC_MAX_BODY_BYTES_INFLIGHT="100000", SVC_ORGANIZATION_SHARE="1")
+    gateway = gateway_with(**SMALL)
+    until(lambda: is_idle(gateway))
     with RawClient(gateway) as slow:
         slow.head("content-length: 90000", key=gateway.key)
         slow.send(b" " * 80_000)
@@ -93,14 +102,17 @@ def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(
         assert_overloaded(gateway.post(b"x" * 30_000))
         assert gateway.chat("say: a small one fits").status_code == 200
 
-    until(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
+    until(lambda: is_idle(gateway))
     assert gateway.chat("x" * 30_000).status_code == 200
 
 
-def test_a_request_too_many_does_not_wait_in_any_queue(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(SVC_MAX_INFLIGHT="1", SVC_BACKEND_QUEUE_SECONDS="60")
-    with RawClient(gateway) as running:
-        running.chat("[[sim tokens=200 pace=20]]", stream=True)
-        running.read_until(2, b"data: ")
+def test_a_request_too_many_does_not_wait_in_any_queue(gateway_with: GatewayWith) -> None:
+    gateway = gateway_with(**SMALL)
+    until(lambda: is_idle(gateway))
+    with RawClient(gateway) as first, RawClient(gateway) as second:
+        for running in (first, second):
+            running.chat("[[sim tokens=200 pace=20]]", stream=True)
+            running.read_until(2, b"data: ")
 
         assert_overloaded(gateway.chat("say: no", timeout=60))
+    until(lambda: is_idle(gateway))

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from django.db import connection
 
+from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import Served
 from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import Metrics, metrics
@@ -28,21 +29,22 @@ def get(gateway: Gateway, path: str, **headers: str) -> httpx2.Response:
     )
 
 
-def test_a_serving_process_is_alive_and_ready_whatever_name_it_is_called_by(
-    gateway: Gateway,
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/livez", {"status": "alive"}),
+        ("/readyz", {"status": "ready", "reasons": []}),
+        ("/health", {"status": "ready", "reasons": []}),  # as model servers call it
+    ],
+)
+def test_a_serving_process_is_alive_and_ready_by_any_host_and_key(
+    gateway: Gateway, path: str, said: dict[str, object]
 ) -> None:
-    alive, ready = get(gateway, "/livez"), get(gateway, "/readyz", host="10.1.2.3:8000")
+    answer = get(gateway, path, host="10.1.2.3:8000", authorization="Bearer nonsense")
 
-    assert (alive.status_code, alive.json()) == (200, {"status": "alive"})
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "reasons": []})
-    assert alive.headers["x-request-id"].startswith("req_")
-    assert alive.headers["cache-control"] == "no-store"
-
-
-def test_health_is_readiness_by_the_name_that_model_servers_give_it(gateway: Gateway) -> None:
-    health = get(gateway, "/health", host="10.1.2.3:8000")
-
-    assert (health.status_code, health.json()) == (200, {"status": "ready", "reasons": []})
+    assert (answer.status_code, answer.json()) == (200, said)
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_only_reading_is_allowed_and_only_on_the_inference_surface(gateway: Gateway) -> None:
@@ -122,38 +124,26 @@ def test_metrics_count_the_requests(start_gateway: StartGateway) -> None:
     assert gateway.key not in seen.text
     assert seen.values("backend") >= {"simulator", "simulator-plain"}
 
-
-def test_a_running_request_shows_in_the_metrics(start_gateway: StartGateway) -> None:
-    gateway = start_gateway()
-    with httpx2.stream(
-        "POST",
-        f"{gateway.base_url}/chat/completions",
-        json={
-            "model": gateway.models["running"],
-            "stream": True,
-            "messages": [{"role": "user", "content": "[[sim tokens=600 pace=20]]"}],
-        },
-        headers=gateway.headers,
-        verify=NO_TLS,
-    ) as stream:
-        assert stream.status_code == 200
-        # Kept in a variable: a dropped iterator would disconnect.
-        pieces = stream.iter_bytes()
-        next(pieces)
+    with RawClient(gateway) as running:
+        running.chat("[[sim tokens=600 pace=20]]", stream=True)
+        running.read_until(1, b"data: ")
         seen = metrics(gateway)
-
     assert seen.sum("svc_requests_in_flight") == 1
     assert seen.sum("svc_backend_in_flight", backend="simulator") == 1
     assert seen.sum("svc_body_bytes") > 50
 
 
 def test_metrics_are_for_this_host_or_for_holders_of_the_token(
-    gateway: Gateway, start_gateway: StartGateway
+    gateway: Gateway, gateway_with: StartGateway
 ) -> None:
+    """Behind a proxy, whose connections come from this host, they need the token."""
     assert get(gateway, "/metrics").status_code == 200
     assert get(gateway, "/metrics", x_forwarded_for="203.0.113.9").status_code == 404
+    behind = gateway_with(SVC_PROXIES="1")
+    assert get(behind, "/metrics").status_code == 404
+    assert get(behind, "/livez").status_code == 200
 
-    guarded = start_gateway(SVC_METRICS_TOKEN="open sesame")
+    guarded = gateway_with(SVC_METRICS_TOKEN="open sesame")
     refused = [
         get(guarded, "/metrics"),
         get(guarded, "/metrics", authorization="Bearer wrong"),
@@ -178,14 +168,6 @@ def test_without_a_token_the_metrics_are_for_this_host_by_its_own_name(
     assert get(gateway, "/metrics", host=host).status_code == 404
 
 
-def test_behind_a_proxy_the_metrics_need_a_token(start_gateway: StartGateway) -> None:
-    """The proxy's own connections come from this host, and it may add no header."""
-    gateway = start_gateway(SVC_PROXIES="1")
-
-    assert get(gateway, "/metrics").status_code == 404
-    assert get(gateway, "/livez").status_code == 200
-
-
 @pytest.mark.redis
 def test_any_worker_shows_the_metrics_of_all(gateway: Gateway, served: Served) -> None:
     redis = os.environ["SVC_TEST_REDIS_URL"]
@@ -200,8 +182,3 @@ def test_any_worker_shows_the_metrics_of_all(gateway: Gateway, served: Served) -
 
     assert seen.sum("svc_ready") == 2
     assert seen.sum("svc_limiter_shared") == 2
-
-
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
-def test_probes_need_no_key(gateway: Gateway, path: str) -> None:
-    assert get(gateway, path, authorization="Bearer nonsense").status_code == 200

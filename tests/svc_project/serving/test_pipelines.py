@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 from svc_project.serving.http_protocol import PipelinedProtocol
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
+from tests.support.until import until_async
 
 Message = dict[str, Any]
 
@@ -94,8 +95,7 @@ async def test_only_so_many_wait_and_all_are_answered_in_order() -> None:
 
         other_reader, other = await asyncio.open_connection("127.0.0.1", port)
         other.write(get("/other"))
-        while len(app.queued) == 1:  # noqa: ASYNC110  # until the other one has begun
-            await asyncio.sleep(0.001)
+        await until_async(lambda: len(app.queued) > 1)  # the other one has begun
         app.goes_on.set()
         assert await answers(other_reader, "/other") == [("/other", 0)]
 

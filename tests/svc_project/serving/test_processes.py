@@ -135,8 +135,8 @@ def test_sighup_drains_as_sigterm_does(
     assert events(text)[-1] == "[DONE]"
 
 
-def test_under_nohup_sighup_changes_nothing(
-    gateway: Gateway, start_gateway: Callable[..., Gateway]
+def test_under_nohup_sighup_changes_nothing_and_an_engines_process_ends_with_a_killed_gateway(
+    start_gateway: Callable[..., Gateway], ended_at_last: set[int]
 ) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that it is ignored
     try:
@@ -144,7 +144,23 @@ def test_under_nohup_sighup_changes_nothing(
     finally:
         signal.signal(signal.SIGHUP, before)
     started.command.process.send_signal(signal.SIGHUP)
-    assert ask(started.base_url, gateway, "say: still there").status_code == 200
+    assert started.chat("say: still there").status_code == 200
+
+    pids = until(lambda: children(started.command.process.pid))
+    ended_at_last |= pids
+    started.command.kill()
+    until(lambda: not any(map(runs, pids)))
+
+
+def assert_shares_of_processors(workers: set[int], engines: set[int]) -> None:
+    everywhere = os.sched_getaffinity(0)
+    if len(everywhere) > 1:
+        first, second = map(processors_of_threads, workers)
+        assert first.isdisjoint(second)
+        assert first | second == everywhere
+    for pid in engines:
+        # A process is in its worker's share until it has begun.
+        until(partial(uses, pid, everywhere))
 
 
 def ends_when_stopped(pid: int) -> bool:
@@ -159,9 +175,10 @@ def ends_when_stopped(pid: int) -> bool:
 
 
 @pytest.mark.redis
-def test_a_worker_that_hangs_is_replaced(
+def test_each_worker_keeps_to_its_share_of_the_processors_and_one_that_hangs_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
 ) -> None:
+    """Else two event loops may wait for one processor while less urgent work has the others."""
     environment = {
         "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
         "SVC_WORKER_BLOCKED_SECONDS": "8",
@@ -173,6 +190,7 @@ def test_a_worker_that_hangs_is_replaced(
         ended_at_last |= pids
         workers = two_workers(command)
         until(lambda: both_serve(url), SLOW * 2)  # silence counts from the first heartbeat
+        assert_shares_of_processors(workers, pids - workers)
         stopped = min(workers)
         until(lambda: ends_when_stopped(stopped), SLOW * 2)
         (new,) = until(lambda: workers_of(command.process.pid) - workers)
@@ -204,31 +222,6 @@ def uses(pid: int, processors: set[int]) -> bool:
 
 
 @pytest.mark.redis
-def test_each_worker_keeps_to_its_share_of_the_processors(
-    gateway: Gateway, served: Served, tmp_path: Path
-) -> None:
-    """Else two event loops may wait for one processor while less urgent work has the others."""
-    everywhere = os.sched_getaffinity(0)
-    if len(everywhere) < 2:
-        pytest.skip("this machine has one processor")
-    environment = {
-        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        # Else the metrics count ``served`` among the workers, and one may not have started.
-        "SVC_DATA_DIR": str(tmp_path),
-    }
-    with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
-        workers = two_workers(command)
-        until(lambda: both_serve(url), SLOW * 2)
-        engines = all_processes(command) - workers
-        first, second = map(processors_of_threads, workers)
-        assert first.isdisjoint(second)
-        assert first | second == everywhere
-        for pid in engines:
-            # A process is in its worker's share until it has begun.
-            until(partial(uses, pid, everywhere))
-
-
-@pytest.mark.redis
 def test_workers_on_fewer_processors_share_them(gateway: Gateway, served: Served) -> None:
     redis = os.environ["SVC_TEST_REDIS_URL"]
     before = os.sched_getaffinity(0)
@@ -253,13 +246,3 @@ def test_silence_counts_from_the_first_heartbeat_and_not_while_the_parent_is_sto
     assert heartbeats.seconds_silent(690.0, {1: False, 2: False, 3: False}) == {2: 0.0, 3: 0.0}
     heartbeats.remove(2)
     assert heartbeats.seconds_silent(691.0, {2: False, 3: False}) == {3: 1.0}
-
-
-def test_an_engines_process_ends_with_the_gateway(
-    start_gateway: Callable[..., Gateway], ended_at_last: set[int]
-) -> None:
-    gateway = start_gateway()
-    pids = until(lambda: children(gateway.command.process.pid))
-    ended_at_last |= pids
-    gateway.command.kill()
-    until(lambda: not any(map(runs, pids)))

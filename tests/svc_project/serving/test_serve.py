@@ -63,7 +63,7 @@ def test_connections_are_refused_until_a_server_listens() -> None:
 
 
 @pytest.mark.redis
-def test_serve_starts_from_any_directory_and_its_workers_too(
+def test_several_workers_serve_from_any_directory_and_a_dead_one_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -89,12 +89,18 @@ def test_serve_starts_from_any_directory_and_its_workers_too(
     try:
         url = f"http://127.0.0.1:{port}/v1"
         until(lambda: not refuses(url))
-        assert ask(url, gateway, "say: here").status_code == 200
+        first = until(lambda: found if len(found := workers_of(command.pid)) == 2 else None)
+        assert ask(url, gateway, "say: two workers").status_code == 200
+        os.kill(min(first), 9)
+        until(lambda: len(workers_of(command.pid) - first) == 1)
+        for _ in range(10):
+            assert ask(url, gateway, "say: still there").status_code == 200
     finally:
         command.terminate()
         assert command.wait(60) == 0
     # The parent checks the settings for its workers and the page process.
     assert log.read_text().count("SVC_HEAD_SECONDS is no setting any more") == 1
+    assert len(gateway.rows()) == 11
 
 
 NEVER_READY = """
@@ -163,24 +169,6 @@ def test_several_workers_need_a_shared_store() -> None:
     assert "REDIS_URL" in refused.stderr
 
 
-@pytest.mark.redis
-def test_several_workers_serve_and_a_dead_one_is_replaced(gateway: Gateway, served: Served) -> None:
-    redis = os.environ["SVC_TEST_REDIS_URL"]
-    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
-
-        def workers() -> set[int]:
-            return workers_of(command.process.pid)
-
-        first = until(lambda: found if len(found := workers()) == 2 else None)
-        assert ask(url, gateway, "say: two workers").status_code == 200
-        os.kill(min(first), 9)
-        until(lambda: len(workers() - first) == 1)
-        for _ in range(10):
-            assert ask(url, gateway, "say: still there").status_code == 200
-        assert command.stop() == 0
-    assert len(gateway.rows()) == 11
-
-
 def test_the_speech_port_is_another_surface(gateway: Gateway) -> None:
     chat = httpx2.post(
         f"http://127.0.0.1:{gateway.speech_port}/v1/chat/completions", headers=gateway.headers
@@ -246,7 +234,9 @@ def at_a_desk(gateway: Gateway, served: Served) -> Iterator[Gateway]:
     assert "Starting ASGI/Daphne" in command.log.read_text()
 
 
-def test_runserver_answers_chats_and_streams_and_writes_their_rows(at_a_desk: Gateway) -> None:
+def test_runserver_answers_chats_streams_and_speech_and_writes_their_rows(
+    at_a_desk: Gateway,
+) -> None:
     whole = at_a_desk.chat("say: hello")
     stream = at_a_desk.chat("say: hello", stream=True)
 
@@ -255,11 +245,8 @@ def test_runserver_answers_chats_and_streams_and_writes_their_rows(at_a_desk: Ga
     rows = at_a_desk.rows_when(2)
     assert [row.outcome for row in rows] == ["success", "success"]
 
-
-def test_runserver_speaks_over_http_and_websocket(at_a_desk: Gateway) -> None:
     account = speech_account(at_a_desk)
     address = f"localhost:{at_a_desk.port}/v1/audio/speech"
-
     spoken = httpx2.post(
         f"http://{address}",
         json={"voice": "ava", "input": "Hello there."},

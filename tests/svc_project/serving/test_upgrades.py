@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.websocket_protocol import BoundedWebSocket
+from tests.support.until import until_async
 
 KEY = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n"
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -335,9 +336,7 @@ async def test_a_handshake_that_is_never_answered_ends(settings: Settings) -> No
     app.goes_on.clear()
     wire = connected(app)
     wire.protocol.data_received(Case("GET", "websocket", "none", "", "first", "/socket").head)
-    async with asyncio.timeout(60):
-        while not wire.is_closing():  # noqa: ASYNC110  # until the timer has run
-            await asyncio.sleep(0.01)
+    await until_async(wire.is_closing)
     assert wire.answers() == ["503"]
     app.goes_on.set()
     await turns()
