@@ -9,14 +9,7 @@ from core.backends.ejection import (
     Eligibility,
     Rules,
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clocks import Clock
 
 
 def ejector(eject_after: int = 3, *, probes: bool = True) -> tuple[Ejector, Clock]:

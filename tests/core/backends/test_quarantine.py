@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from core.backends.quarantine import MOST_SUSPECTS, Quarantine
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clocks import Clock
 
 
 def quarantine(deaths: int = 2) -> tuple[Quarantine, Clock]:

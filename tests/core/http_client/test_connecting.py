@@ -85,40 +85,39 @@ async def test_several_addresses_take_turns() -> None:
     assert seen == ["127.0.0.1", "127.0.0.2", "127.0.0.1"] * 2
 
 
-async def test_an_unknown_name_is_not_connected() -> None:
-    async def unknown(host: str, port: int) -> list[AddrInfoType]:
-        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+async def unknown(host: str, port: int) -> list[AddrInfoType]:
+    raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
-    async with using(Connector(5.0, open_socket, unknown)) as client:
+
+async def silent_resolver(host: str, port: int) -> list[AddrInfoType]:
+    await asyncio.Event().wait()
+    return []
+
+
+@pytest.mark.parametrize(
+    ("connector", "host"),
+    [
+        (Connector(5.0, open_socket, unknown), "model.test"),
+        (Connector(5.0, open_socket), "a" * 70 + ".test"),
+    ],
+    ids=["unknown", "a name that no resolver takes"],
+)
+async def test_an_unknown_name_is_not_connected(connector: Connector, host: str) -> None:
+    async with using(connector) as client:
         with pytest.raises(ConnectError) as caught:
-            await ask(client, "http://model.test/")
-    assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
-
-
-async def test_a_name_that_no_resolver_takes_is_not_connected() -> None:
-    async with using(Connector(5.0, open_socket)) as client:
-        with pytest.raises(ConnectError) as caught:
-            await ask(client, f"http://{'a' * 70}.test/")
+            await ask(client, f"http://{host}/")
     assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
 
 
 async def test_a_slow_resolver_counts_towards_connecting() -> None:
-    async def slow(host: str, port: int) -> list[AddrInfoType]:
-        await asyncio.sleep(60)
-        return []
-
-    async with using(Connector(0.2, open_socket, slow)) as client:
+    async with using(Connector(0.2, open_socket, silent_resolver)) as client:
         with pytest.raises(ConnectError) as caught:
             await ask(client, "http://model.test/")
     assert caught.value.obstacle is Obstacle.TIMED_OUT
 
 
 async def test_the_deadline_of_a_request_ends_connecting() -> None:
-    async def slow(host: str, port: int) -> list[AddrInfoType]:
-        await asyncio.sleep(60)
-        return []
-
-    async with using(Connector(60.0, open_socket, slow)) as client:
+    async with using(Connector(60.0, open_socket, silent_resolver)) as client:
         due = asyncio.get_running_loop().time() + 0.2
         with pytest.raises(ConnectError):
             await client.send(RequestHead.of("GET", "http://model.test/", {}), None, due=due)
@@ -215,26 +214,20 @@ async def test_a_trusted_certificate_is_accepted(
         assert server.requests[0].endswith(body)
 
 
-async def test_a_certificate_for_another_name_is_refused(
-    monkeypatch: pytest.MonkeyPatch, certificate: Path
+@pytest.mark.parametrize("is_known", [True, False], ids=["of another name", "unknown"])
+async def test_a_certificate_that_is_not_trusted_for_the_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch, certificate: Path, is_known: bool
 ) -> None:
-    trusting = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr(client_module, "tls_context", lambda: trusting)
-    names = Names("127.0.0.1")
+    if is_known:
+        trusting = ssl.create_default_context(cafile=certificate)
+        monkeypatch.setattr(client_module, "tls_context", lambda: trusting)
+    host = "model.test" if is_known else "localhost"
     async with (
         encrypted(certificate) as server,
-        using(Connector(5.0, open_socket, names)) as client,
+        using(Connector(5.0, open_socket, Names("127.0.0.1"))) as client,
     ):
         with pytest.raises(ConnectError) as caught:
-            await ask(client, f"https://model.test:{server.port}/")
-        assert server.requests == []
-    assert caught.value.obstacle is Obstacle.TLS
-
-
-async def test_an_unknown_certificate_is_refused(certificate: Path) -> None:
-    async with encrypted(certificate) as server, using(Connector(5.0, open_socket)) as client:
-        with pytest.raises(ConnectError) as caught:
-            await ask(client, f"https://localhost:{server.port}/")
+            await ask(client, f"https://{host}:{server.port}/")
         assert server.requests == []
     assert caught.value.obstacle is Obstacle.TLS
     assert isinstance(caught.value.cause, ssl.SSLCertVerificationError)

@@ -112,27 +112,16 @@ async def test_origins_do_not_share_connections(post: Post) -> None:
         assert (one.connections, two.connections) == (1, 1)
 
 
-@pytest.mark.parametrize("end", End)
-async def test_a_connection_that_the_server_closed_while_idle_is_not_used(
-    post: Post, end: End
+@pytest.mark.parametrize("last", [*End, sized(b"forged")], ids=["FIN", "RST", "bytes unasked"])
+async def test_an_idle_connection_on_which_something_arrives_is_not_used(
+    client: HttpClient, post: Post, last: Step
 ) -> None:
-    closing = asyncio.Event()
-    script: list[Step] = [sized(b"hello"), Until(closing), end]
-    async with running(ScriptedServer([script, [sized(b"again")]])) as server:
-        await ask(post, server)
-        closing.set()
-        await asyncio.sleep(0.1)
-        assert await ask(post, server) == b"again"
-        assert server.connections == 2
-
-
-async def test_a_connection_on_which_something_arrives_unasked_is_closed(post: Post) -> None:
     later = asyncio.Event()
-    script: list[Step] = [sized(b"hello"), Until(later), sized(b"forged")]
+    script: list[Step] = [sized(b"hello"), Until(later), last]
     async with running(ScriptedServer([script, [sized(b"again")]])) as server:
         await ask(post, server)
         later.set()
-        await asyncio.sleep(0.1)
+        await until_async(lambda: not client._open)
         assert await ask(post, server) == b"again"
         assert server.connections == 2
 
@@ -158,7 +147,9 @@ async def test_a_connection_that_was_idle_for_too_long_is_not_used(
         assert server.connections == 2
 
 
-async def test_a_released_stream_keeps_its_connection_when_its_end_arrives(post: Post) -> None:
+async def test_a_released_stream_keeps_its_connection_when_its_end_arrives(
+    client: HttpClient, post: Post
+) -> None:
     end = asyncio.Event()
     script: list[Step] = [CHUNKED, chunk(b"[DONE]"), Until(end), LAST_CHUNK]
     async with running(ScriptedServer([script])) as server:
@@ -167,7 +158,7 @@ async def test_a_released_stream_keeps_its_connection_when_its_end_arrives(post:
             assert await response.read() == b"[DONE]"
             response.release()
             end.set()
-            await asyncio.sleep(0.1)
+            await until_async(lambda: client._kept)
         assert server.connections == 1
 
 

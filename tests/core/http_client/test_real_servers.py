@@ -19,7 +19,6 @@ from core.http_client.request import ServerDisconnected
 from core.http_client.response import Response
 from tests.core.http_client.conftest import Post
 from tests.real.servers.llama import missing_packages, running_llama
-from tests.support.live import free_port
 from tests.support.servers.nginx import running_nginx
 from tests.support.until import until
 
@@ -53,11 +52,10 @@ async def echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
 @contextmanager
 def uvicorn_with(implementation: str, keep_alive: int = 5) -> Iterator[int]:
     """Run uvicorn; ``keep_alive`` is after how many idle seconds it closes a connection."""
-    port = free_port()
     server = uvicorn.Server(
         uvicorn.Config(
             echo,
-            port=port,
+            port=0,
             http=implementation,
             lifespan="off",
             log_level="error",
@@ -69,7 +67,7 @@ def uvicorn_with(implementation: str, keep_alive: int = 5) -> Iterator[int]:
     thread.start()
     until(lambda: server.started)
     try:
-        yield port
+        yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
         thread.join(60)
@@ -129,15 +127,15 @@ def aiohttp_server() -> Iterator[int]:
         application.add_routes([web.post("/echo", whole), web.post("/stream", stream)])
         runner = web.AppRunner(application)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", number).start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         return runner
 
-    number, loop = free_port(), asyncio.new_event_loop()
+    loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     runner = asyncio.run_coroutine_threadsafe(begin(), loop).result(60)
     try:
-        yield number
+        yield runner.addresses[0][1]
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)

@@ -34,12 +34,6 @@ def silent_port() -> Iterator[int]:
 
 
 @pytest.fixture
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@pytest.fixture
 def to_redis() -> Iterator[FaultProxy]:
     """A proxy in front of Redis."""
     with proxy_to_redis() as proxy:

@@ -15,6 +15,8 @@ from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until_async
 
 HOUR = 3600.0
+CLOSED = "redis://127.0.0.1:1"
+"""Nothing listens on port 1."""
 
 
 def count_tries(limiter: RedisLimiter, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -53,8 +55,8 @@ async def test_callers_that_arrive_together_all_go_on_when_the_store_hangs(
     await limiter.close()
 
 
-async def test_a_closed_port_refuses_no_request(closed_port: int) -> None:
-    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}")
+async def test_a_closed_port_refuses_no_request() -> None:
+    limiter = RedisLimiter(CLOSED)
     granted = await limiter.reserve([tokens("x", 60, 100)])
     assert isinstance(granted, Granted)
     limiter.settle(granted, [10])
@@ -62,8 +64,8 @@ async def test_a_closed_port_refuses_no_request(closed_port: int) -> None:
     await limiter.close()
 
 
-async def test_while_the_store_is_down_each_worker_keeps_its_share(closed_port: int) -> None:
-    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+async def test_while_the_store_is_down_each_worker_keeps_its_share() -> None:
+    limiter = RedisLimiter(CLOSED, workers=4)
     outcomes = [await limiter.reserve([tokens("x", 1, 100)]) for _ in range(30)]
     assert sum(isinstance(outcome, Granted) for outcome in outcomes) == 25
     refusal = outcomes[-1]
@@ -72,10 +74,8 @@ async def test_while_the_store_is_down_each_worker_keeps_its_share(closed_port: 
     await limiter.close()
 
 
-async def test_a_request_above_the_share_but_within_the_limit_is_served_meanwhile(
-    closed_port: int,
-) -> None:
-    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+async def test_a_request_above_the_share_but_within_the_limit_is_served_meanwhile() -> None:
+    limiter = RedisLimiter(CLOSED, workers=4)
     granted = await limiter.reserve([tokens("x", 80, 100)])
     assert isinstance(granted, Granted)
     limiter.settle(granted, [5])
