@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -95,13 +95,18 @@ class Person:
     password: str
 
 
+def create(gateway: Gateway, make: Callable[[str, str], User]) -> Person:
+    """Create a person of the test's organization."""
+    person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
+    user = make(person.email, person.password)
+    Membership.objects.create(user=user, organization=gateway.organization)
+    return person
+
+
 @pytest.fixture
 def operator(gateway: Gateway) -> Person:
     """Create an operator who belongs to the test's organization."""
-    person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
-    user = User.objects.create_superuser(person.email, person.password)
-    Membership.objects.create(user=user, organization=gateway.organization)
-    return person
+    return create(gateway, User.objects.create_superuser)
 
 
 @pytest.fixture
@@ -118,10 +123,7 @@ def operating(visit: Visit, operator: Person) -> Visit:
 @pytest.fixture
 def member(gateway: Gateway) -> Person:
     """Create a person of the test's organization who is not an operator."""
-    person = Person(f"{secrets.token_hex(6)}@svc.example", secrets.token_urlsafe(12))
-    user = User.objects.create_user(person.email, person.password)
-    Membership.objects.create(user=user, organization=gateway.organization)
-    return person
+    return create(gateway, User.objects.create_user)
 
 
 def log_in(page: Page, url: str, person: Person) -> None:

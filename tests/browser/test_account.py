@@ -1,4 +1,4 @@
-"""A person who forgot the password is back in the console, and sees times at home."""
+"""A person who forgot the password is back in the console."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from accounts.models import User
 from tests.browser.conftest import Person, Visit
 from tests.support.until import until
 
@@ -40,17 +39,3 @@ def test_from_a_forgotten_password_back_into_the_console(
     page.fill("#id_password", NEW)
     page.click("button.primary")
     page.wait_for_url("**/console/")
-
-
-def test_times_are_shown_at_home(consoling: Visit, member: Person) -> None:
-    consoling.gateway.chat("say: hello")
-    page = consoling.page
-    page.click("text=Profile and time zone")
-    page.fill("#id_name", "Ada")
-    page.select_option("#id_time_zone", "Asia/Kolkata")
-    page.click("button.primary")
-    expect(page.locator(".notice")).to_have_text("Your profile is saved.")
-
-    consoling.open("/console/requests")
-    expect(page.locator(".heading .hint")).to_contain_text("Times in Asia/Kolkata, days in UTC")
-    assert User.objects.get(email=member.email).name == "Ada"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -65,23 +63,6 @@ def bars(page: Page) -> dict[str, list[tuple[float, int]]]:
     return found
 
 
-def test_a_wrong_password_is_refused_and_the_right_one_logs_in(
-    visit: Visit, member: Person
-) -> None:
-    page = visit.open("/console/keys")
-    page.fill("#id_username", member.email)
-    page.fill("#id_password", "wrong")
-    page.click("button.primary")
-    expect(page.get_by_role("alert")).to_contain_text("No user has this email address")
-
-    page.fill("#id_password", member.password)
-    page.click("button.primary")
-
-    page.wait_for_url("**/console/keys")
-    page.click("text=Log out")
-    page.wait_for_url("**/console/login")
-
-
 def test_cards_and_bars_show_real_traffic(consoling: Visit) -> None:
     figures = traffic(consoling.gateway)
     page = consoling.open(f"/console/usage?{wide_period()}&metric=tokens")
@@ -125,25 +106,6 @@ def test_choosing_a_model_filters_at_once_and_back_returns(consoling: Visit) -> 
     page.go_back()
     expect(page.locator("#requests")).to_have_text("4")
     expect(page.locator("#model")).to_be_enabled()
-
-
-def test_the_downloads_equal_the_apis_answers(consoling: Visit, tmp_path: Path) -> None:
-    gateway = consoling.gateway
-    traffic(gateway)
-    page = consoling.open(f"/console/usage?{wide_period()}&model=acme/demo-8b")
-
-    found = {}
-    for name in ("CSV", "JSON"):
-        with page.expect_download() as downloading:
-            page.click(f"text=Download {name}")
-        found[name] = tmp_path / name
-        downloading.value.save_as(found[name])
-
-    headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
-    address = f"{gateway.base_url}/usage/export?{wide_period()}&model=acme/demo-8b"
-    assert found["CSV"].read_bytes() == httpx2.get(f"{address}&format=csv", headers=headers).content
-    assert found["CSV"].read_text().count("\n") == 1 + 3
-    assert json.loads(found["JSON"].read_text()) == httpx2.get(address, headers=headers).json()
 
 
 @pytest.mark.walk
@@ -207,29 +169,6 @@ def test_the_console_works_without_javascript(
     page.click("text=Requests >> nth=0")
     assert page.locator("table.requests tbody tr").count() == 1
     context.close()
-
-
-def test_pages_fit_a_telephone_and_follow_the_dark_scheme(
-    chromium: Browser, gateway: Gateway, member: Person
-) -> None:
-    traffic(gateway)
-    grounds = set()
-    for scheme in ("light", "dark"):
-        context = chromium.new_context(
-            viewport={"width": 390, "height": 844},
-            color_scheme=scheme,
-        )
-        page = context.new_page()
-        page.goto(f"{gateway.url}/console/usage?{wide_period()}")
-        page.fill("#id_username", member.email)
-        page.fill("#id_password", member.password)
-        page.click("button.primary")
-        for path in ("", "playground", "models", "usage", "requests", "keys", "keys/new"):
-            page.goto(f"{gateway.url}/console/{path}")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
-        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        context.close()
-    assert len(grounds) == 2
 
 
 @pytest.fixture

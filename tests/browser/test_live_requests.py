@@ -38,18 +38,6 @@ def test_requests_appear_without_a_reload(consoling: Visit, reloads: list[str]) 
     expect(page.locator("h1")).to_be_visible()
 
 
-def test_the_filters_apply_to_live_rows(consoling: Visit) -> None:
-    gateway = consoling.gateway
-    page = consoling.open("/console/requests?outcome=failed")
-    expect(page.locator("#live-state")).to_have_text("Live", timeout=SLOWLY)
-
-    gateway.chat("say: this one is fine")
-    gateway.chat("[[sim fault=status@500]]")
-
-    expect(page.locator("[data-row]")).to_have_count(1, timeout=SLOWLY)
-    expect(page.locator("[data-row] .state.bad")).to_be_visible()
-
-
 def test_a_paused_list_stays_and_catches_up(consoling: Visit) -> None:
     gateway = consoling.gateway
     gateway.chat("say: first")

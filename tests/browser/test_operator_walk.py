@@ -1,24 +1,39 @@
-"""An operator's way: test a backend, publish a model, deprecate it, see who still calls it."""
+"""An operator's way: test a backend, publish a model, reprice and deprecate it, see who still calls it."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import httpx2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import ApiKey
 from inference.models import Backend
 from tests.browser.conftest import Visit, send_twice
-from tests.browser.test_catalog_admin import choose, entry
+from tests.support.live import Gateway
 from tests.support.until import until
 
 MOST_FORMS = 4
 """The forms that an operator sends from nothing to a published model."""
 
 SEEN_SECONDS = 30.0
+
+
+def choose(page: Page, field: Locator, text: str) -> None:
+    """Pick ``text`` in one of the admin's searching select boxes."""
+    field.locator("xpath=following-sibling::span[1]").click()
+    page.locator(".select2-search__field").fill(text)
+    page.locator(".select2-results__option", has_text=text).first.click()
+
+
+def entry(gateway: Gateway, model: str) -> dict[str, Any]:
+    answer = httpx2.get(f"{gateway.base_url}/models/{model}", headers=gateway.headers)
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def sent_forms(page: Page) -> list[str]:
@@ -83,7 +98,12 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     assert len(sent) <= MOST_FORMS, sent
     until(lambda: entry(gateway, model).get("id") == model)
 
-    assert gateway.chat("say: hello", model=model).status_code == 200
+    before = gateway.chat("say: before", model=model)
+    assert before.status_code == 200
+    page.fill("#id_prices-1-input_per_mtok", "0.25")
+    page.fill("#id_prices-1-output_per_mtok", "1.00000001")
+    page.click("[name=_continue]")
+    until(lambda: entry(gateway, model)["pricing"]["output_per_mtok"] == "1.00000001")
     end = datetime.now(UTC) + timedelta(days=30)
     page.click(".object-tools >> text=Supersede")
     choose(page, page.locator("#id_superseded_by"), "acme/demo-8b")
@@ -105,6 +125,9 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     answer = gateway.chat("say: still serving", model=model)
     assert "sunset" in answer.headers
     gateway.rows_when(2)
+    for each, price in ((before, "0.60000000"), (answer, "1.00000001")):
+        row = gateway.row(each.headers["x-request-id"])
+        assert str(row.output_price_per_mtok) == price
 
     page.reload()
     callers = page.locator(".field-called_by")
