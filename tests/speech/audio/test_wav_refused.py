@@ -152,25 +152,12 @@ def test_libsndfile_opens_no_clients_file(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "=",
-        "====",
-        "A",
-        "AA",
-        "AAA",
-        "AAAA====",
-        "AAA=AAAA",
-        "AA==\n",
-        "AAAA AAAA",
-        "AA-_",
-        "ÄÄÄÄ",
-        "\ud800AAA",
-        "data:audio/wav;base64,",
-        "data:audio/wav;base64,data:audio/wav;base64,AAAA",
-        "data:audio/mpeg;base64,AAAA",
+        "", "=", "====", "A", "AA", "AAA", "AAAA====", "AAA=AAAA", "AA==\n", "AAAA AAAA", "AA-_",
+        "ÄÄÄÄ", "\ud800AAA", "data:audio/wav;base64,",
+        "data:audio/wav;base64,data:audio/wav;base64,AAAA", "data:audio/mpeg;base64,AAAA",
         "A" * 16_000_004,
     ],
-)
+)  # fmt: skip
 def test_anything_but_strict_base64_is_refused(text: str) -> None:
     with pytest.raises(UnusableClip, match=r"base64"):
         decode_base64(text)

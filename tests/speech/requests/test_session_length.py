@@ -19,19 +19,12 @@ IDLE = {"SVC_SPEECH_IDLE_SECONDS": "5"}
 EVERY_TIMER = {
     name: str(SHORT)
     for name in (
-        "SVC_HEAD_SECONDS",
-        "SVC_BODY_SECONDS",
-        "SVC_CLIENT_STALL_SECONDS",
-        "SVC_WEBSOCKET_PING_SECONDS",
-        "SVC_SPEECH_START_SECONDS",
-        "SVC_SPEECH_FIRST_BYTE_SECONDS",
-        "SVC_SPEECH_TOTAL_SECONDS",
-        "SVC_KEY_OUTAGE_SECONDS",
-        "SVC_BACKEND_IDLE_SECONDS",
-        "SVC_BACKEND_TOTAL_SECONDS",
-        "SVC_DRAIN_SECONDS",
+        "SVC_HEAD_SECONDS", "SVC_BODY_SECONDS", "SVC_CLIENT_STALL_SECONDS",
+        "SVC_WEBSOCKET_PING_SECONDS", "SVC_SPEECH_START_SECONDS", "SVC_SPEECH_FIRST_BYTE_SECONDS",
+        "SVC_SPEECH_TOTAL_SECONDS", "SVC_KEY_OUTAGE_SECONDS", "SVC_BACKEND_IDLE_SECONDS",
+        "SVC_BACKEND_TOTAL_SECONDS", "SVC_DRAIN_SECONDS",
     )
-}
+}  # fmt: skip
 """The settings that bound how long something may take, far below the length of the sessions here.
 
 ``IDLE`` bounds the silence of a client, which a busy machine lengthens."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from speech.synthesis.script import LONGEST_SENTENCE, ScriptReader, Sentence, read_script
-from speech.text.tags import NothingToSpeak, Pause, Sound, SoundName, TooManyPauses
+from speech.text.tags import Pause, Sound, SoundName
 
 
 async def test_a_script_has_its_sentences_and_its_metered_characters() -> None:
@@ -23,17 +19,6 @@ async def test_marks_before_and_after_all_words_are_kept() -> None:
     script = read_script("[pause]Hi.\n[pause:2s]")
 
     assert script.sentences == (Sentence("Hi.\n", ((0, Pause(0.5)), (4, Pause(2.0)))),)
-
-
-@pytest.mark.parametrize("text", ["[pause]", "... !", "[laughs] [pause:1s]\n"])
-async def test_a_text_without_words_is_refused(text: str) -> None:
-    with pytest.raises(NothingToSpeak):
-        read_script(text)
-
-
-async def test_too_many_pauses_are_refused() -> None:
-    with pytest.raises(TooManyPauses):
-        read_script("Hi " + "[pause]" * 21)
 
 
 async def test_a_very_long_sentence_becomes_several() -> None:
@@ -57,25 +42,3 @@ def test_a_flush_returns_the_rest_and_keeps_marks_without_words() -> None:
     assert reader.feed("More words") == []
     [sentence] = reader.flush()
     assert (sentence.text, sentence.marks) == ("More words", ((0, Pause(0.5)),))
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            ["Hello there. ", "One [pause] two ", "[laughs]", "Dr. Smith\n", "अच्छा। ", "? "]
-        ),
-        max_size=12,
-    ).map("".join),
-    st.integers(1, 9),
-)
-def test_how_a_text_is_cut_into_messages_changes_nothing(text: str, size: int) -> None:
-    whole, pieces = ScriptReader(), ScriptReader()
-    one = [*whole.feed(text), *whole.flush()]
-    many = [
-        sentence
-        for at in range(0, len(text), size)
-        for sentence in pieces.feed(text[at : at + size])
-    ]
-    many += pieces.flush()
-
-    assert many == one

@@ -29,20 +29,11 @@ from tests.support.until import until, until_async
 MODULE = "speech.synthesis.text_worker"
 
 UNITS = [
-    "a. b ",
-    "1 !",
-    "1 <",
-    "e.g. ",
-    "a\n",
-    "# A\n",
-    "a[sigh] ",
-    "**One. Two.** `code` ",
-    "```\nx = 1.5\n```\nIt cost $3.50 on 12/05/2024. ",
-    "\u0000\u001fx\U0001f600 \ue0f0.\u2028",
-    "नमस्ते। मुझे ₹1,00,000 दो। ",
-    "Mujhe 500 rupaye do. Kal 10:30 baje aana! ",
+    "a. b ", "1 !", "1 <", "e.g. ", "a\n", "# A\n", "a[sigh] ", "**One. Two.** `code` ",
+    "```\nx = 1.5\n```\nIt cost $3.50 on 12/05/2024. ", "\u0000\u001fx\U0001f600 \ue0f0.\u2028",
+    "नमस्ते। मुझे ₹1,00,000 दो। ", "Mujhe 500 rupaye do. Kal 10:30 baje aana! ",
     "The train was late. [clears throat] We walked on, e.g. to Dr. Rao's. ",
-]
+]  # fmt: skip
 TEXTS = [
     *((unit * LONGEST_INPUT)[:LONGEST_INPUT] for unit in UNITS),
     "[pause] One [pause:1.25s] two.\n\nThree <break time='20ms'/> four. [laughs] [long pause]",

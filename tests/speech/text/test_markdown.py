@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -102,7 +101,7 @@ MARKS = st.lists(
             "**", "*", "_", "__", "~~", "`", "```", "```py\n", "~~~\n", "\n", "\n\n", "\r\n", "# ", "- ",
             "> ", "1. ", "[x] ", "[", "](", ")", "http://a.b/c", "[^1]", "| ", " |", "|--|", "---\n",
             "\\", "<b>", "<br>", "<", "<!--", "[pause]", "[laughs]", "word", "One. ", "Two! ", "Dr. ",
-            "3", " ", " ", "नमस्ते", "।", "===\n", "[r]: /x\n", "(", "Mon. ",
+            "3", " ", " ", "नमस्ते", "।", "अच्छा। ", "? ", "===\n", "[r]: /x\n", "(", "Mon. ",
         ]
     ),
     max_size=40,
@@ -132,69 +131,20 @@ def test_every_letter_of_the_words_is_spoken_in_its_order(text: str) -> None:
 
 
 HOSTILE = [
-    *(
-        "*",
-        "**a",
-        "_a",
-        "`",
-        "``a`",
-        "[",
-        "[a](",
-        "[a](b",
-        "](",
-        "[a][",
-        "![",
-        "<b ",
-        "<b a=",
-        "<!--",
-    ),
-    *(
-        "|",
-        "| ",
-        " |",
-        "> ",
-        "- ",
-        "#",
-        "# ",
-        "\\",
-        "\\*",
-        "~",
-        "[^",
-        "[^a]",
-        "1. ",
-        "<",
-        "<a@",
-        "<a:",
-    ),
-    *(
-        "((",
-        '[a](b "',
-        "a*",
-        "*a ",
-        "__",
-        " ",
-        "\t",
-        "~~~",
-        "```\n",
-        "|a",
-        "a|",
-        "-",
-        "[ ] ",
-        "/*",
-        ";:",
-    ),
-]
+    "*", "**a", "_a", "`", "``a`", "[", "[a](", "[a](b", "](", "[a][", "![", "<b ", "<b a=", "<!--",
+    "|", "| ", " |", "> ", "- ", "#", "# ", "\\", "\\*", "~", "[^", "[^a]", "1. ", "<", "<a@", "<a:",
+    "((", '[a](b "', "a*", "*a ", "__", " ", "\t", "~~~", "```\n", "|a", "a|", "-", "[ ] ", "/*", ";:",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("end", ["", " x", "\n"])
 def test_a_hostile_text_is_read_in_linear_time(unit: str, end: str) -> None:
     text = "Hello " + (unit * 20_000)[:20_000] + end
-    started = time.process_time()
-    markdown.read(text)
-    markdown.read(text[6:])
-    markdown.read("```\n" + text)
-    assert time.process_time() - started < 0.5
+    with within(0.5):
+        markdown.read(text)
+        markdown.read(text[6:])
+        markdown.read("```\n" + text)
 
 
 @pytest.mark.parametrize("unit", HOSTILE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speech.text.sentences import SentenceSplitter, clauses
+from tests.support.fuzzing.mutations import within
 from tests.support.texts.splitting import split
 
 CASES = [
@@ -55,29 +55,9 @@ def test_sentences_end_where_a_reader_would_end_them(marked: str) -> None:
 
 
 MARKS = [
-    "!",
-    "?",
-    "!!",
-    "??",
-    "?!",
-    "!?",
-    "!!!",
-    "?!!",
-    "⁉",
-    "‽",
-    "!...",
-    "...?",
-    "…!",
-    "?..",
-    "।",
-    "।।",
-    "?।",
-    "!”",
-    "?!”",
-    "!!)",
-    "?!**",
-    ".",
-]
+    "!", "?", "!!", "??", "?!", "!?", "!!!", "?!!", "⁉", "‽", "!...", "...?", "…!", "?..", "।",
+    "।।", "?।", "!”", "?!”", "!!)", "?!**", ".",
+]  # fmt: skip
 NEXT = (
     "He left.", "I left.", "I'm here.", "A man left.", "X is it.", "Now.", "5 men left.", "no way.",
     "iPhone it is.", "“No.”", "(He left.)", "*I* left.", "Éva left.", "मैं नहीं।",
@@ -163,6 +143,5 @@ def test_a_devanagari_syllable_is_not_cut() -> None:
 @pytest.mark.parametrize("unit", ["(a. b. ", "a", "। ", "\n", "( ", '"A b. ', "[pause "])
 def test_a_hostile_text_is_split_in_bounded_time(unit: str) -> None:
     text = (unit * 20_000)[:20_000]
-    started = time.process_time()
-    assert "".join(split(text)) == text
-    assert time.process_time() - started < 5
+    with within(5):
+        assert "".join(split(text)) == text

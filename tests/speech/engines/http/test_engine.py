@@ -220,13 +220,8 @@ async def test_exactly_the_configured_fields_are_sent(server: SpeechServer) -> N
         "seed": 7,
     }
     assert entry["received_headers"] == [
-        "accept",
-        "accept-encoding",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-    ]
+        "accept", "accept-encoding", "content-length", "content-type", "host", "user-agent",
+    ]  # fmt: skip
 
 
 def test_every_delivery_has_a_request_format() -> None:

@@ -50,36 +50,12 @@ def test_a_name_of_more_than_40_code_points_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "character",
     [
-        "\x00",
-        "\x07",
-        "\n",
-        "\x7f",
-        "\x85",
-        "\xad",
-        "\u034f",
-        "\u061c",
-        "\u115f",
-        "\u180e",
-        "\u200b",
-        "\u200c",
-        "\u200d",
-        "\u200e",
-        "\u200f",
-        "\u2028",
-        "\u2029",
-        "\u202a",
-        "\u202e",
-        "\u2060",
-        "\u2066",
-        "\u2069",
-        "\u2800",
-        "\u3164",
-        "\ud800",
-        "\ufeff",
-        "\uffa0",
+        "\x00", "\x07", "\n", "\x7f", "\x85", "\xad", "\u034f", "\u061c", "\u115f", "\u180e",
+        "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e",
+        "\u2060", "\u2066", "\u2069", "\u2800", "\u3164", "\ud800", "\ufeff", "\uffa0",
         "\U000e0041",
     ],
-)
+)  # fmt: skip
 def test_a_control_or_invisible_character_is_refused_by_its_code_point(character: str) -> None:
     with pytest.raises(UnusableName, match=f"U\\+{ord(character):04X}"):
         clone_name(f"a{character}b")
