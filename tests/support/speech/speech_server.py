@@ -16,6 +16,7 @@ from speech.engines import EngineError, Utterance
 from speech.engines.http.backend import BackendRef
 from speech.engines.http.engine import HttpEngine
 from tests.support.model_servers.simulator import MANAGE
+from tests.support.until import until_async
 
 DEADLINE = 60.0
 
@@ -39,6 +40,10 @@ class SpeechServer:
     def requests_with(self, marker: str) -> list[dict[str, Any]]:
         """The speech requests whose text has ``marker`` in it."""
         return [entry for entry in self.requests("speech") if marker in entry["body"]["input"]]
+
+    async def runs(self, count: int) -> None:
+        """Return once ``count`` requests run there."""
+        await until_async(lambda: asyncio.to_thread(lambda: self.account()["running"] == count))
 
     def clear_requests(self) -> None:
         self.client.delete("/sim/requests").raise_for_status()

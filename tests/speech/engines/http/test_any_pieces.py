@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.audio.pcm import samples, silence
+from speech.audio.pcm import duration, samples, silence
 from speech.engines import EngineError, EngineProtocolError
 from speech.engines.http.audio_readers import AudioCheck, Delivery
 from tests.support.builders.clips import encoded, voice
@@ -111,3 +111,26 @@ def test_silence_at_the_start_is_held_back_until_there_is_sound() -> None:
 def test_a_second_wav_file_behind_the_first_is_refused() -> None:
     with pytest.raises(EngineProtocolError):
         hear(Delivery("file", 24_000), [wav(len(RAW)) + wav(len(RAW))])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "seconds"),
+    [
+        ("audio/pcm;rate=8000", 0.625),
+        ('audio/pcm; RATE="16000"', 0.3125),
+        ("audio/pcm; rate=48000; channels=2", 0.052),
+        ("audio/L16; rate=48000", 0.104),
+        *((f"audio/pcm;rate={rate}", None) for rate in ("1", "999999", "-8000", "many")),
+    ],
+)
+def test_the_rate_of_the_answers_media_type_is_used_or_refused(
+    content_type: str, seconds: float | None
+) -> None:
+    content = bytes(range(1, 251)) * 40
+    if seconds is None:
+        with pytest.raises(EngineProtocolError):
+            hear(Delivery("pcm", 44_100, content_type), [content])
+        return
+    assert duration(hear(Delivery("pcm", 44_100, content_type), [content])) == pytest.approx(
+        seconds, abs=0.002
+    )

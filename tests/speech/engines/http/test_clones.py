@@ -6,12 +6,15 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any, cast
 
 import pytest
 
 from speech.engines import EngineError, EngineTimeout, EngineUnavailable
+from speech.engines.http.clone_uploads import form
 from speech.engines.http.engine import HttpEngine
 from tests.support.live import free_port
 from tests.support.speech.speech_server import (
@@ -23,25 +26,13 @@ from tests.support.speech.speech_server import (
     said,
     speaking,
 )
-from tests.support.until import until, until_async
+from tests.support.until import until
 
 CLONE = "voice_0190000000007000800000000000abcd"
 WAV = b"RIFF" + bytes(range(256)) * 12_000
 """Three megabytes, as a long clip of a high rate has."""
 DIGEST = hashlib.sha256(WAV).hexdigest()
 UPLOAD: dict[str, Any] = {"clone_mode": "upload", "clone_field": "audio_sample"}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[SpeechServer]:
-    with running_speech_server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: SpeechServer) -> SpeechServer:
-    running.clear_requests()
-    return running
 
 
 @pytest.fixture
@@ -150,28 +141,24 @@ async def test_a_server_that_refuses_for_another_reason_is_not_flooded_with_uplo
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"), [("status@500", EngineError), ("status@507", EngineError)]
+    ("fault", "kind"),
+    [
+        ("fault=status@500", EngineError),
+        ("fault=status@507", EngineError),
+        ("first=20", EngineTimeout),
+    ],
 )
-async def test_an_upload_that_is_refused_fails_the_utterance_and_leaves_nothing(
+async def test_an_upload_that_fails_fails_the_utterance_and_leaves_nothing(
     server: SpeechServer, clips: Clips, fault: str, kind: type[EngineError]
 ) -> None:
-    extra = {"consent": f"[[sim fault={fault}]]"}
-    async with speaking(described(server.url, **UPLOAD, upload_extra_fields=extra), clips) as e:
+    extra = {"consent": f"[[sim {fault}]]"}
+    backend = described(server.url, **UPLOAD, upload_extra_fields=extra, first_byte_seconds=0.4)
+    async with speaking(backend, clips) as engine:
         with pytest.raises(kind):
-            await cloned(e)
+            await cloned(engine)
     assert not clips.names
     assert not server.requests("speech")
     assert len(server.requests("deletion")) == 1
-
-
-async def test_an_upload_that_times_out_is_deleted(server: SpeechServer, clips: Clips) -> None:
-    extra = {"consent": "[[sim first=20]]"}
-    backend = described(server.url, **UPLOAD, upload_extra_fields=extra, first_byte_seconds=0.4)
-    async with speaking(backend, clips) as engine:
-        with pytest.raises(EngineTimeout):
-            await cloned(engine)
-    assert not clips.names
-    assert server.requests("deletion")
 
 
 async def test_an_upload_of_a_clone_deleted_meanwhile_is_deleted(
@@ -189,29 +176,22 @@ async def test_an_upload_of_a_clone_deleted_meanwhile_is_deleted(
     assert not server.requests("speech")
 
 
-async def test_a_cancelled_caller_does_not_undo_the_upload(
-    server: SpeechServer, clips: Clips
+@pytest.mark.parametrize("ends", ["the caller is cancelled", "the engine is closed"])
+async def test_a_running_upload_is_not_undone(
+    server: SpeechServer, clips: Clips, ends: str
 ) -> None:
     extra = {"consent": "[[sim first=0.4]]"}
     backend = described(server.url, **UPLOAD, upload_extra_fields=extra)
     async with speaking(backend, clips) as engine:
         caller = asyncio.ensure_future(cloned(engine))
-        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
-        caller.cancel()
+        await server.runs(1)
+        if ends == "the engine is closed":
+            await engine.close()
+        else:
+            caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
-        await cloned(engine)
-
-    assert len(server.requests("upload")) == 1
-    assert clips.names
-
-
-async def test_closing_waits_for_a_running_upload(server: SpeechServer, clips: Clips) -> None:
-    extra = {"consent": "[[sim first=0.4]]"}
-    async with speaking(described(server.url, **UPLOAD, upload_extra_fields=extra), clips) as e:
-        caller = asyncio.ensure_future(cloned(e))
-        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
-        await e.close()
-        await asyncio.gather(caller, return_exceptions=True)
+        if ends == "the caller is cancelled":
+            await cloned(engine)
 
     (upload,) = until(lambda: server.requests("upload"))
     assert list(clips.names.values()) == [upload["voice"]]
@@ -231,13 +211,10 @@ async def test_a_deletion_deletes_the_upload_and_may_be_repeated(
     assert [entry["status"] for entry in server.requests("deletion")] == [200, 404]
 
 
-async def test_a_failed_deletion_raises(clips: Clips) -> None:
-    async with speaking(described(f"http://127.0.0.1:{free_port()}", **UPLOAD), clips) as engine:
+async def test_a_failed_deletion_raises() -> None:
+    async with speaking(described(f"http://127.0.0.1:{free_port()}", **UPLOAD)) as engine:
         with pytest.raises(EngineUnavailable):
             await engine.delete_upload("svc_0")
-
-
-async def test_a_deletion_without_the_key_raises() -> None:
     with running_speech_server("--api-key", "k") as server:
         async with speaking(described(server.url, **UPLOAD)) as engine:
             with pytest.raises(EngineError):
@@ -259,3 +236,31 @@ async def test_a_copy_that_cannot_be_deleted_is_reported(
             await cloned(engine)
     (upload,) = until(lambda: server.requests("upload"))
     assert upload["voice"] in caplog.text
+
+
+# -- the form of an upload
+
+
+def test_a_form_holds_its_fields_and_its_file_unchanged() -> None:
+    fields = {"consent": "yes", "name": "ein Name \u00e4"}
+    body, content_type = form(fields, "audio_sample", WAV[:3000], "svc_1.wav")
+
+    message = BytesParser(policy=HTTP).parsebytes(
+        b"content-type: " + content_type.encode() + b"\r\n\r\n" + body
+    )
+    *texts, file = cast(list[Message], message.get_payload())
+    read = {
+        str(part.get_param("name", header="content-disposition")): part.get_payload(decode=True)
+        for part in texts
+    }
+    assert read == {name: value.encode() for name, value in fields.items()}
+    assert file.get_param("name", header="content-disposition") == "audio_sample"
+    assert file.get_filename() == "svc_1.wav"
+    assert file.get_content_type() == "audio/wav"
+    assert WAV[:3000] in body
+
+
+def test_a_field_name_cannot_end_its_header() -> None:
+    body, _ = form({'a"\r\nx: y': "value"}, "file", WAV[:3000], "clip.wav")
+    assert b'name="a%22%0D%0Ax: y"' in body
+    assert b"\r\nx: y" not in body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,23 +28,19 @@ BANDS = [(80, 500), (500, 1500), (1500, 4000), (4000, 10_000)]
 CHUNKED = {"stream_format": "audio"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[SpeechServer]:
-    with running_speech_server() as running:
-        yield running
-
-
 async def spoken(server: SpeechServer, text: str = TEXT, **changes: Any) -> bytes:
     async with speaking(described(server.url, **changes)) as engine:
         return await heard(engine, said(text))
 
 
-def assert_alike(pcm: bytes, reference: bytes, *, seconds: float = 0.01) -> None:
-    """The same length, and the same share of energy in each band."""
-    assert duration(pcm) == pytest.approx(duration(reference), abs=seconds)
-    for low, high in BANDS:
-        share = energy_between(reference, low, high)
-        assert energy_between(pcm, low, high) == pytest.approx(share, abs=0.03), (low, high)
+_USUAL: dict[str, bytes] = {}
+
+
+async def usual(server: SpeechServer, text: str = TEXT) -> bytes:
+    """The sound of a whole file, which the server makes alike each time."""
+    if text not in _USUAL:
+        _USUAL[text] = await spoken(server, text)
+    return _USUAL[text]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -56,80 +51,100 @@ async def test_a_sentence_is_heard_in_each_profile(server: SpeechServer, profile
     assert pcm == await spoken(server)
 
 
-@pytest.mark.parametrize("extra", [{}, CHUNKED], ids=["whole", "chunked"])
-@pytest.mark.parametrize("sizes", ["exact", "zero", "max", "double", "half"])
-async def test_a_wav_file_is_decoded_completely_with_any_sizes_in_its_header(
-    server: SpeechServer, sizes: str, extra: dict[str, Any]
-) -> None:
-    model = f"tts [[sim sizes={sizes} piece=777]]"
-
-    assert await spoken(server, model=model, extra_fields=extra) == await spoken(server)
+def sim(behaviour: str, profile: str = "file", **changes: Any) -> dict[str, Any]:
+    """A backend whose server speaks as ``behaviour`` says."""
+    return {"model": f"tts [[sim {behaviour}]]", "profile": profile, **changes}
 
 
-@pytest.mark.parametrize("sizes", ["exact", "zero", "max"])
-@pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("rate", [22_050, 44_100, 48_000, 96_000])
-async def test_any_rate_and_stereo_become_the_same_sound(
-    server: SpeechServer, rate: int, channels: int, sizes: str
-) -> None:
-    reference = await spoken(server)
-    model = f"tts [[sim rate={rate} channels={channels} sizes={sizes}]]"
-    pcm = await spoken(server, model=model)
+def asking(profile: str = "file", behaviour: str = "", **fields: str) -> dict[str, Any]:
+    """A backend whose format is not described, and that is asked for ``fields``."""
+    return sim(behaviour, profile, format_field="", extra_fields=fields)
 
-    assert_alike(pcm, reference)
-    mean = 0.75 if channels == 2 else 1.0
-    assert loudness(pcm) == pytest.approx(mean * loudness(reference), rel=0.02)
+
+KINDS: tuple[tuple[str, dict[str, str]], ...] = (("whole", {}), ("chunked", CHUNKED))
+SIZES = ("exact", "zero", "max", "double", "half")
+SAME: dict[str, dict[str, Any]] = {
+    **{
+        f"a {kind} WAV file with {sizes} sizes": sim(f"sizes={sizes} piece=777", extra_fields=extra)
+        for sizes in SIZES
+        for kind, extra in KINDS
+    },
+    **{
+        f"a FLAC file with {sizes} length": asking(
+            behaviour=f"sizes={sizes} piece=333", response_format="flac"
+        )
+        for sizes in SIZES[:2]
+    },
+    # The description says raw samples of a wrong rate.
+    "events of a WAV file": asking("pcm", stream_format="sse", response_format="wav"),
+    "a WAV file": asking("pcm", response_format="wav"),
+    "events": asking("pcm", stream_format="sse", response_format="pcm"),
+    **{
+        f"{profile} in pieces of {piece}": sim(f"piece={piece}", profile)
+        for profile in PROFILES
+        for piece in (1, 7, 4095)
+    },
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+async def test_the_same_sound_comes_as(server: SpeechServer, case: str) -> None:
+    text = "Hi." if case.endswith("pieces of 1") else TEXT
+
+    assert await spoken(server, text, **SAME[case]) == await usual(server, text)
+
+
+RATES = ((22_050, "exact"), (44_100, "zero"), (48_000, "max"), (96_000, "exact"))
+RAW = "rate=22050 piece=1001"
+ALIKE: dict[str, dict[str, Any]] = {
+    **{
+        f"a file of {rate} Hz and {channels} channels": sim(
+            f"rate={rate} channels={channels} sizes={sizes}"
+        )
+        for rate, sizes in RATES
+        for channels in (1, 2)
+    },
+    **{
+        f"a {kind} {name} file, recognised by its first bytes": asking(
+            response_format=name, **extra
+        )
+        for name in ("flac", "mp3", "opus")
+        for kind, extra in KINDS
+    },
+    **{
+        f"{profile} of the configured {rate} Hz": sim(
+            f"rate={rate} piece=1001", profile, sample_rate=rate
+        )
+        for profile in ("pcm", "sse")
+        for rate in (16_000, 44_100)
+    },
+    "pcm of the rate in its type": sim(f"{RAW} type_rate=22050", "pcm"),
+    "pcm of the rate in its header": sim(f"{RAW} header_rate=22050", "pcm"),
+    "sse of the rate in its header": sim(f"{RAW} header_rate=22050", "sse"),
+    "a file of its own rate": sim("rate=22050 header_rate=48000 type_rate=16000"),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE)
+async def test_a_sound_alike_comes_as(server: SpeechServer, case: str) -> None:
+    pcm, reference = await spoken(server, **ALIKE[case]), await usual(server)
+
+    off = 0.06 if "first bytes" in case else 0.01
+    assert duration(pcm) == pytest.approx(duration(reference), abs=off)
+    for low, high in BANDS:
+        share = energy_between(reference, low, high)
+        assert energy_between(pcm, low, high) == pytest.approx(share, abs=0.03), (low, high)
+    if "channels" in case:
+        mean = 0.75 if "2 channels" in case else 1.0
+        assert loudness(pcm) == pytest.approx(mean * loudness(reference), rel=0.02)
 
 
 async def test_a_low_rate_keeps_its_frequencies(server: SpeechServer) -> None:
     pcm = await spoken(server, model="tts [[sim rate=8000]]")
 
-    assert duration(pcm) == pytest.approx(duration(await spoken(server)), abs=0.01)
+    assert duration(pcm) == pytest.approx(duration(await usual(server)), abs=0.01)
     assert energy_between(pcm, 4200, 12_000) < 0.001
     assert sentence_heard(pcm, [WORDS, *OTHERS]) == WORDS
-
-
-@pytest.mark.parametrize("file_format", ["flac", "mp3", "opus"])
-@pytest.mark.parametrize("extra", [{}, CHUNKED], ids=["whole", "chunked"])
-async def test_a_compressed_file_is_recognised_by_its_first_bytes(
-    server: SpeechServer, file_format: str, extra: dict[str, Any]
-) -> None:
-    fields = {"response_format": file_format, **extra}
-    pcm = await spoken(server, format_field="", extra_fields=fields)
-
-    assert_alike(pcm, await spoken(server), seconds=0.06)
-
-
-@pytest.mark.parametrize("profile", ["pcm", "sse"])
-@pytest.mark.parametrize("rate", [16_000, 44_100])
-async def test_raw_samples_have_the_configured_rate(
-    server: SpeechServer, profile: str, rate: int
-) -> None:
-    pcm = await spoken(
-        server, profile=profile, sample_rate=rate, model=f"tts [[sim rate={rate} piece=1001]]"
-    )
-
-    assert_alike(pcm, await spoken(server))
-
-
-@pytest.mark.parametrize(
-    ("profile", "where"),
-    [("pcm", "type_rate"), ("pcm", "header_rate"), ("sse", "header_rate")],
-)
-async def test_a_rate_in_the_answer_overrides_the_configured_rate(
-    server: SpeechServer, profile: str, where: str
-) -> None:
-    model = f"tts [[sim rate=22050 {where}=22050 piece=1001]]"
-
-    pcm = await spoken(server, profile=profile, model=model)
-
-    assert_alike(pcm, await spoken(server))
-
-
-async def test_the_rate_in_a_files_own_header_is_used(server: SpeechServer) -> None:
-    model = "tts [[sim rate=22050 header_rate=48000 type_rate=16000]]"
-
-    assert_alike(await spoken(server, model=model), await spoken(server))
 
 
 @pytest.mark.parametrize(
@@ -148,47 +163,6 @@ async def test_an_invalid_rate_is_refused_and_logged(
 
     assert told in caplog.text
     assert "speech backend tts-1" in caplog.text
-
-
-@pytest.mark.parametrize("sizes", ["exact", "zero"])
-async def test_a_flac_file_with_or_without_a_length_is_decoded_completely(
-    server: SpeechServer, sizes: str
-) -> None:
-    fields = {"response_format": "flac"}
-    model = f"tts [[sim sizes={sizes} piece=333]]"
-
-    pcm = await spoken(server, format_field="", extra_fields=fields, model=model)
-
-    assert pcm == await spoken(server)
-
-
-@pytest.mark.parametrize("piece", [1, 7, 4095])
-@pytest.mark.parametrize("profile", PROFILES)
-async def test_pieces_of_any_size_make_the_same_sound(
-    server: SpeechServer, profile: str, piece: int
-) -> None:
-    text = "Hi." if piece == 1 else TEXT
-    whole = await spoken(server, text, profile=profile)
-
-    assert await spoken(server, text, profile=profile, model=f"t [[sim piece={piece}]]") == whole
-
-
-@pytest.mark.parametrize(
-    "asked_for",
-    [
-        {"extra_fields": {"stream_format": "sse", "response_format": "wav"}},
-        {"extra_fields": {"response_format": "wav"}},
-        {"extra_fields": {"stream_format": "sse", "response_format": "pcm"}},
-    ],
-    ids=["events of a wav file", "a wav file", "events"],
-)
-async def test_the_answers_media_type_overrides_the_configured_delivery(
-    server: SpeechServer, asked_for: dict[str, Any]
-) -> None:
-    # The description says raw samples of a wrong rate.
-    pcm = await spoken(server, profile="pcm", format_field="", **asked_for)
-
-    assert pcm == await spoken(server)
 
 
 async def test_another_voice_sounds_different(server: SpeechServer) -> None:

@@ -9,7 +9,6 @@ import io
 import os
 import socket
 import subprocess
-import time
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +21,10 @@ from speech.audio.pcm import duration
 from tests.support.clients.separate_environment import program
 from tests.support.live import NO_TLS, ROOT, free_port
 from tests.support.speech.speech_server import described, heard, said, speaking
+from tests.support.until import until
 
 TEXT = "The ledger has three rows."
 VOICE = "en_US-tiny-low"
-START_SECONDS = 60.0
 
 # The first start loads a hundred megabytes of libraries.
 pytestmark = pytest.mark.timeout(200)
@@ -49,7 +48,7 @@ def piper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
     ):
         try:
-            _wait_for(port, process, data / "log")
+            until(lambda: _takes_connections(port, process, data / "log"))
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -68,15 +67,10 @@ def _folder_with_ffmpeg(data: Path) -> Path:
     return folder
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        assert process.poll() is None, log.read_text()
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
+def _takes_connections(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, log.read_text()
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")

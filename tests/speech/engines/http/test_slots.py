@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -15,25 +15,12 @@ from tests.support.speech.speech_server import (
     SpeechServer,
     described,
     heard,
-    running_speech_server,
     said,
     speaking,
 )
 from tests.support.until import until_async
 
 SLOW = "t [[sim pace=0.5 piece=480]]"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[SpeechServer]:
-    with running_speech_server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: SpeechServer) -> SpeechServer:
-    running.clear_requests()
-    return running
 
 
 async def test_no_more_utterances_run_than_the_backend_allows(server: SpeechServer) -> None:
@@ -74,12 +61,13 @@ async def test_an_utterance_without_a_free_slot_is_refused_in_time(
     server: SpeechServer, settings: Any
 ) -> None:
     settings.SVC_BACKEND_QUEUE_SECONDS = 0.2
-    async with speaking(described(server.url, "pcm", max_concurrency=1, model=SLOW)) as engine:
-        first = engine.speak(said("The first one takes its time."))
+    async with (
+        speaking(described(server.url, "pcm", max_concurrency=1, model=SLOW)) as engine,
+        aclosing(engine.speak(said("The first one takes its time."))) as first,
+    ):
         await anext(first)
         with pytest.raises(EngineFull):
             await heard(engine, said("The second."))
-        await first.aclose()
 
 
 async def test_organizations_take_turns(server: SpeechServer) -> None:
@@ -91,10 +79,7 @@ async def test_organizations_take_turns(server: SpeechServer) -> None:
             await heard(engine, said(f"{name}.", organization_id=organization))
             order.append(name)
 
-        await asyncio.gather(
-            *(spoken(f"a{n}", "a") for n in range(4)),
-            spoken("b0", "b"),
-        )
+        await asyncio.gather(*(spoken(f"a{n}", "a") for n in range(4)), spoken("b0", "b"))
     assert order.index("b0") == 2
 
 
@@ -110,7 +95,7 @@ async def test_stopping_early_closes_the_connection_and_frees_the_slot(
         assert engine.inflight == 1
         await utterance.aclose()
         assert engine.inflight == 0
-        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 0))
+        await server.runs(0)
         (entry,) = server.requests("speech")
         assert entry["aborted"]
         engine.describe(replace(backend, model="t"))
@@ -121,11 +106,11 @@ async def test_a_cancelled_caller_frees_the_slot(server: SpeechServer) -> None:
     backend = described(server.url, max_concurrency=1, model="t [[sim first=30]]")
     async with speaking(backend) as engine:
         caller = asyncio.ensure_future(heard(engine, said("Not now.")))
-        await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 1))
+        await server.runs(1)
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
         assert engine.inflight == 0
-    await until_async(lambda: asyncio.to_thread(lambda: server.account()["running"] == 0))
+    await server.runs(0)
 
 
 async def test_a_changed_description_is_used_from_the_next_utterance_on(
