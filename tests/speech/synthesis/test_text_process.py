@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import ApiError, InternalError, ServerOverloaded
-from speech.synthesis.script import Script, ScriptReader, Sentence, read_script
+from speech.synthesis.script import ScriptReader, Sentence, read_script
 from speech.synthesis.text_process import TextProcess
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.preparation import prepared
 from speech.text.tags import TagError
 from speech.wire import LONGEST_INPUT
-from tests.support.live import ROOT
 from tests.support.servers.engine_processes import worker_pids
-from tests.support.until import until, until_async
 
 MODULE = "speech.synthesis.text_worker"
 
@@ -47,13 +40,9 @@ WRONG = {
 }
 
 
-def text_pids() -> list[int]:
-    return worker_pids(MODULE)
-
-
 @pytest.fixture
 async def texts() -> AsyncIterator[TextProcess]:
-    texts = TextProcess(most_waiting=3, wait_seconds=10.0, order_seconds=10.0)
+    texts = TextProcess(most_waiting=3, wait_seconds=60.0, order_seconds=60.0)
     await texts.start(hindi=True)
     yield texts
     await texts.close()
@@ -136,80 +125,8 @@ async def test_a_reader_that_is_fed_wrong_tags_raises_the_same_error(texts: Text
         await texts.feed(reader, "Three [pause]", "organization")
 
 
-async def test_an_order_outlives_the_death_of_its_process(texts: TextProcess) -> None:
-    (pid,) = text_pids()
-    os.kill(pid, signal.SIGSTOP)
-    waiting = asyncio.create_task(texts.read_script(TEXTS[0], "organization"))
-    for _ in range(10):
-        await asyncio.sleep(0)  # the stopped process has the order
-    os.kill(pid, signal.SIGKILL)
-
-    assert await waiting == read_script(TEXTS[0])
-    assert text_pids() not in ([], [pid])
-
-
-async def test_an_order_whose_processes_both_die_is_an_internal_error(texts: TextProcess) -> None:
-    (pid,) = text_pids()
-    os.kill(pid, signal.SIGSTOP)
-    waiting = asyncio.create_task(texts.read_script(TEXTS[0], "organization"))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    killed: set[int] = set()
-
-    def kill_each() -> bool:
-        for pid in set(text_pids()) - killed:
-            os.kill(pid, signal.SIGKILL)
-            killed.add(pid)
-        return waiting.done()
-
-    await until_async(kill_each)
-    with pytest.raises(InternalError) as caught:
-        waiting.result()
-    assert caught.value.__cause__ is None, "the row would name a failure of the engine"
-    assert len(killed) >= 2
-    assert await texts.read_script("Hi.", "organization") == read_script("Hi.")
-
-
-async def test_a_process_that_hangs_is_an_internal_error_and_is_replaced(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    texts = TextProcess(order_seconds=2.0)
-    try:
-        await texts.start(hindi=False)
-        (pid,) = text_pids()
-        os.kill(pid, signal.SIGSTOP)
-        with pytest.raises(InternalError):
-            await texts.read_script("My secret. " * 60, "organization")
-        assert pid not in text_pids()
-        assert await texts.read_script("Hi.", "organization") == read_script("Hi.")
-    finally:
-        await texts.close()
-
-    assert "took too long" in caplog.text
-    assert "secret" not in caplog.text
-
-
-async def test_orders_above_the_queue_are_refused_at_once_and_waiting_ones_after_a_timeout() -> (
-    None
-):
-    texts = TextProcess(most_waiting=3, wait_seconds=1.0)
-    try:
-        await texts.start(hindi=False)
-        (pid,) = text_pids()
-        os.kill(pid, signal.SIGSTOP)
-        orders = [asyncio.create_task(texts.read_script("Hi.", "organization")) for _ in range(6)]
-        await until_async(lambda: sum(order.done() for order in orders) == 2)
-        await until_async(lambda: sum(order.done() for order in orders) == 5)
-        os.kill(pid, signal.SIGCONT)
-        results = await asyncio.gather(*orders, return_exceptions=True)
-    finally:
-        await texts.close()
-
-    assert [type(result) for result in results] == [Script, *[ServerOverloaded] * 5]
-
-
 async def test_of_one_organizations_texts_read_in_turn_none_is_refused() -> None:
-    few = TextProcess(most_waiting=2)
+    few = TextProcess(most_waiting=2, wait_seconds=60.0, order_seconds=60.0)
     words = "The morning train was late again. "
     try:
         read = [few.feed_in_turn(ScriptReader(), words, "org-1") for _ in range(40)]
@@ -223,32 +140,8 @@ async def test_of_one_organizations_texts_read_in_turn_none_is_refused() -> None
     assert sum(isinstance(answer, ServerOverloaded) for answer in refused) == 37
 
 
-async def test_organizations_that_wait_take_turns() -> None:
-    texts = TextProcess(wait_seconds=20.0, order_seconds=20.0)
-    read: list[str] = []
-
-    async def ask(organization_id: str) -> None:
-        await texts.read_script("Hi.", organization_id)
-        read.append(organization_id)
-
-    try:
-        await texts.start(hindi=False)
-        (pid,) = text_pids()
-        os.kill(pid, signal.SIGSTOP)
-        crowd = [asyncio.create_task(ask("many")) for _ in range(5)]
-        await asyncio.sleep(0)  # they are in the queue before the other one comes
-        other = asyncio.create_task(ask("one"))
-        await asyncio.sleep(0)
-        os.kill(pid, signal.SIGCONT)
-        await asyncio.gather(*crowd, other)
-    finally:
-        await texts.close()
-
-    assert read.index("one") <= 2
-
-
 async def test_a_failure_within_the_process_is_an_internal_error(texts: TextProcess) -> None:
-    (pid,) = text_pids()
+    (pid,) = worker_pids(MODULE)
     unknown: Language = "fr"  # type: ignore[assignment]  # an order that the process cannot read
     with pytest.raises(InternalError) as caught:
         await texts.prepare(
@@ -256,41 +149,4 @@ async def test_a_failure_within_the_process_is_an_internal_error(texts: TextProc
         )
 
     assert isinstance(caught.value, ApiError)
-    assert text_pids() == [pid], "the process goes on"
-
-
-async def test_closing_leaves_no_process() -> None:
-    texts = TextProcess()
-    await texts.start(hindi=True)
-    assert len(text_pids()) == 1
-    await texts.close()
-
-    assert text_pids() == []
-    with pytest.raises(InternalError):
-        await texts.read_script("Hi.", "organization")
-
-
-_PARENT = f"""
-import asyncio, sys
-sys.path.insert(0, {str(ROOT)!r})
-from speech.synthesis.text_process import TextProcess
-
-async def main():
-    texts = TextProcess()
-    await texts.start(hindi=True)
-    print(texts._pool._workers[0].pid, flush=True)
-    await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
-
-
-def test_the_process_ends_when_its_parent_is_killed() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True
-    ) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert Path(f"/proc/{pid}").exists()
-        parent.kill()
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    assert worker_pids(MODULE) == [pid], "the process goes on"
