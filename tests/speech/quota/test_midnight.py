@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from types import SimpleNamespace
 
 import pytest
 
-from core.errors import ApiError
-from core.ids import request_id
 from core.limits.memory import MemoryLimiter
-from speech.audio.encoding import AudioFormat
 from speech.errors import QuotaExceeded
 from speech.quota import day_counts
-from speech.requests.meter import Identity, SpeechMeter
-from speech.requests.session import Session
-from speech.requests.session_bounds import SessionBounds
-from speech.wire import Start
-from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault
-from tests.speech.requests.test_always_a_row import service as speech_service
 from tests.support.builders.quota_service import Service, caller
+from tests.support.speech.sessions import DAY, Collaborators, Socket, session
+from tests.support.speech.sessions import service as service_of
 
 BEFORE = datetime(2026, 11, 20, 23, 59, 50, tzinfo=UTC)
 AFTER = datetime(2026, 11, 21, 0, 0, 5, tzinfo=UTC)
@@ -37,7 +28,7 @@ async def test_sentences_after_midnight_count_against_the_sessions_day(service: 
 
     sentence = await service.quota.charge(principal, 800, session.day)
 
-    assert sentence.day == session.day == "2026-11-20"
+    assert sentence.day == session.day == DAY
     assert await service.left(principal) == 2000
     service.now = BEFORE
     assert await service.left(principal) == 300
@@ -83,10 +74,10 @@ async def test_a_quota_that_ended_says_to_open_another_session(service: Service)
 async def test_a_session_of_days_still_counts(service: Service) -> None:
     """Longer than the store keeps a day's count: it begins from the ledger each time."""
     principal = caller(1000)
-    service.ledger.spoken["org-1", "2026-11-20"] = 900
+    service.ledger.spoken["org-1", DAY] = 900
     service.now = BEFORE + timedelta(days=4)
 
-    assert (await service.quota.charge(principal, 100, "2026-11-20")).day == "2026-11-20"
+    assert (await service.quota.charge(principal, 100, DAY)).day == DAY
 
 
 async def test_a_late_count_of_the_day_before_is_not_forgotten(
@@ -96,71 +87,29 @@ async def test_a_late_count_of_the_day_before_is_not_forgotten(
     principal = caller(1000)
     service = Service(MemoryLimiter())
     service.now = BEFORE
-    service.ledger.spoken["org-1", "2026-11-20"] = 950
+    service.ledger.spoken["org-1", DAY] = 950
     service.ledger.answers.clear()
-    await service.quota.charge(principal, 1, "2026-11-20")
+    await service.quota.charge(principal, 1, DAY)
     service.ledger.answers.set()
     await asyncio.sleep(0)
     service.now = AFTER
     await service.quota.reserve(principal, 1)
 
     with pytest.raises(QuotaExceeded, match="950 used, 51 needed"):
-        await service.quota.charge(principal, 51, "2026-11-20")
-
-
-class _Client:
-    """A client that sends one sentence and waits."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._messages = [json.dumps({"type": "text", "text": "Hello there.\n"})]
-        self.draining: asyncio.Future[ApiError] = loop.create_future()
-        self.stopping: asyncio.Future[ApiError] = loop.create_future()
-
-    async def receive_text(self) -> str:
-        if not self._messages:
-            await asyncio.get_running_loop().create_future()
-        return self._messages.pop()
-
-    async def send_text(self, _: str) -> None:
-        pass
-
-
-class _VoicesAndEngines:
-    async def resolve(self, *_: Any) -> Any:
-        return VOICE
-
-    def of(self, *_: Any) -> Any:
-        """The voice's engine, which gets nothing to speak."""
+        await service.quota.charge(principal, 51, DAY)
 
 
 async def test_a_session_that_speaks_after_midnight_uses_the_quota_of_its_rows_day() -> None:
     principal = caller(1000)
     limits = Service(MemoryLimiter())
-    limits.ledger.spoken["org-1", "2026-11-20"] = 1000
+    limits.ledger.spoken["org-1", DAY] = 1000
     limits.now = AFTER
-    each = Collaborators(Fault())
-    voices = cast(Any, _VoicesAndEngines())
-    speech = replace(speech_service(each), quota=limits.quota, voices=voices, engines=voices)
-    meter = SpeechMeter(
-        Identity(
-            request_id=request_id(),
-            organization_id=principal.organization_id,
-            api_key_id=principal.api_key_id,
-            day="2026-11-20",
-            voice=VOICE,
-            audio_format=AudioFormat.WAV,
-            transport="websocket",
-            arrived=0.0,
-        )
-    )
-    start = Start("ava", AudioFormat.WAV)
-    session = Session(speech, cast(Any, _Client()), start, meter, SessionBounds(10, 0, 0))
+    engines = SimpleNamespace(of=lambda _: None)
+    speech = service_of(Collaborators(), quota=limits.quota, engines=engines)
+    socket = Socket({"type": "text", "text": "Hello there.\n"})
+    _, meter, running = session(speech, socket, principal)
 
-    async def check_key() -> Any:
-        return principal
-
-    failure = await session.run(principal, check_key, "{}")
+    failure = await running
 
     assert isinstance(failure, QuotaExceeded)
-    assert meter.receipt(failure, 101).day == "2026-11-20"
+    assert meter.receipt(failure, 101).day == DAY

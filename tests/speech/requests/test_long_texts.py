@@ -16,11 +16,11 @@ from speech.engines import Engine, Utterance
 from speech.requests.speaking import SpeechCall
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
 from speech.wire import SpeechRequest
-from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
 from tests.support.builders.quota_service import caller
 from tests.support.live import Gateway
 from tests.support.servers.engine_processes import worker_pids
 from tests.support.speech.caller import SpeechAccount, seconds
+from tests.support.speech.sessions import VOICE, Collaborators, service
 from tests.support.until import until
 
 LONG = (
@@ -148,9 +148,8 @@ class Reservation(Collaborators):
 
 async def failed(failure: ApiError, *, reads: bool) -> Reservation:
     """What is left of a request whose text process fails with ``failure``."""
-    each = Reservation(Fault())
-    speech = service(each)
-    object.__setattr__(speech, "texts", cast(Any, Texts(failure, reads=reads)))
+    each = Reservation()
+    speech = service(each, texts=Texts(failure, reads=reads))
     request = SpeechRequest(voice="ava", input=LONG_SENTENCE, response_format=AudioFormat.PCM)
     characters = metered_characters(LONG_SENTENCE)
     call = SpeechCall(request_id(), 0.0, caller(), request, VOICE, characters)
