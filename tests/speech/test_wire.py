@@ -27,6 +27,8 @@ from speech.wire import (
     parse_message,
 )
 
+LONGEST = "\U0001f600" * LONGEST_INSTRUCTIONS
+
 
 def request(**fields: Any) -> SpeechRequest:
     return SpeechRequest.from_body(json.dumps({"voice": "ava", "input": "Hi", **fields}).encode())
@@ -38,24 +40,36 @@ def refused(body: bytes) -> InvalidField:
     return refusal.value
 
 
-def test_a_request_with_the_defaults() -> None:
-    assert request() == SpeechRequest("ava", "Hi", AudioFormat.WAV)
+@pytest.mark.parametrize(
+    ("fields", "column", "value"),
+    [
+        *(({"response_format": each.value}, "response_format", each) for each in AudioFormat),
+        *(({"stream_format": each.value}, "stream_format", each) for each in StreamFormat),
+        ({"voice": {"id": "ava", "more": 1}}, "voice", "ava"),
+        ({"instructions": " Whisper. "}, "instructions", " Whisper. "),
+        ({"instructions": LONGEST}, "instructions", LONGEST),
+        ({"instructions": " \n"}, "instructions", ""),
+    ],
+)
+def test_a_field_of_the_contract_has_its_value(
+    fields: dict[str, Any], column: str, value: Any
+) -> None:
+    assert getattr(request(**fields), column) == value
 
 
-@pytest.mark.parametrize("name", AudioFormat)
-def test_every_format_of_the_contract(name: AudioFormat) -> None:
-    assert request(response_format=name.value).response_format is name
-
-
-@pytest.mark.parametrize("model", ["tts-1", "", None, 7, {"any": "thing"}])
-def test_the_model_is_ignored_whatever_it_is(model: Any) -> None:
-    assert request(model=model) == request()
-
-
-def test_unknown_fields_are_ignored_and_null_means_absent() -> None:
-    absent = dict.fromkeys(("response_format", "speed", "instructions", "stream_format"))
-
-    assert request(seed=3, **absent) == request()
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"model": model} for model in ("tts-1", "", None, 7, {"any": "thing"})),
+        {"seed": 3},
+        dict.fromkeys(("response_format", "speed", "instructions", "stream_format")),
+    ],
+    ids=str,
+)
+def test_the_model_and_unknown_fields_are_ignored_and_null_means_absent(
+    fields: dict[str, Any],
+) -> None:
+    assert request(**fields) == request() == SpeechRequest("ava", "Hi", AudioFormat.WAV)
 
 
 @pytest.mark.parametrize("speed", [0.25, 1, 1.0, 2, 4.0])
@@ -64,21 +78,6 @@ def test_every_speed_of_the_convention(speed: float) -> None:
     start = parse_message(json.dumps({"type": "start", "voice": "ava", "speed": speed}))
     assert isinstance(start, Start)
     assert start.speed == speed
-
-
-def test_instructions_are_unchanged_and_blank_ones_are_none() -> None:
-    assert request(instructions=" Whisper. ").instructions == " Whisper. "
-    assert request(instructions="\U0001f600" * LONGEST_INSTRUCTIONS).instructions
-    assert request(instructions=" \n").instructions == ""
-
-
-@pytest.mark.parametrize("name", StreamFormat)
-def test_every_stream_format_of_the_convention(name: StreamFormat) -> None:
-    assert request(stream_format=name.value).stream_format is name
-
-
-def test_a_voice_may_be_an_object_with_an_id() -> None:
-    assert request(voice={"id": "ava", "more": 1}).voice == "ava"
 
 
 def test_of_a_repeated_name_the_last_value_wins() -> None:

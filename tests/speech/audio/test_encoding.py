@@ -32,12 +32,9 @@ def file(pcm: bytes, audio_format: AudioFormat) -> bytes:
 
 
 def test_the_formats_and_their_content_types_are_the_contracts() -> None:
+    types = {"wav": "wav", "mp3": "mpeg", "pcm": "pcm", "opus": "opus", "flac": "flac"}
     assert {f.value: f.content_type for f in AudioFormat} == {
-        "wav": "audio/wav",
-        "mp3": "audio/mpeg",
-        "pcm": "audio/pcm",
-        "opus": "audio/opus",
-        "flac": "audio/flac",
+        name: f"audio/{kind}" for name, kind in types.items()
     }
 
 
@@ -78,34 +75,25 @@ def test_pieces_make_the_file_of_the_whole(audio_format: AudioFormat) -> None:
     assert np.corrcoef(decoded, samples(pcm) / 32768)[0, 1] > 0.95
 
 
-def test_the_sound_of_a_wav_file_is_not_copied() -> None:
-    piece = sound(0.1)
-    _header, *parts = encode([piece, piece], AudioFormat.WAV)
-
-    assert all(part is piece for part in parts)
-
-
-def test_lossless_formats_keep_every_sample() -> None:
+def test_lossless_formats_keep_every_sample_and_a_wav_file_does_not_copy_it() -> None:
     pcm = sound(0.7)
     for audio_format in (AudioFormat.WAV, AudioFormat.FLAC):
         decoded, _ = soundfile.read(io.BytesIO(file(pcm, audio_format)), dtype="int16")
         assert decoded.astype("<i2").tobytes() == pcm
+    _header, *parts = encode([pcm, pcm], AudioFormat.WAV)
+    assert all(part is pcm for part in parts)
 
 
-def test_the_sizes_in_a_wav_header_are_exact() -> None:
-    pcm = sound(1.0)
-    wav = file(pcm, AudioFormat.WAV)
-
+def test_each_file_begins_as_its_format_does_and_the_sizes_of_wav_are_exact() -> None:
+    pcm = sound(0.2)
+    files = {audio_format.value: file(pcm, audio_format) for audio_format in FILES}
+    for name, beginning in BEGINNINGS.items():
+        assert files[name].startswith(beginning)
+    assert b"OpusHead" in files["opus"][:64]
+    assert files["mp3"].startswith(b"ID3") or files["mp3"][0] == 0xFF
+    wav = files["wav"]
     assert struct.unpack_from("<I", wav, 4)[0] == len(wav) - 8
     assert struct.unpack_from("<I", wav, wav.index(b"data") + 4)[0] == len(pcm)
-
-
-def test_each_file_begins_as_its_format_does() -> None:
-    for name, beginning in BEGINNINGS.items():
-        assert file(sound(0.2), AudioFormat(name)).startswith(beginning)
-    assert b"OpusHead" in file(sound(0.2), AudioFormat.OPUS)[:64]
-    mp3 = file(sound(0.2), AudioFormat.MP3)
-    assert mp3.startswith(b"ID3") or mp3[0] == 0xFF
 
 
 @pytest.mark.parametrize("audio_format", list(AudioFormat))
@@ -129,15 +117,17 @@ async def test_encoding_does_not_block_the_event_loop() -> None:
     assert b"".join(encoded[0]) == file(pcm, AudioFormat.WAV)
 
 
-async def test_a_short_clip_does_not_wait_for_the_long_ones_of_another_organization() -> None:
-    encoders = Encoders(2)
-    await encoders.encode([sound(0.1)], AudioFormat.MP3, "b")
-    long = [
-        asyncio.create_task(encoders.encode([sound(11.0)], AudioFormat.OPUS, "a")) for _ in range(4)
-    ]
+@pytest.mark.parametrize(("threads", "organization"), [(2, "b"), (1, "a")], ids=["another", "own"])
+async def test_a_short_clip_does_not_wait_for_the_long_ones_of_any_organization(
+    threads: int, organization: str
+) -> None:
+    encoders = Encoders(threads)
+    await encoders.encode([sound(0.1)], AudioFormat.MP3, organization)
+    asked = (encoders.encode([sound(11.0)], AudioFormat.OPUS, "a") for _ in range(4))
+    long = [asyncio.create_task(each) for each in asked]
     await asyncio.sleep(0)
 
-    await encoders.encode([sound(0.1)], AudioFormat.MP3, "b")
+    await encoders.encode([sound(0.1)], AudioFormat.MP3, organization)
 
     assert not any(task.done() for task in long)
     assert len({len(each) for (each,) in await asyncio.gather(*long)}) == 1
@@ -165,14 +155,3 @@ async def test_encoding_gives_way_to_the_event_loop(seconds: float, behind: Nice
     (thread,) = (t for t in started if t.name.startswith("speech-encoding"))
     own = os.getpriority(os.PRIO_PROCESS, os.getpid())
     assert os.getpriority(os.PRIO_PROCESS, thread.native_id or 0) - own == behind
-
-
-async def test_short_clips_do_not_wait_for_long_ones_of_the_same_organization() -> None:
-    encoders = Encoders(1)
-    long = asyncio.create_task(encoders.encode([sound(11.0)], AudioFormat.OPUS, "a"))
-    await asyncio.sleep(0)
-
-    await encoders.encode([sound(1.0)], AudioFormat.MP3, "a")
-
-    assert not long.done()
-    assert await long

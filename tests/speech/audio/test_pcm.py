@@ -28,16 +28,10 @@ def tone(seconds: float, hertz: float = 300.0, rate: int = SAMPLE_RATE) -> bytes
     return pcm_bytes(0.8 * np.cos(2 * np.pi * hertz * np.arange(int(seconds * rate)) / rate))
 
 
-def test_silence_has_the_requested_length() -> None:
+def test_silence_has_its_length_floats_are_clipped_and_half_a_sample_is_refused() -> None:
     assert duration(silence(0.5)) == 0.5
     assert silence(0) == silence(-1) == b""
-
-
-def test_floats_out_of_range_are_clipped_and_never_wrapped() -> None:
     assert samples(pcm_bytes(np.array([2.0, -2.0, 0.0]))).tolist() == [32767, -32767, 0]
-
-
-def test_half_a_sample_is_refused() -> None:
     with pytest.raises(ValueError, match="buffer size"):
         samples(b"abc")
 

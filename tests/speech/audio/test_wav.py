@@ -28,10 +28,8 @@ from tests.support.builders.clips import (
     [
         (8, False, 1 / 64),
         (16, False, 1e-4),
-        (24, False, 1e-6),
-        (32, False, 1e-6),
-        (32, True, 1e-6),
-        (64, True, 1e-6),
+        *((n, False, 1e-6) for n in (24, 32)),
+        *((n, True, 1e-6) for n in (32, 64)),
     ],
 )
 @pytest.mark.parametrize("channels", [1, 2])
@@ -70,45 +68,46 @@ def test_every_usual_rate_is_read(rate: int) -> None:
     assert read_clip(wav(voice(3, rate), rate)).rate == rate
 
 
-def test_chunks_around_the_audio_are_skipped() -> None:
-    content = encoded(voice())
-    nested = chunk(b"LIST", b"INFO" + chunk(b"LIST", b"INFO" + chunk(b"ISFT", b"x" * 7)))
-    file = riff(
-        chunk(b"JUNK", b"\0" * 29),
-        chunk(b"fmt ", layout() + b"\0\0"),
-        nested,
-        chunk(b"fact", b"\0\0\0\0"),
-        chunk(b"data", content),
+def at(form: bytes, *after: bytes) -> bytes:
+    return riff(chunk(b"fmt ", form), *after)
+
+
+VOICE = encoded(voice())
+LISTS = chunk(b"LIST", b"INFO" + chunk(b"LIST", b"INFO" + chunk(b"ISFT", b"x" * 7)))
+FIVE_SECONDS = {
+    "chunks around the audio are skipped": riff(
+        *(chunk(b"JUNK", b"\0" * 29), chunk(b"fmt ", layout() + b"\0\0"), LISTS),
+        *(chunk(b"fact", b"\0\0\0\0"), chunk(b"data", VOICE)),
         chunk(b"LIST", b"INFO", size=0xFFFFFF),
-    )
+    ),
+    **{
+        f"a recording from a pipe, of size {size:#x}": riff(
+            chunk(b"fmt ", layout()), chunk(b"data", VOICE, size=size), size=size
+        )
+        for size in (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFFF000)
+    },
+    "the size in the RIFF header is ignored": wav()[:4] + b"\x10\0\0\0" + wav()[8:],
+    "half a frame at the end is dropped": at(layout(), chunk(b"data", VOICE + b"\1")),
+    "a quiet recording": wav(voice() * 0.02),
+    "a quiet recording of 8 bits": wav(voice() * 0.06, bits=8),
+    "clipped peaks": wav(np.clip(voice() * 3, -1, 1)),
+}
+
+
+@pytest.mark.parametrize("file", FIVE_SECONDS.values(), ids=FIVE_SECONDS)
+def test_a_usable_file_is_read_whole(file: bytes) -> None:
     assert read_clip(file).seconds == 5.0
 
 
-@pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFFF000])
-def test_a_recording_from_a_pipe_has_the_length_of_its_data(size: int) -> None:
-    file = riff(chunk(b"fmt ", layout()), chunk(b"data", encoded(voice()), size=size), size=size)
-    assert read_clip(file).seconds == 5.0
+@pytest.mark.parametrize("prefix", ["", "data:audio/wav;base64,"])
+def test_base64_is_accepted_plain_and_as_a_data_url(prefix: str) -> None:
+    assert clip_from_base64(prefix + base64_of(wav())).seconds == 5.0
 
 
-def test_the_size_in_the_riff_header_is_ignored() -> None:
-    file = bytearray(wav())
-    file[4:8] = b"\x10\0\0\0"
-    assert read_clip(bytes(file)).seconds == 5.0
-
-
-def test_half_a_frame_at_the_end_is_dropped() -> None:
-    file = riff(chunk(b"fmt ", layout()), chunk(b"data", encoded(voice()) + b"\1"))
-    assert read_clip(file).seconds == 5.0
-
-
-def test_two_channels_become_their_mean() -> None:
+def test_two_channels_become_their_mean_and_do_not_cancel_out() -> None:
     left, right = voice(f0=120), voice(f0=170)
     clip = read_clip(wav(np.stack([left, right], axis=1), channels=2))
     assert np.abs(clip.samples - (left + right) / 2).max() < 1e-4
-
-
-def test_channels_in_antiphase_do_not_cancel_out() -> None:
-    left = voice()
     clip = read_clip(wav(np.stack([left, -left], axis=1), channels=2))
     assert np.abs(np.abs(clip.samples) - np.abs(left)).max() < 1e-4
 
@@ -117,20 +116,6 @@ def test_channels_in_antiphase_do_not_cancel_out() -> None:
 def test_floats_beyond_full_scale_are_scaled_down(scale: float) -> None:
     clip = read_clip(wav(voice() * scale, bits=32, floating=True))
     assert np.abs(clip.samples).max() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("prefix", ["", "data:audio/wav;base64,"])
-def test_base64_is_accepted_plain_and_as_a_data_url(prefix: str) -> None:
-    assert clip_from_base64(prefix + base64_of(wav())).seconds == 5.0
-
-
-def test_a_quiet_recording_is_usable() -> None:
-    assert read_clip(wav(voice() * 0.02)).seconds == 5.0
-    assert read_clip(wav(voice() * 0.06, bits=8)).seconds == 5.0
-
-
-def test_a_recording_with_clipped_peaks_is_usable() -> None:
-    assert read_clip(wav(np.clip(voice() * 3, -1, 1))).seconds == 5.0
 
 
 def test_the_canonical_file_has_the_same_sound_and_nothing_else() -> None:
