@@ -90,28 +90,20 @@ def test_fields_are_offered_where_the_voice_takes_them(console: Client) -> None:
     assert "data-instructions" in lines["actor"]
 
 
-def test_without_voices_the_page_says_who_adds_them(console: Client) -> None:
-    Voice.objects.all().delete()
-
-    assert "No voice is served yet" in page(console)
-
-
-def test_with_all_clones_made_no_form_is_offered(
+def test_the_page_says_who_adds_voices_when_clones_are_only_alike_and_when_all_are_made(
     console: Client, organization: Organization
 ) -> None:
-    for _ in range(10):
-        speech_rows.clone(organization)
-
-    said = page(console)
-
-    assert 'id="clone-form"' not in said
-    assert "Delete a clone to make another one." in said
-
-
-def test_the_page_says_when_clones_are_only_alike(console: Client) -> None:
     assert "resembles the speaker only a little" in page(console)
     speech_rows.cloning_backend()
     assert "resembles the speaker only a little" not in page(console)
+    for _ in range(10):
+        speech_rows.clone(organization)
+    said = page(console)
+    assert 'id="clone-form"' not in said
+    assert "Delete a clone to make another one." in said
+    VoiceClone.objects.all().delete()
+    Voice.objects.all().delete()
+    assert "No voice is served yet" in page(console)
 
 
 def test_only_this_page_has_sound_and_the_microphone(console: Client) -> None:
@@ -156,11 +148,16 @@ def test_todays_characters_stand_beside_the_quota(
     assert "of 5,000 characters today" in words(page(console))
 
 
-def test_characters_are_counted_without_tags(console: Client) -> None:
+def test_characters_are_counted_without_tags_and_a_session_takes_more_than_a_request(
+    console: Client,
+) -> None:
     found = check(console, input="[pause] Hello.[laughs]")
+    assert (found["problem"], found["characters"]) == (None, len(" Hello."))
 
-    assert found["problem"] is None
-    assert found["characters"] == len(" Hello.")
+    found = check(console, by_socket=True, input="Hello. " * 1000)
+    assert (found["problem"], found["characters"]) == (None, 7000)
+    assert found["snippets"]["python"].count('"type": "text"') == 0
+    assert found["snippets"]["python"].count("'type': 'text'") == 2
 
 
 @pytest.mark.parametrize(
@@ -186,17 +183,6 @@ def test_the_first_wrong_field_is_named_in_the_words_of_the_page(
     assert found["problem"]["param"] == param
     assert message in found["problem"]["message"]
     assert found["snippets"] == {}
-
-
-def test_a_session_takes_more_text_than_a_request(console: Client) -> None:
-    text = "Hello. " * 1000
-
-    found = check(console, by_socket=True, input=text)
-
-    assert found["problem"] is None
-    assert found["characters"] == 7000
-    assert found["snippets"]["python"].count('"type": "text"') == 0
-    assert found["snippets"]["python"].count("'type': 'text'") == 2
 
 
 @pytest.mark.parametrize("body", ["", "[1]", "{", '{"voice": NaN}'])

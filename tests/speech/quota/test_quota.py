@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 import pytest
 import redis.asyncio
 
+from accounts.keys.principal import Principal
 from core.limits.memory import MemoryLimiter
 from core.limits.redis import RedisLimiter
 from speech.errors import QuotaExceeded
 from speech.quota import day_counts
 from speech.quota.quota import Reserved, SpeechQuota
-from tests.support.builders.quota_service import Service, caller
+from tests.support.builders.quota_service import NOON, Service, caller
 from tests.support.servers.redis_store import PATIENT, REDIS_URL
 from tests.support.until import until_async
 
@@ -40,20 +42,15 @@ async def test_parallel_requests_get_exactly_the_quota(service: Service) -> None
     assert service.ledger.questions == 1
 
 
-async def test_a_refusal_for_characters_takes_no_request(service: Service) -> None:
+async def test_a_refusal_takes_neither_a_request_nor_characters(service: Service) -> None:
     principal = caller(100, requests=2)
     for _ in range(5):
         assert "characters" in (await service.refused(principal, 101)).headers["x-quota-reason"]
-    await service.quota.reserve(principal, 50)
-    await service.quota.reserve(principal, 50)
-
-
-async def test_a_refusal_for_requests_takes_no_characters(service: Service) -> None:
-    principal = caller(100, requests=1)
-    await service.quota.reserve(principal, 40)
+    await service.quota.reserve(principal, 30)
+    await service.quota.reserve(principal, 30)
     error = await service.refused(principal, 40)
     assert error.headers["x-quota-reason"] == "requests_per_minute"
-    assert await service.left(principal) == 60
+    assert await service.left(principal) == 40
 
 
 async def test_refunded_characters_can_be_used_again_once(service: Service) -> None:
@@ -79,7 +76,7 @@ async def test_a_full_refund_includes_the_request(service: Service) -> None:
     await service.quota.reserve(principal, 100)
 
 
-async def test_a_session_takes_one_request_and_its_sentences_take_characters(
+async def test_a_session_takes_one_request_of_its_organization_and_its_sentences_characters(
     service: Service,
 ) -> None:
     principal = caller(100, requests=1)
@@ -91,13 +88,11 @@ async def test_a_session_takes_one_request_and_its_sentences_take_characters(
         await service.quota.charge(principal, 1)
     with pytest.raises(QuotaExceeded):
         await service.quota.open_session(principal)
+    other = caller(100, 1, organization_id="org-2")
+    await service.quota.open_session(other)
+    await service.quota.charge(other, 100)
     session.refund()
     await service.quota.open_session(principal)
-
-
-async def test_organizations_do_not_share_a_quota(service: Service) -> None:
-    await service.quota.reserve(caller(100, 1), 100)
-    await service.quota.reserve(caller(100, 1, organization_id="org-2"), 100)
 
 
 # --- the day --------------------------------------------------------------------------------
@@ -121,12 +116,11 @@ async def test_a_new_day_has_a_new_quota_and_refunds_go_to_the_old_day(
 
 
 async def test_a_retry_after_the_given_wait_succeeds(service: Service) -> None:
-    principal = caller(100)
     service.now = datetime(2026, 11, 20, 3, 4, 5, 678_901, tzinfo=UTC)
-    await service.quota.reserve(principal, 100)
-    error = await service.refused(principal, 100)
+    await service.quota.reserve(caller(100), 100)
+    error = await service.refused(caller(100), 100)
     service.now += timedelta(seconds=int(error.headers["retry-after"]))
-    await service.quota.reserve(principal, 100)
+    await service.quota.reserve(caller(100), 100)
 
 
 # --- what was used before -------------------------------------------------------------------
@@ -220,51 +214,60 @@ async def test_nothing_is_limited_without_limits(service: Service) -> None:
 
 # --- what a refusal says --------------------------------------------------------------------
 
-
-async def test_the_daily_refusal_has_its_limit_and_reset(service: Service) -> None:
-    principal = caller(1000)
-    service.now = datetime(2026, 12, 31, 21, 30, tzinfo=UTC)
-    await service.quota.reserve(principal, 990)
-    error = await service.refused(principal, 20)
-    assert error.status == 429
-    assert error.message == (
-        "The organization's limit is 1000 characters a day (UTC), and it is reached: 990 used, "
-        "20 needed. It resets at 2027-01-01T00:00:00Z, in 2 h 30 min."
-    )
-    assert error.headers == {
-        "retry-after": "9000",
-        "x-quota-reason": "characters_per_day",
-        "x-should-retry": "false",
-    }
+CHARACTERS = {"x-quota-reason": "characters_per_day", "x-should-retry": "false"}
 
 
-@pytest.mark.parametrize(
-    ("left", "words"),
-    [
-        (timedelta(hours=24), "24 h 0 min"),
-        (timedelta(minutes=59, seconds=1), "1 h 0 min"),
-        (timedelta(minutes=59), "59 min"),
-        (timedelta(seconds=60), "1 min"),
-        (timedelta(seconds=58, milliseconds=1), "59 s"),
-    ],
-)
-async def test_the_time_until_the_quota_resets_is_rounded_up(left: timedelta, words: str) -> None:
+REFUSALS: dict[str, tuple[Principal, datetime, tuple[int, ...], str, dict[str, str]]] = {
+    "a day that is used up": (
+        *(caller(1000), datetime(2026, 12, 31, 21, 30, tzinfo=UTC), (990, 20)),
+        "1000 characters a day (UTC), and it is reached: 990 used, 20 needed. "
+        "It resets at 2027-01-01T00:00:00Z, in 2 h 30 min.",
+        {**CHARACTERS, "retry-after": "9000"},
+    ),
+    "a text larger than the whole day": (
+        *(caller(1000), NOON, (1001,)),
+        "1000 characters a day (UTC): 0 used, 1001 needed. This text alone is larger than a whole "
+        "day's quota, so waiting does not help. Shorten the text, or ask the operator for a larger "
+        "quota.",
+        {**CHARACTERS, "retry-after": "43200"},
+    ),
+    "a minute that is used up": (
+        *(caller(1000, requests=120), NOON, (1,) * 121),
+        "120 speech requests a minute, and it is reached: 120 used, 1 needed. Try again in 0.5 s.",
+        {"retry-after": "1", "retry-after-ms": "500", "x-quota-reason": "requests_per_minute"},
+    ),
+    **{
+        f"{words} until the reset": (
+            *(caller(10), datetime(2026, 11, 21, tzinfo=UTC) - left, (10, 1)),
+            "10 characters a day (UTC), and it is reached: 10 used, 1 needed. "
+            f"It resets at 2026-11-21T00:00:00Z, in {words}.",
+            {**CHARACTERS, "retry-after": str(ceil(left.total_seconds()))},
+        )
+        for left, words in (
+            (timedelta(hours=24), "24 h 0 min"),
+            (timedelta(minutes=59, seconds=1), "1 h 0 min"),
+            (timedelta(minutes=59), "59 min"),
+            (timedelta(seconds=60), "1 min"),
+            (timedelta(seconds=58, milliseconds=1), "59 s"),
+        )
+    },
+}
+"""The caller, the time, the texts of which the last is refused, the end of the message, the headers."""
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+async def test_a_refusal_has_its_limit_and_wait(case: str) -> None:
+    principal, now, (*texts, last), message, headers = REFUSALS[case]
     service = Minutes()
-    service.now = datetime(2026, 11, 21, tzinfo=UTC) - left
-    await service.quota.reserve(caller(10), 10)
-    message = (await service.refused(caller(10), 1)).message
-    assert message.endswith(f"It resets at 2026-11-21T00:00:00Z, in {words}.")
+    service.now = now
+    for text in texts:
+        await service.quota.reserve(principal, text)
 
+    error = await service.refused(principal, last)
 
-async def test_a_text_larger_than_the_whole_quota_gets_its_own_message(service: Service) -> None:
-    error = await service.refused(caller(1000), 1001)
-    assert error.message == (
-        "The organization's limit is 1000 characters a day (UTC): 0 used, 1001 needed. This text "
-        "alone is larger than a whole day's quota, so waiting does not help. Shorten the text, or "
-        "ask the operator for a larger quota."
-    )
-    assert error.headers["x-should-retry"] == "false"
-    assert error.headers["retry-after"] == "43200"
+    assert error.status == 429
+    assert error.message == f"The organization's limit is {message}"
+    assert error.headers == headers
 
 
 async def test_a_quota_of_nothing_refers_to_the_operator(service: Service) -> None:
@@ -275,21 +278,10 @@ async def test_a_quota_of_nothing_refers_to_the_operator(service: Service) -> No
         assert int(error.headers["retry-after"]) >= 1
 
 
-async def test_the_refusal_of_a_minute_has_its_limit_and_wait() -> None:
-    service = Minutes()
-    principal = caller(1000, requests=120)
+async def test_the_bucket_of_a_minute_refills_by_the_millisecond() -> None:
+    service, principal = Minutes(), caller(1000, requests=120)
     for _ in range(120):
         await service.quota.reserve(principal, 1)
-    error = await service.refused(principal, 1)
-    assert error.message == (
-        "The organization's limit is 120 speech requests a minute, and it is reached: 120 used, "
-        "1 needed. Try again in 0.5 s."
-    )
-    assert error.headers == {
-        "retry-after": "1",
-        "retry-after-ms": "500",
-        "x-quota-reason": "requests_per_minute",
-    }
     service.now += timedelta(milliseconds=499)
     await service.refused(principal, 1)
     service.now += timedelta(milliseconds=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import socket
-import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
 
 import django
 import pytest
@@ -23,21 +23,22 @@ TODAY = ("org-1", "2026-11-20")
 
 
 @pytest.fixture
-def prefix() -> str:
-    return f"svc-test:{uuid.uuid4().hex}:"
-
-
-@pytest.fixture
 def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
 
-@pytest.fixture
-def to_redis() -> Iterator[FaultProxy]:
-    """A proxy in front of Redis."""
+@asynccontextmanager
+async def behind_a_proxy(
+    prefix: str, timeout_seconds: float = 30.0
+) -> AsyncIterator[tuple[FaultProxy, RedisLimiter, Service]]:
+    """A quota on Redis, and the proxy in front of it."""
     with proxy_to_redis() as proxy:
-        yield proxy
+        limiter = RedisLimiter(
+            url_through(proxy), prefix=prefix, timeout_seconds=timeout_seconds, pause_seconds=0.05
+        )
+        yield proxy, limiter, Service(limiter)
+        await limiter.close()
 
 
 async def becomes(limiter: RedisLimiter, service: Service, *, is_shared: bool) -> None:
@@ -99,88 +100,61 @@ def test_several_processes_never_exceed_the_quota(prefix: str) -> None:
     assert asyncio.run(left()) == 5000 - kept
 
 
-async def test_without_redis_each_worker_keeps_to_its_share_of_the_rest(
+async def test_without_redis_each_worker_keeps_to_its_share_and_refuses_no_text_that_fits_the_rest(
     closed_port: int,
 ) -> None:
-    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
-    service = Service(limiter)
-    service.ledger.spoken[TODAY] = 200
-    share = (1000 - 200) // 4
-    for _ in range(share // 10):
-        await service.quota.reserve(caller(1000), 10)
-    await service.refused(caller(1000), 10)
-    await limiter.close()
-
-
-async def test_an_outage_refuses_no_text_that_fits_the_rest(closed_port: int) -> None:
-    limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
-    service = Service(limiter)
-    service.ledger.spoken[TODAY] = 200
-    reserved = await service.quota.reserve(caller(1000), 800)
-    await service.refused(caller(1000), 1)
-    reserved.refund_characters()
-    await service.quota.reserve(caller(1000), 799)
-    await limiter.close()
+    for texts in ([10] * ((1000 - 200) // 4 // 10), [800]):
+        limiter = RedisLimiter(f"redis://127.0.0.1:{closed_port}", workers=4)
+        service = Service(limiter)
+        service.ledger.spoken[TODAY] = 200
+        for text in texts:
+            reserved = await service.quota.reserve(caller(1000), text)
+        await service.refused(caller(1000), 10)
+        reserved.refund_characters()
+        await service.quota.reserve(caller(1000), texts[0])
+        await limiter.close()
 
 
 @pytest.mark.redis
-async def test_characters_spoken_during_an_outage_count_after_it(
-    prefix: str, to_redis: FaultProxy
-) -> None:
-    limiter = RedisLimiter(
-        url_through(to_redis), prefix=prefix, timeout_seconds=1.0, pause_seconds=0.05
-    )
-    service = Service(limiter)
+async def test_characters_spoken_during_an_outage_count_after_it(prefix: str) -> None:
     principal = caller(1000)
-    for outage in range(1, 3):
-        await service.quota.reserve(principal, 100)
-        service.ledger.spoken[TODAY] = 400 * outage - 300
+    async with behind_a_proxy(prefix) as (to_redis, limiter, service):
+        for outage in range(1, 3):
+            await service.quota.reserve(principal, 100)
+            service.ledger.spoken[TODAY] = 400 * outage - 300
+            to_redis.refuse()
+            await service.quota.reserve(principal, 200)
+            await service.quota.charge(principal, 100)
+            assert await service.left(principal) == 1000 - 400 * outage
+            service.ledger.spoken[TODAY] = 400 * outage
+            to_redis.heal()
+            await becomes(limiter, service, is_shared=True)
+            assert await service.left(principal) == 1000 - 400 * outage
+
+
+@pytest.mark.redis
+async def test_characters_refunded_during_an_outage_can_be_used_after_it(prefix: str) -> None:
+    async with behind_a_proxy(prefix) as (to_redis, limiter, service):
+        first, second = [await service.quota.reserve(caller(1000), 300) for _ in range(2)]
         to_redis.refuse()
-        await service.quota.reserve(principal, 200)
-        await service.quota.charge(principal, 100)
-        assert await service.left(principal) == 1000 - 400 * outage
-        service.ledger.spoken[TODAY] = 400 * outage
+        # This call is the first that cannot reach the store.
+        first.refund_characters()
+        await becomes(limiter, service, is_shared=False)
+        second.refund_characters()
         to_redis.heal()
         await becomes(limiter, service, is_shared=True)
-        assert await service.left(principal) == 1000 - 400 * outage
-    await limiter.close()
+        assert await service.left(caller(1000)) == 1000
 
 
 @pytest.mark.redis
-async def test_characters_refunded_during_an_outage_can_be_used_after_it(
-    prefix: str, to_redis: FaultProxy
-) -> None:
-    limiter = RedisLimiter(
-        url_through(to_redis), prefix=prefix, timeout_seconds=1.0, pause_seconds=0.05
-    )
-    service = Service(limiter)
-    first, second = [await service.quota.reserve(caller(1000), 300) for _ in range(2)]
-    to_redis.refuse()
-    # This call is the first that cannot reach the store.
-    first.refund_characters()
-    await becomes(limiter, service, is_shared=False)
-    second.refund_characters()
-    to_redis.heal()
-    await becomes(limiter, service, is_shared=True)
-    assert await service.left(caller(1000)) == 1000
-    await limiter.close()
-
-
-@pytest.mark.redis
-async def test_a_reservation_whose_reply_was_lost_counts_once(
-    prefix: str, to_redis: FaultProxy
-) -> None:
-    limiter = RedisLimiter(
-        url_through(to_redis), prefix=prefix, timeout_seconds=0.3, pause_seconds=0.05
-    )
-    service = Service(limiter)
+async def test_a_reservation_whose_reply_was_lost_counts_once(prefix: str) -> None:
     principal = caller(1000)
-    await service.quota.reserve(principal, 100)
-    to_redis.hold(Way.TO_CLIENT)
-    await service.quota.reserve(principal, 250)
-    assert not limiter.is_shared
-    service.ledger.spoken[TODAY] = 350
-    to_redis.heal()
-    await becomes(limiter, service, is_shared=True)
-    assert await service.left(principal) == 650
-    await limiter.close()
+    async with behind_a_proxy(prefix, timeout_seconds=0.3) as (to_redis, limiter, service):
+        await service.quota.reserve(principal, 100)
+        to_redis.hold(Way.TO_CLIENT)
+        await service.quota.reserve(principal, 250)
+        assert not limiter.is_shared
+        service.ledger.spoken[TODAY] = 350
+        to_redis.heal()
+        await becomes(limiter, service, is_shared=True)
+        assert await service.left(principal) == 650

@@ -126,82 +126,41 @@ def test_clones_move_from_one_backend_to_another_in_one_load(load: Load) -> None
     assert SpeechBackend.objects.get(serves_clones=True).name == "chatterbox"
 
 
+OF_VOICE, OF_SOUND, OF_BACKEND = "voices[0].", "voices[0].engine_voice: ", "speech_backends[0]"
 MISTAKES = {
-    "unknown engine voice": (
-        VOICE.replace("+f3", "+f99"),
-        "voices[0].engine_voice: The embedded engine has no voice 'en-us+f99'.",
-    ),
-    "hostile engine voice": (
-        VOICE.replace("en-us+f3", "../../etc/passwd"),
-        "voices[0].engine_voice: The embedded engine has no voice",
-    ),
-    "wrong language": (
-        HINDI.replace('"hi+f2"', '"en-us"'),
-        "voices[0].engine_voice: en-us speaks en, not hi.",
-    ),
-    "unknown language": (VOICE.replace('"en"', '"fr"'), "voices[0].language: "),
-    "unknown engine": (
-        NEURAL.replace("kokoro", "piper"),
-        "voices[0].engine: There is no speech backend piper.",
-    ),
-    "unknown neural voice": (
-        NEURAL.replace("af_bella", "af_nobody"),
-        "voices[0].engine_voice: The neural engine has no voice 'af_nobody'.",
-    ),
-    "neural voice of another language": (
-        NEURAL.replace("af_bella", "hf_beta"),
-        "voices[0].engine_voice: hf_beta speaks hi, not en.",
-    ),
-    "bad id": (VOICE.replace('"ava"', '"a va"'), "voices[0].id: Use at most 80"),
-    "id twice": (VOICE + VOICE, "voices[1].id: ava is there twice."),
-    "no engine voice": ('[[voices]]\nid = "a"\n', "voices[0].engine_voice: This key is required."),
-    "blank engine voice": (
-        BACKEND + NEURAL.replace("af_bella", ""),
-        "voices[0].engine_voice: This field cannot be blank.",
-    ),
-    "unknown key": (VOICE + "colour = 1\n", "voices[0].colour: There is no such key here."),
-    "wrong type": (VOICE + "enabled = 1\n", "voices[0].enabled: Expected bool, got int."),
-    "unknown protocol": (BACKEND.replace('"openai"', '"grpc"'), "speech_backends[0].protocol: "),
-    "bad address": (
-        BACKEND.replace("http://127", "ftp://127"),
-        "speech_backends[0].base_url: Start the address with http://",
-    ),
-    "unknown tag": (
-        BACKEND.replace("laughs =", "burps ="),
-        "speech_backends[0].sounds: There is no audio tag 'burps'.",
-    ),
-    "a value that JSON lacks": (
-        BACKEND.replace('"audio"', "nan"),
-        "speech_backends[0].extra_fields: It holds a value that JSON does not have.",
-    ),
-    "clones without a mode": (
-        BACKEND.replace('"inline"', '"none"'),
-        "speech_backends[0]: To serve clones, choose how it is given the clip.",
-    ),
-    "two that serve clones": (
-        BACKEND + BACKEND.replace('"kokoro"', '"other"'),
-        "speech_backends[1]: Another backend serves the clones already.",
-    ),
-    "the embedded engine's name": (
-        BACKEND.replace('"kokoro"', '"espeak"', 1),
-        "speech_backends[0].name: espeak is the embedded engine's name.",
-    ),
-    "name twice": (BACKEND + BACKEND, "speech_backends[1].name: kokoro is there twice."),
-    "no model": (
-        BACKEND.replace('model = "kokoro"\n', ""),
-        "speech_backends[0].model: This key is required.",
-    ),
-    "no concurrency": (
-        BACKEND + "max_concurrency = 0\n",
-        "speech_backends[0].max_concurrency: ",
-    ),
-}
+    "unknown engine voice": (VOICE, "+f3", "+f99", f"{OF_SOUND}The embedded engine has no voice 'en-us+f99'."),
+    "hostile engine voice": (VOICE, "en-us+f3", "../../etc/passwd", f"{OF_SOUND}The embedded engine has no voice"),
+    "wrong language": (HINDI, '"hi+f2"', '"en-us"', f"{OF_SOUND}en-us speaks en, not hi."),
+    "unknown language": (VOICE, '"en"', '"fr"', f"{OF_VOICE}language: "),
+    "unknown engine": (NEURAL, "kokoro", "piper", f"{OF_VOICE}engine: There is no speech backend piper."),
+    "unknown neural voice": (NEURAL, "af_bella", "af_nobody", f"{OF_SOUND}The neural engine has no voice 'af_nobody'."),
+    "neural voice of another language": (NEURAL, "af_bella", "hf_beta", f"{OF_SOUND}hf_beta speaks hi, not en."),
+    "bad id": (VOICE, '"ava"', '"a va"', f"{OF_VOICE}id: Use at most 80"),
+    "id twice": (VOICE + VOICE, "", "", "voices[1].id: ava is there twice."),
+    "no engine voice": ('[[voices]]\nid = "a"\n', "", "", f"{OF_SOUND}This key is required."),
+    "blank engine voice": (BACKEND + NEURAL, "af_bella", "", f"{OF_SOUND}This field cannot be blank."),
+    "unknown key": (VOICE + "colour = 1\n", "", "", f"{OF_VOICE}colour: There is no such key here."),
+    "wrong type": (VOICE + "enabled = 1\n", "", "", f"{OF_VOICE}enabled: Expected bool, got int."),
+    "unknown protocol": (BACKEND, '"openai"', '"grpc"', f"{OF_BACKEND}.protocol: "),
+    "bad address": (BACKEND, "http://127", "ftp://127", f"{OF_BACKEND}.base_url: Start the address with http://"),
+    "unknown tag": (BACKEND, "laughs =", "burps =", f"{OF_BACKEND}.sounds: There is no audio tag 'burps'."),
+    "a value that JSON lacks": (BACKEND, '"audio"', "nan", f"{OF_BACKEND}.extra_fields: It holds a value that JSON does not have."),
+    "clones without a mode": (BACKEND, '"inline"', '"none"', f"{OF_BACKEND}: To serve clones, choose how it is given the clip."),
+    "two that serve clones": (BACKEND + BACKEND.replace('"kokoro"', '"other"'), "", "", "speech_backends[1]: Another backend serves the clones already."),
+    "the embedded engine's name": (BACKEND, 'name = "kokoro"', 'name = "espeak"', f"{OF_BACKEND}.name: espeak is the embedded engine's name."),
+    "name twice": (BACKEND + BACKEND, "", "", "speech_backends[1].name: kokoro is there twice."),
+    "no model": (BACKEND, 'model = "kokoro"\n', "", f"{OF_BACKEND}.model: This key is required."),
+    "no concurrency": (BACKEND + "max_concurrency = 0\n", "", "", f"{OF_BACKEND}.max_concurrency: "),
+}  # fmt: skip
+"""A file, what is replaced in it and by what, and the beginning of the message."""
 
 
-@pytest.mark.parametrize(("content", "told"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_reported_with_table_and_key(load: Load, content: str, told: str) -> None:
+@pytest.mark.parametrize(("content", "old", "new", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_reported_with_table_and_key(
+    load: Load, content: str, old: str, new: str, told: str
+) -> None:
     with pytest.raises(CommandError) as refused:
-        load(content)
+        load(content.replace(old, new) if old else content)
 
     assert str(refused.value).startswith(f"catalog.toml: {told}")
     assert not Voice.objects.exists()

@@ -36,14 +36,18 @@ def voices(watcher: ChangeWatcher) -> Voices:
     return Voices(watcher)
 
 
+@pytest.fixture
+async def owner() -> Organization:
+    return await sync_to_async(speech_rows.organization)()
+
+
 async def resolved(voices: Voices, voice_id: str, owner: Organization) -> VoiceRef:
     return await voices.resolve(voice_id, speech_rows.principal(owner))
 
 
 async def test_a_global_voice_needs_no_query(
-    voices: Voices, django_assert_num_queries: Any
+    voices: Voices, django_assert_num_queries: Any, owner: Organization
 ) -> None:
-    owner = await sync_to_async(speech_rows.organization)()
     await sync_to_async(speech_rows.voice)("ava")
     await sync_to_async(voices.load)()
 
@@ -73,8 +77,9 @@ async def test_hindi_is_for_enterprise_accounts(voices: Voices, plan: Plan) -> N
     "voice_id",
     ["", "nobody", "AVA", "voice_", "voice_" + "0" * 32, "voice_" + "g" * 32, "a" * 9999],
 )
-async def test_an_unknown_voice_is_refused(voices: Voices, voice_id: str) -> None:
-    owner = await sync_to_async(speech_rows.organization)()
+async def test_an_unknown_voice_is_refused(
+    voices: Voices, voice_id: str, owner: Organization
+) -> None:
     await sync_to_async(speech_rows.voice)("ava")
     await sync_to_async(voices.load)()
 
@@ -82,10 +87,11 @@ async def test_an_unknown_voice_is_refused(voices: Voices, voice_id: str) -> Non
         await resolved(voices, voice_id, owner)
 
 
-async def test_a_clone_belongs_to_its_owner_alone(voices: Voices) -> None:
-    owner, other = [await sync_to_async(speech_rows.organization)() for _ in range(2)]
+async def test_a_clone_belongs_to_its_owner_alone_until_it_is_deleted(
+    voices: Voices, owner: Organization
+) -> None:
+    other = await sync_to_async(speech_rows.organization)()
     clone = await sync_to_async(speech_rows.clone)(owner)
-
     ref = await resolved(voices, clone.pk, owner)
 
     assert (ref.language, ref.engine_voice, ref.backend) == ("en", "en-us", None)
@@ -95,20 +101,14 @@ async def test_a_clone_belongs_to_its_owner_alone(voices: Voices) -> None:
     with pytest.raises(UnknownVoice):
         await resolved(voices, clone.pk, other)
 
-
-async def test_a_deleted_clone_stops_working_at_once(voices: Voices) -> None:
-    owner = await sync_to_async(speech_rows.organization)()
-    clone = await sync_to_async(speech_rows.clone)(owner)
-    await resolved(voices, clone.pk, owner)
-
     await VoiceClone.objects.filter(pk=clone.pk).aupdate(deleted_at=clock.now(), slot=None)
-
     with pytest.raises(UnknownVoice):
         await resolved(voices, clone.pk, owner)
 
 
-async def test_a_backend_that_serves_clones_speaks_them(voices: Voices) -> None:
-    owner = await sync_to_async(speech_rows.organization)()
+async def test_a_backend_that_serves_clones_speaks_them(
+    voices: Voices, owner: Organization
+) -> None:
     clone = await sync_to_async(speech_rows.clone)(owner)
     backend = await sync_to_async(speech_rows.cloning_backend)()
     await sync_to_async(voices.load)()
@@ -129,9 +129,8 @@ async def test_a_backend_that_serves_clones_speaks_them(voices: Voices) -> None:
 
 
 async def test_a_clone_is_an_internal_error_while_the_database_is_unreachable(
-    voices: Voices,
+    voices: Voices, owner: Organization
 ) -> None:
-    owner = await sync_to_async(speech_rows.organization)()
     clone = await sync_to_async(speech_rows.clone)(owner)
 
     with database_outage(), pytest.raises(InternalError):

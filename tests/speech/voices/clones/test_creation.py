@@ -1,8 +1,10 @@
-"""A creation that a limit or the engine refuses stores nothing."""
+"""A creation that a limit or the engine refuses stores nothing and counts as a refused request."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -22,7 +24,9 @@ from speech.errors import (
     TooManyClones,
 )
 from speech.models import VoiceClone
+from speech.voices.clones import creation as creations
 from speech.voices.clones.creation import CloneCreation
+from speech.voices.clones.wire import CloneRequest
 from speech.voices.voices import Voices
 from tests.support.builders import speech_rows
 from tests.support.speech.client import CLIP
@@ -142,3 +146,37 @@ async def test_a_request_refused_before_the_limit_does_not_count(owner: Organiza
 
     assert attempts.counted == 1
     assert refusals.counted == [len(body("anna")), len(body("Bea")), len(body("Bea", "#")), 2]
+
+
+async def test_a_body_that_arrived_meanwhile_is_not_parsed() -> None:
+    refusals = Refusals()
+    making = creation(Failing(), Attempts(), refusals)
+    principal = speech_rows.principal(Organization(name="Acme"))
+    refusals.are_too_many = True
+    with pytest.raises(refusals.error):
+        await making.create(b"not even JSON", principal)
+    assert refusals.counted == []
+
+
+async def test_organizations_take_turns_at_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[bytes] = []
+    goes_on = threading.Event()
+
+    def read(body: bytes) -> CloneRequest:
+        begun.append(body)
+        goes_on.wait(60)
+        raise InvalidField("no")
+
+    monkeypatch.setattr(creations, "read_request", read)
+    refusals = Refusals()
+    making = creation(Failing(), Attempts(), refusals)
+    flood, other = (speech_rows.principal(Organization(name=name)) for name in ("flood", "other"))
+    tasks = [
+        asyncio.ensure_future(making.create(body, principal))
+        for principal, body in [(flood, b"f0"), (flood, b"f1"), (flood, b"f2"), (other, b"o")]
+    ]
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert begun == [b"f0", b"f1", b"o", b"f2"]
+    assert refusals.counted == [2, 2, 1, 2]
