@@ -45,18 +45,24 @@ def frames(speech: SpeechAccount, voice: str, *messages: str) -> list[bytes]:
         return [decoded(frame)[0] for frame in session.rest() if isinstance(frame, bytes)]
 
 
-@pytest.mark.parametrize("voice", VOICES)
+ENDS = [
+    (". ", 0.2, 0.3),
+    ("? ", 0.2, 0.3),
+    ("!\n", 0.28, 0.38),
+    (".\n\n", 0.4, 0.5),
+    ("\n\n---\n\n", 0.4, 0.5),
+    (". [pause:1.5s] ", 1.49, 1.56),
+    (".\n\n[short pause]", 0.24, 0.31),
+    (".[pause:20ms] ", 0.02, 0.09),
+]
+"""What stands between two sentences, and the seconds of the pause there."""
+
+
 @pytest.mark.parametrize(
-    ("between", "least", "most"),
+    ("voice", "between", "least", "most"),
     [
-        (". ", 0.2, 0.3),
-        ("? ", 0.2, 0.3),
-        ("!\n", 0.28, 0.38),
-        (".\n\n", 0.4, 0.5),
-        ("\n\n---\n\n", 0.4, 0.5),
-        (". [pause:1.5s] ", 1.49, 1.56),
-        (".\n\n[short pause]", 0.24, 0.31),
-        (".[pause:20ms] ", 0.02, 0.09),
+        *(("ava", *each) for each in ENDS),
+        *((voice, *ENDS[at % len(ENDS)]) for at, voice in enumerate(VOICES[1:], start=1)),
     ],
 )
 def test_the_pause_between_two_sentences_depends_on_their_ends(
@@ -122,8 +128,10 @@ def test_a_long_sentence_keeps_the_pauses_of_its_commas(speech: SpeechAccount) -
     assert 0.07 < still_after(whole, len(start) // 2) < 0.17
 
 
-@pytest.mark.parametrize("profile", ["file", "pcm", "sse"])
-@pytest.mark.parametrize(("between", "least", "most"), [(". ", 0.2, 0.3), (".\n\n", 0.4, 0.5)])
+@pytest.mark.parametrize(
+    ("profile", "between", "least", "most"),
+    [("file", *ENDS[0]), ("pcm", *ENDS[3]), ("sse", *ENDS[0])],
+)
 def test_speech_servers_get_the_same_pauses(
     speech: SpeechAccount,
     remote: dict[str, str],
