@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.support.live import Command, Simulator, free_port
+from tests.support.live import Command, Gateway, Simulator, free_port
 
 IMPATIENT = {
     "SVC_HEAD_SECONDS": "0.5",
@@ -29,6 +29,10 @@ class Served:
     environment: dict[str, str]
     database_name: str
     simulator: Simulator
+
+    def serving(self, gateway: Gateway) -> Gateway:
+        """The organization of ``gateway`` on this process."""
+        return replace(gateway, command=self.command, port=self.port, speech_port=self.speech_port)
 
 
 def launch(environment: dict[str, str], log: Path, *arguments: str) -> tuple[Command, int, int]:

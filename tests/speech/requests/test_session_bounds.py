@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from speech.requests.session_bounds import BURST_SECONDS, Pace
 from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import Conversation, SpeechAccount
+from tests.support.speech.caller import SpeechAccount, seconds
 
 IDLE_SECONDS = 3
 LONGEST_SECONDS = 3
@@ -37,11 +36,7 @@ def impatient(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def speech(impatient: Served, gateway: Gateway) -> SpeechAccount:
-    """An account of the impatient gateway."""
-    port, speech_port = impatient.port, impatient.speech_port
-    return speech_account(
-        replace(gateway, command=impatient.command, port=port, speech_port=speech_port)
-    )
+    return speech_account(impatient.serving(gateway))
 
 
 def error_of(last: bytes | dict[str, Any]) -> str:
@@ -51,28 +46,41 @@ def error_of(last: bytes | dict[str, Any]) -> str:
     return message
 
 
-def assert_ends_as_idle(session: Conversation, message: str, pause: float) -> None:
-    """The session ends as idle, however often ``message`` is sent."""
+@pytest.mark.parametrize(
+    ("message", "pause"),
+    [
+        ({"type": "text", "text": ""}, IDLE_SECONDS / 8),
+        ({"type": "flush"}, IDLE_SECONDS / 8),
+        # The next message is always there already, so the session never waits for one.
+        ({"type": "text", "text": ""}, 0),
+    ],
+    ids=["empty texts", "flushes", "a flood of empty texts"],
+)
+def test_messages_without_text_do_not_keep_a_session_open(
+    speech: SpeechAccount, message: dict[str, str], pause: float
+) -> None:
     deadline = time.monotonic() + 60
-    with suppress(ConnectionClosed):
-        while time.monotonic() < deadline:
-            session.socket.send(message)
-            time.sleep(pause)
-    assert time.monotonic() < deadline, "not closed"
-    assert "was idle" in error_of(session.rest()[-1])
-    assert session.close_code == 4408
-
-
-def test_messages_without_text_do_not_keep_a_session_open(speech: SpeechAccount) -> None:
-    for message in ({"type": "text", "text": ""}, {"type": "flush"}):
-        with speech.session() as session:
-            assert_ends_as_idle(session, json.dumps(message), IDLE_SECONDS / 8)
-
-
-def test_a_flood_of_empty_texts_does_not_keep_a_session_open(speech: SpeechAccount) -> None:
-    """The next message is always there already, so the session never waits for one."""
+    told: list[Any] = []
     with speech.session() as session:
-        assert_ends_as_idle(session, '{"type":"text","text":""}', 0)
+        while not told and time.monotonic() < deadline:
+            with suppress(ConnectionClosed):
+                session.send(**message)
+            with suppress(TimeoutError):
+                told.append(json.loads(session.socket.recv(pause)))
+        assert "was idle" in error_of(told[0])
+        assert session.close_code == 4408
+
+
+def test_a_session_is_idle_after_a_sentence_that_the_voice_cannot_read(
+    speech: SpeechAccount,
+) -> None:
+    with speech.session() as session:
+        session.text("这是一个中文句子。\n")
+        unread, idle = session.rest()
+        assert session.close_code == 4408
+
+    assert "Chinese" in error_of(unread)
+    assert "was idle" in error_of(idle)
 
 
 def test_a_space_keeps_a_session_open(speech: SpeechAccount) -> None:
@@ -83,6 +91,20 @@ def test_a_space_keeps_a_session_open(speech: SpeechAccount) -> None:
         session.text("Hello.")
         session.done()
         assert session.rest()[-1] == {"type": "session.done"}
+
+
+def test_a_slow_engine_may_take_longer_than_the_idle_timeout(
+    speech: SpeechAccount, remote: dict[str, str]
+) -> None:
+    with speech.session(voice=remote["pcm"]) as session:
+        began = time.monotonic()
+        session.text("[[sim pace:1]] The morning train was late again, as it often is in winter.\n")
+        heard = seconds(session.frame())
+        assert time.monotonic() - began > IDLE_SECONDS
+        session.done()
+        assert session.rest() == [{"type": "session.done"}]
+
+    assert heard > IDLE_SECONDS
 
 
 def test_messages_above_a_burst_are_read_at_a_steady_pace(speech: SpeechAccount) -> None:
@@ -100,26 +122,29 @@ def test_messages_above_a_burst_are_read_at_a_steady_pace(speech: SpeechAccount)
     assert took >= more / PER_SECOND
 
 
-def test_a_session_has_a_longest_duration(start_gateway: Callable[..., Gateway]) -> None:
+def test_a_session_has_a_longest_duration(
+    start_gateway: Callable[..., Gateway], remote: dict[str, str]
+) -> None:
     """Frames that were sent by then are charged, and nothing else."""
     speech = speech_account(start_gateway(SVC_SPEECH_SESSION_SECONDS=str(LONGEST_SECONDS)))
+    text, frames = f"[[sim pace:4]] {SENTENCE}", 0
     began = time.monotonic()
-    with speech.session() as session:
+    with speech.session(voice=remote["pcm"]) as session:
         with suppress(ConnectionClosed):
-            while time.monotonic() < began + 20 * LONGEST_SECONDS:
-                session.text(SENTENCE)
-                time.sleep(0.3)
+            session.text(text)
+            while isinstance(message := session.socket.recv(60), bytes):
+                frames += 1
+                session.text(text)
         assert time.monotonic() - began >= LONGEST_SECONDS
-        *frames, last = session.rest()
+        assert "another" in error_of(json.loads(message))
+        assert session.close_code == 4408
 
-    assert "another" in error_of(last)
-    assert session.close_code == 4408
     row = speech.row_when_written()
     assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4408)
-    assert (row.sentences, row.characters) == (len(frames), len(frames) * len(SENTENCE))
+    assert (row.sentences, row.characters) == (frames, frames * len(text))
 
 
-def test_a_pace_allows_a_burst_and_refills() -> None:
+def test_a_pace_allows_a_burst_and_refills_and_one_of_zero_is_unlimited() -> None:
     pace = Pace(10)
     burst = int(10 * BURST_SECONDS)
 
@@ -128,9 +153,4 @@ def test_a_pace_allows_a_burst_and_refills() -> None:
     assert pace.early(1.0) <= 0
     assert all(pace.early(1000.0) <= 1e-9 for _ in range(burst))
     assert pace.early(1000.0) > 0
-
-
-def test_a_pace_of_zero_is_unlimited() -> None:
-    pace = Pace(0)
-
-    assert all(pace.early(0.0) <= 0 for _ in range(10_000))
+    assert all(Pace(0).early(0.0) <= 0 for _ in range(10_000))

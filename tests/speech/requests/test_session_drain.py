@@ -1,16 +1,19 @@
-"""WebSocket sessions while the server drains before it stops."""
+"""WebSocket sessions and requests while the server drains before it stops."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import httpx2
 
 from tests.support.live import NO_TLS, Gateway
+from tests.support.served import refuses
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import Conversation, SpeechAccount
+from tests.support.speech.caller import TWO_SENTENCES, Conversation, SpeechAccount
 from tests.support.until import until
 
 SENTENCE = "The morning train was late again, so we walked along the river for a while.\n"
@@ -18,130 +21,139 @@ SLOW = f"[[sim pace:1]] {SENTENCE}"
 """Takes the simulated speech server about as long as it sounds: some seconds."""
 
 
-def begin_drain(speech: SpeechAccount) -> float:
-    """Send SIGTERM and wait until the server drains; return the time of the signal."""
-    sent_at = time.monotonic()
-    speech.gateway.command.process.send_signal(signal.SIGTERM)
-    until(lambda: is_draining(speech))
-    return sent_at
+class Case(NamedTuple):
+    """A session that has got a frame when the signal comes, and what becomes of it."""
+
+    voice: str
+    text: str
+    is_done: bool
+    during: tuple[dict[str, str], ...]
+    """Messages after the signal."""
+    frames: int | None
+    """Frames after the signal; None: as many as there were."""
+    outcome: str
+    sentences: int | None
+    characters: int | None
 
 
-def is_draining(speech: SpeechAccount) -> bool:
-    """Whether the server drains or has ended, as it does when no session is left."""
-    try:
-        return httpx2.get(f"{speech.url}/health", verify=NO_TLS).status_code == 503
-    except httpx2.TransportError:
-        return True
+CASES = {
+    "nothing left to speak: an incomplete sentence is neither spoken nor charged": Case(
+        "ava", f"{SENTENCE}And then", False, (), 0, "interrupted", 1, len(SENTENCE)
+    ),
+    "accepted sentences are spoken; text and 'done' that come during the drain are ignored": Case(
+        voice="pcm",
+        text=SLOW * 2,
+        is_done=False,
+        during=({"type": "text", "text": SENTENCE * 3}, {"type": "done"}),
+        frames=1,
+        outcome="interrupted",
+        sentences=2,
+        characters=2 * len(SLOW),
+    ),
+    "one that sent 'done' ends normally": Case(
+        "pcm", SLOW * 3, True, (), 2, "success", 3, 3 * len(SLOW)
+    ),
+    "one can be cancelled": Case(
+        "pcm", SLOW * 3, False, ({"type": "cancel"},), None, "success", None, None
+    ),
+}
 
 
-def assert_told_to_go_elsewhere(session: Conversation, frames: int) -> None:
-    messages = session.rest()
-    assert [type(each) for each in messages] == [*[bytes] * frames, dict]
-    error = messages[-1]
-    assert isinstance(error, dict)
-    assert error["error"]["type"] == "proxy_error"
-    assert "shutting down" in error["error"]["message"]
+def begin_drain(gateway: Gateway) -> None:
+    """Send SIGTERM and wait until the server drains, or has ended as without any session."""
+
+    def is_draining() -> bool:
+        try:
+            url = f"http://127.0.0.1:{gateway.speech_port}/health"
+            return httpx2.get(url, verify=NO_TLS).status_code == 503
+        except httpx2.TransportError:
+            return True
+
+    gateway.command.process.send_signal(signal.SIGTERM)
+    until(is_draining)
+
+
+def assert_told_to_go_elsewhere(message: Any, session: Conversation) -> None:
+    assert message["error"]["type"] == "proxy_error"
+    assert "shutting down" in message["error"]["message"]
     assert session.close_code == 1012
 
 
-def assert_interrupted(speech: SpeechAccount, sentences: int, characters: int) -> None:
+def assert_ends(case: Case, speech: SpeechAccount, session: Conversation) -> None:
+    *frames, last = session.rest()
+    assert all(isinstance(each, bytes) for each in frames)
+    assert len(frames) == (len(frames) if case.frames is None else case.frames)
     row = speech.row_when_written()
-    assert (row.outcome, row.http_status, row.close_code) == ("interrupted", 101, 1012)
-    assert (row.sentences, row.characters) == (sentences, characters)
+    if case.outcome == "interrupted":
+        assert_told_to_go_elsewhere(last, session)
+        assert (row.outcome, row.http_status, row.close_code) == ("interrupted", 101, 1012)
+    else:
+        assert (last, session.close_code) == ({"type": "session.done"}, 1000)
+        assert (row.outcome, row.close_code) == ("success", None)
+    if case.sentences is not None:
+        assert (row.sentences, row.characters) == (case.sentences, case.characters)
 
 
-def test_a_session_before_start_ends_at_once_when_the_server_drains(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    speech = speech_account(start_gateway())
-    with speech.connect() as socket:
-        begin_drain(speech)
-        assert_told_to_go_elsewhere(Conversation(socket), frames=0)
-
-    assert speech.gateway.command.process.wait(60) == 0
-    assert speech.rows() == []
-
-
-def test_a_session_with_nothing_left_to_speak_ends_at_once_when_the_server_drains(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    """An incomplete sentence is neither spoken nor charged."""
-    speech = speech_account(start_gateway())
-    with speech.session() as session:
-        session.text(f"{SENTENCE}And then")
-        session.frame()
-        begin_drain(speech)
-        assert_told_to_go_elsewhere(session, frames=0)
-
-    assert_interrupted(speech, 1, len(SENTENCE))
-    assert speech.gateway.command.process.wait(60) == 0
-
-
-def test_a_session_speaks_its_accepted_sentences_before_it_ends(
+def test_a_server_that_drains_ends_each_session_after_what_it_has_accepted(
     start_gateway: Callable[..., Gateway], remote: dict[str, str]
 ) -> None:
-    """Text and 'done' that come during the drain are ignored."""
-    speech = speech_account(start_gateway())
-    with speech.session(voice=remote["pcm"]) as session:
-        session.text(SLOW * 2)
-        session.frame()
-        begin_drain(speech)
-        session.text(SENTENCE * 3)
-        session.done()
-        assert_told_to_go_elsewhere(session, frames=1)
+    gateway = start_gateway()
+    unstarted, voices = speech_account(gateway), {"ava": "ava", **remote}
+    opened: list[tuple[Case, SpeechAccount, Conversation]] = []
+    with ExitStack() as stack:
+        before_start = Conversation(stack.enter_context(unstarted.connect()))
+        for case in CASES.values():
+            speech = speech_account(gateway)
+            session = stack.enter_context(speech.session(voice=voices[case.voice]))
+            session.text(case.text)
+            if case.is_done:
+                session.done()
+            opened.append((case, speech, session))
+        for _, _, session in opened:
+            session.frame()
+        begin_drain(gateway)
+        for case, _, session in opened:
+            for message in case.during:
+                session.send(**message)
+        [told] = before_start.rest()
+        assert_told_to_go_elsewhere(told, before_start)
+        for each in opened:
+            assert_ends(*each)
 
-    assert_interrupted(speech, 2, 2 * len(SLOW))
+    assert unstarted.rows() == []
+    assert gateway.command.process.wait(60) == 0
 
 
-def test_a_session_that_sent_done_ends_normally(
+def test_what_outlasts_the_drain_is_interrupted(
     start_gateway: Callable[..., Gateway], remote: dict[str, str]
 ) -> None:
-    speech = speech_account(start_gateway())
-    with speech.session(voice=remote["pcm"]) as session:
-        session.text(SLOW * 3)
-        session.done()
-        session.frame()
-        begin_drain(speech)
-        messages = session.rest()
-
-        assert [type(each) for each in messages] == [bytes, bytes, dict]
-        assert messages[-1] == {"type": "session.done"}
-        assert session.close_code == 1000
-    row = speech.row_when_written()
-    assert (row.outcome, row.sentences, row.close_code) == ("success", 3, None)
-    assert speech.gateway.command.process.wait(60) == 0
-
-
-def test_a_session_can_be_cancelled_during_the_drain(
-    start_gateway: Callable[..., Gateway], remote: dict[str, str]
-) -> None:
-    speech = speech_account(start_gateway())
-    with speech.session(voice=remote["pcm"]) as session:
-        session.text(SLOW * 3)
-        session.frame()
-        begin_drain(speech)
-        session.send(type="cancel")
-
-        assert session.rest()[-1] == {"type": "session.done"}
-        assert session.close_code == 1000
-    assert speech.row_when_written().outcome == "success"
-
-
-def test_a_session_that_outlasts_the_drain_gets_the_error_at_its_end(
-    start_gateway: Callable[..., Gateway], remote: dict[str, str]
-) -> None:
-    speech = speech_account(start_gateway(SVC_DRAIN_SECONDS="1"))
-    with speech.session(voice=remote["pcm"]) as session:
+    gateway = start_gateway(SVC_DRAIN_SECONDS="1")
+    talker, asker = speech_account(gateway), speech_account(gateway)
+    text = f"[[sim pace:1]] {TWO_SENTENCES * 4}"
+    with ExitStack() as stack:
+        kept = stack.enter_context(httpx2.Client(headers=asker.headers, verify=NO_TLS))
+        session = stack.enter_context(talker.session(voice=remote["pcm"]))
         session.text(SLOW * 6)
         session.done()
         session.frame()
-        began = begin_drain(speech)
-        messages = session.rest()
-
-        assert session.close_code == 1012
+        raw = stack.enter_context(asker.asking(input=text, voice=remote["pcm"]))
+        assert b"200 OK" in raw.recv(1000)
+        assert kept.get(f"{asker.url}/v1/models").status_code == 200
+        began = time.monotonic()
+        begin_drain(gateway)
+        until(lambda: refuses(asker.url))
+        body = {"voice": "ava", "input": "Hello."}
+        refused = kept.post(f"{asker.url}/v1/audio/speech", json=body)
+        while raw.recv(65536):
+            pass
+        *frames, last = session.rest()
         assert time.monotonic() - began >= 1
-    assert isinstance(messages[-1], dict)
-    row = speech.row_when_written()
+        assert_told_to_go_elsewhere(last, session)
+    row = talker.row_when_written()
+    [stream] = until(lambda: [row for row in asker.rows() if row.voice == remote["pcm"]])
+
+    assert (refused.status_code, refused.json()["error"]["type"]) == (503, "proxy_error")
     assert (row.outcome, row.close_code) == ("interrupted", 1012)
-    assert row.sentences == len(messages)  # the first frame was read before, the last is the error
-    assert speech.gateway.command.process.wait(60) == 0
+    assert row.sentences == 1 + len(frames)
+    assert (stream.outcome, stream.http_status) == ("interrupted", 200)
+    assert gateway.command.process.wait(60) == 0

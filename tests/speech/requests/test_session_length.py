@@ -1,182 +1,189 @@
-"""A WebSocket session lasts as long as it is used, longer than every timer of the server."""
+"""A WebSocket session lasts as long as it is used, and ends when its client stops reading."""
 
 from __future__ import annotations
 
-import base64
-import os
 import socket as sockets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+import pytest
+
+from tests.resilience.wire import frame, upgrade
+from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import Conversation, SpeechAccount, seconds
+from tests.support.speech.caller import Conversation, SpeechAccount
+from tests.support.until import until
 
 SHORT = 1.5
-SPOKEN_SECONDS = 6.0
-IDLE = {"SVC_SPEECH_IDLE_SECONDS": "5"}
 EVERY_TIMER = {
     name: str(SHORT)
     for name in (
         "SVC_HEAD_SECONDS", "SVC_BODY_SECONDS", "SVC_CLIENT_STALL_SECONDS",
-        "SVC_WEBSOCKET_PING_SECONDS", "SVC_SPEECH_START_SECONDS", "SVC_SPEECH_FIRST_BYTE_SECONDS",
-        "SVC_SPEECH_TOTAL_SECONDS", "SVC_KEY_OUTAGE_SECONDS", "SVC_BACKEND_IDLE_SECONDS",
-        "SVC_BACKEND_TOTAL_SECONDS", "SVC_DRAIN_SECONDS",
+        "SVC_SPEECH_START_SECONDS", "SVC_SPEECH_FIRST_BYTE_SECONDS", "SVC_SPEECH_TOTAL_SECONDS",
+        "SVC_KEY_OUTAGE_SECONDS", "SVC_BACKEND_IDLE_SECONDS", "SVC_BACKEND_TOTAL_SECONDS",
+        "SVC_DRAIN_SECONDS",
     )
 }  # fmt: skip
-"""The settings that bound how long something may take, far below the length of the sessions here.
-
-``IDLE`` bounds the silence of a client, which a busy machine lengthens."""
-
+"""The settings that bound how long something may take, but for the silence of a client."""
 SENTENCE = "The morning train was late again.\n"
 
 
-def spoken_steadily(session: Conversation, pause: float) -> int:
-    """Send and receive one sentence after the other for ``SPOKEN_SECONDS``; return their number."""
-    begun = time.monotonic()
-    texts = 0
-    while time.monotonic() < begun + SPOKEN_SECONDS:
-        session.text(SENTENCE)
-        session.frame()
-        texts += 1
-        time.sleep(pause)
-    return texts
+@pytest.fixture(scope="module")
+def hurried(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    directory = tmp_path_factory.mktemp("hurried")
+    pings = {"SVC_WEBSOCKET_PING_SECONDS": "0.2"}
+    with another_gateway(served, directory, **EVERY_TIMER, **pings) as started:
+        yield started
 
 
-def assert_ends_well(speech: SpeechAccount, session: Conversation, sentences: int) -> None:
-    session.done()
-    assert session.rest() == [{"type": "session.done"}]
-    assert session.close_code == 1000
-    row = speech.row_when_written()
-    assert (row.outcome, row.close_code) == ("success", None)
-    assert (row.sentences, row.characters) == (sentences, sentences * len(SENTENCE))
+@pytest.fixture
+def speech(hurried: Served, gateway: Gateway) -> SpeechAccount:
+    """An account of a gateway whose timers are far below the length of the sessions here."""
+    return speech_account(hurried.serving(gateway))
 
 
-def test_a_session_outlives_every_timer_of_the_server(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    speech = speech_account(start_gateway(**EVERY_TIMER, **IDLE))
-
-    with speech.session() as session:
-        texts = spoken_steadily(session, pause=SHORT / 2)
-        assert_ends_well(speech, session, texts)
-
-
-def test_an_idle_session_outlives_every_timer_except_the_idle_timeout(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    speech = speech_account(start_gateway(**EVERY_TIMER))
-
-    with speech.session() as session:
-        time.sleep(2 * SHORT)
-        session.text(SENTENCE)
-        session.frame()
-        time.sleep(2 * SHORT)
-        session.text(SENTENCE)
-        session.frame()
-        assert_ends_well(speech, session, 2)
-
-
-def test_a_slow_engine_may_take_longer_than_the_idle_timeout(
-    start_gateway: Callable[..., Gateway], remote: dict[str, str]
-) -> None:
-    speech = speech_account(start_gateway(SVC_SPEECH_IDLE_SECONDS="1"))
-
-    with speech.session(voice=remote["pcm"]) as session:
-        began = time.monotonic()
-        session.text("[[sim pace:1]] The morning train was late again, as it often is here.\n")
-        heard = seconds(session.frame())
-        assert time.monotonic() - began > 1.5
-        session.done()
-        assert session.rest() == [{"type": "session.done"}]
-
-    assert heard > 1.5
+def outlive_a_timer(speech: SpeechAccount) -> None:
+    """Return when a timer that begins now has ended: the one of a head that does not come."""
+    with sockets.create_connection(("127.0.0.1", speech.gateway.speech_port), timeout=60) as raw:
+        raw.sendall(b"GET /health HTTP/1.1\r\n")
+        while raw.recv(4096):
+            pass
 
 
 @contextmanager
-def slow_reader(speech: SpeechAccount) -> Iterator[Conversation]:
-    """A session on a small receive buffer that holds few unread messages."""
-    raw = sockets.socket()
-    raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
-    raw.connect(("127.0.0.1", speech.gateway.speech_port))
-    with speech.connect(sock=raw, max_queue=1) as socket:
-        conversation = Conversation(socket)
-        conversation.send(type="start", voice="ava")
-        assert conversation.receive()["type"] == "ready"
-        yield conversation
-
-
-def test_a_slow_reader_is_not_disconnected(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    """A player reads sound at the pace of playing."""
-    timers = {"SVC_CLIENT_STALL_SECONDS": "1.5", "SVC_WEBSOCKET_PING_SECONDS": "0.2"}
-    speech = speech_account(start_gateway(**timers))
-
-    with slow_reader(speech) as session:
-        for _ in range(100):
-            session.text(SENTENCE)
-        session.done()
-        for _ in range(20):
-            time.sleep(0.3)
-            session.frame()
-        messages = session.rest()
-
-        assert messages[-1] == {"type": "session.done"}
-        assert len(messages) == 81
-        assert session.close_code == 1000
-    assert speech.row_when_written().outcome == "success"
-
-
-def test_a_client_that_answers_no_ping_keeps_its_session(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    speech = speech_account(start_gateway(SVC_WEBSOCKET_PING_SECONDS="0.2"))
-    upgrade = (
-        "GET /v1/audio/speech/stream HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n"
-        f"connection: upgrade\r\nauthorization: Bearer {speech.key}\r\n"
-        f"sec-websocket-key: {base64.b64encode(os.urandom(16)).decode()}\r\n"
-        "sec-websocket-version: 13\r\n\r\n"
-    )
-
-    with sockets.create_connection(("127.0.0.1", speech.gateway.speech_port)) as raw:
-        raw.settimeout(60)
-        raw.sendall(upgrade.encode())
-        assert b"101 " in raw.recv(4096)
-        raw.sendall(frame('{"type": "start", "voice": "ava"}'))
-        time.sleep(3)
-        raw.sendall(frame('{"type": "text", "text": "Hello there."}') + frame('{"type": "done"}'))
-        heard = b""
-        while b"session.done" not in heard:
-            heard += (more := raw.recv(65536))
-            assert more, "closed before its end"
-
-    assert b"RIFF" in heard
-    assert heard.count(b"\x89\x04") >= 10  # pings
-
-
-def frame(text: str) -> bytes:
-    """A short masked text frame (RFC 6455, section 5.2), the mask zero."""
-    return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode()
-
-
-def test_a_session_outlives_the_idle_time_of_the_connection_that_it_was_opened_on(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    """The upgrade is the second request of its connection."""
-    speech = speech_account(start_gateway(**EVERY_TIMER, **IDLE))
-    raw = sockets.create_connection(("127.0.0.1", speech.gateway.speech_port))
+def on_a_kept_connection(speech: SpeechAccount) -> Iterator[Conversation]:
+    """A session whose upgrade is the second request of its connection."""
+    raw = sockets.create_connection(("127.0.0.1", speech.gateway.speech_port), timeout=60)
     raw.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
     answer = b""
     while b"uptime_s" not in answer or not answer.endswith(b"}"):
         part = raw.recv(4096)
         assert part, answer
         answer += part
-
     with speech.connect(sock=raw) as socket:
         session = Conversation(socket)
         session.send(type="start", voice="ava")
         assert session.receive()["type"] == "ready"
-        texts = spoken_steadily(session, pause=SHORT / 2)
-        assert_ends_well(speech, session, texts)
+        yield session
+
+
+@pytest.mark.parametrize("opened", [SpeechAccount.session, on_a_kept_connection])
+def test_a_session_outlives_every_timer_of_the_server(
+    speech: SpeechAccount, opened: Callable[[SpeechAccount], AbstractContextManager[Conversation]]
+) -> None:
+    with opened(speech) as session:
+        for _ in range(4):
+            outlive_a_timer(speech)
+            session.text(SENTENCE)
+            session.frame()
+        session.done()
+        assert session.rest() == [{"type": "session.done"}]
+        assert session.close_code == 1000
+
+    row = speech.row_when_written()
+    assert (row.outcome, row.close_code) == ("success", None)
+    assert (row.sentences, row.characters) == (4, 4 * len(SENTENCE))
+
+
+def test_a_slow_reader_is_not_disconnected(speech: SpeechAccount) -> None:
+    """A player reads sound at the pace of playing."""
+    with speech.slow_session() as session:
+        for _ in range(100):
+            session.text(SENTENCE)
+        session.done()
+        for _ in range(10):
+            time.sleep(SHORT / 4)
+            session.frame()
+        messages = session.rest()
+
+        assert messages[-1] == {"type": "session.done"}
+        assert len(messages) == 91
+        assert session.close_code == 1000
+    assert speech.row_when_written().outcome == "success"
+
+
+def test_a_client_that_answers_no_ping_keeps_its_session(speech: SpeechAccount) -> None:
+    with sockets.create_connection(("127.0.0.1", speech.gateway.speech_port), timeout=60) as raw:
+        heard = b""
+
+        def hear() -> None:
+            nonlocal heard
+            more = raw.recv(65536)
+            assert more, "closed before its end"
+            heard += more
+
+        raw.sendall(upgrade(speech.key) + frame(b'{"type": "start", "voice": "ava"}'))
+        while heard.count(b"\x89\x04") < 10:  # pings
+            hear()
+        raw.sendall(frame(b'{"type": "text", "text": "Hello there."}') + frame(b'{"type": "done"}'))
+        while b"session.done" not in heard:
+            hear()
+
+    assert b"101 " in heard[:20]
+    assert b"RIFF" in heard
+
+
+# -- clients that stop reading
+
+
+@contextmanager
+def unread_session(speech: SpeechAccount) -> Iterator[Conversation]:
+    """A session that gets much text and whose client reads nothing until its row is written."""
+    began = time.monotonic()
+    with speech.slow_session() as session:
+        for _ in range(4):
+            session.text("This is a sentence of some length. " * 100)
+        session.done()
+        row = speech.row_when_written()
+        assert time.monotonic() - began >= SHORT
+        assert (row.outcome, row.http_status, row.close_code) == ("client_disconnected", 499, 4408)
+        assert row.error_type == "invalid_request_error"
+        assert 0 < row.sentences < 200
+        yield session
+
+
+def test_a_reader_that_stalled_and_reads_again_gets_the_error(speech: SpeechAccount) -> None:
+    def is_told() -> bool:
+        """False where this host was too slow to read again before the connection was ended."""
+        account = speech_account(speech.gateway)
+        with unread_session(account) as session:
+            *frames, error = session.rest()
+            if session.socket.close_code == 1006:
+                return False
+        assert all(isinstance(each, bytes) for each in frames)
+        assert isinstance(error, dict)
+        assert error["error"]["type"] == "invalid_request_error"
+        assert "read" in error["error"]["message"]
+        assert session.close_code == 4408
+        assert account.row_when_written().sentences == len(frames)
+        return True
+
+    until(is_told)
+
+
+def test_a_reader_that_goes_on_stalling_loses_its_connection(speech: SpeechAccount) -> None:
+    with unread_session(speech) as session:
+        until(lambda: open_connections(speech) == 0)
+        messages = session.rest()
+
+        assert all(isinstance(message, bytes) for message in messages)
+        assert session.socket.close_code == 1006
+
+
+def open_connections(speech: SpeechAccount) -> int:
+    """The open connections to the speech port."""
+    end = f":{speech.gateway.speech_port:04X}"
+    pid = speech.gateway.command.process.pid
+    with open(f"/proc/{pid}/net/tcp", encoding="ascii") as table:
+        fields = [line.split() for line in table][1:]
+    return sum(line[1].endswith(end) and line[3] == "01" for line in fields)
+
+
+def test_a_reader_of_a_stream_that_stalls_counts_as_disconnected(speech: SpeechAccount) -> None:
+    with speech.asking(input="This is a sentence that nobody hears. " * 100):
+        row = speech.row_when_written()
+
+    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
+    assert row.audio_ms < 100_000

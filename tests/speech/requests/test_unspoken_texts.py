@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
 from core.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
-from core.ids import NIL_UUID, request_id
-from speech.audio.encoding import AudioFormat
-from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import Session
-from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, SessionBounds, refused_units
+from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, refused_units
 from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
-from speech.wire import LONGEST_SESSION, Start
+from speech.wire import LONGEST_SESSION
 from tests.resilience.attackers.heavy_texts import PATTERNS, PIECE
-from tests.speech.requests.test_always_a_row import VOICE, Collaborators, Fault, service
-from tests.support.builders.quota_service import caller
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
+from tests.support.speech.sessions import Collaborators, Socket, service, session
+from tests.support.until import until
 
 _TIMES = 4
 """One piece of forty is read on the event loop; the rest of its time goes to the messages."""
@@ -46,23 +42,6 @@ class Aside:
         return reader, sentences
 
 
-class Client:
-    """A client that sends texts and then cancels."""
-
-    def __init__(self, texts: list[str]) -> None:
-        messages: list[dict[str, str]] = [{"type": "text", "text": text} for text in texts]
-        self._messages = [*map(json.dumps, [*messages, {"type": "cancel"}])]
-        loop = asyncio.get_running_loop()
-        self.draining: asyncio.Future[ApiError] = loop.create_future()
-        self.stopping: asyncio.Future[ApiError] = loop.create_future()
-
-    async def receive_text(self) -> str:
-        return self._messages.pop(0)
-
-    async def send_text(self, _: str) -> None:
-        pass
-
-
 class Unvoiced(Collaborators):
     """A gateway whose voices never answer, so that nothing is spoken."""
 
@@ -72,34 +51,12 @@ class Unvoiced(Collaborators):
 
 async def cancelled(texts: list[str]) -> tuple[Session, Aside, float]:
     """A session in which ``texts`` were sent and cancelled, and the seconds of the event loop."""
-    each = Unvoiced(Fault())
-    speech, aside = service(each), Aside()
-    object.__setattr__(speech, "texts", cast(Any, aside))
-    nobody = str(NIL_UUID)
-    identity = Identity(
-        request_id=request_id(),
-        organization_id=nobody,
-        api_key_id=nobody,
-        day=each.day,
-        voice=VOICE,
-        audio_format=AudioFormat.WAV,
-        transport="websocket",
-        arrived=0.0,
-    )
-    session = Session(
-        speech,
-        cast(Any, Client(texts)),
-        Start("ava", AudioFormat.WAV),
-        SpeechMeter(identity),
-        SessionBounds(idle_seconds=10, longest_seconds=0, messages_per_second=0),
-    )
-
-    async def check_key() -> Any:
-        return caller()
-
+    aside = Aside()
+    socket = Socket(*({"type": "text", "text": text} for text in texts), {"type": "cancel"})
     begun = time.thread_time()
-    assert await session.run(caller(), check_key, "{}") is None
-    return session, aside, time.thread_time() - begun - aside.seconds
+    opened, _, running = session(service(Unvoiced(), texts=aside), socket)
+    assert await running is None
+    return opened, aside, time.thread_time() - begun - aside.seconds
 
 
 def cut(pattern: str, length: int = LONGEST_SESSION) -> list[str]:
@@ -109,25 +66,28 @@ def cut(pattern: str, length: int = LONGEST_SESSION) -> list[str]:
 
 @pytest.mark.parametrize("pattern", [each for each in PATTERNS if "[" not in each])
 async def test_the_worst_texts_in_pieces_take_little_of_the_event_loop(pattern: str) -> None:
-    tries = [await cancelled(cut(pattern)) for _ in range(3)]
-    assert any(taken < aside.seconds / _TIMES for _, aside, taken in tries)
+    for _ in range(3):
+        _, aside, taken = await cancelled(cut(pattern))
+        if taken < aside.seconds / _TIMES:
+            return
+    pytest.fail(f"{taken:.3f} s of the event loop, {aside.seconds:.3f} s beside it")
 
 
 async def test_only_the_first_texts_of_a_session_are_read_before_it_spoke() -> None:
     texts = cut("a. b ")
-    session, aside, _ = await cancelled(texts)
+    opened, aside, _ = await cancelled(texts)
 
     assert aside.texts == texts[1:]
-    assert session.unspoken == LONGEST_SESSION
+    assert opened.unspoken == LONGEST_SESSION
 
 
 async def test_words_as_they_come_are_never_sent_to_the_text_process() -> None:
     words = ["The ", "morning ", "train ", "was ", "late ", "again. "] * 60
-    session, aside, _ = await cancelled(words)
+    opened, aside, _ = await cancelled(words)
 
     assert max(map(len, words)) <= SHORT_READING
     assert aside.texts == []
-    assert session.unspoken == sum(map(len, words)) > UNSPOKEN_PER_UNIT // 2
+    assert opened.unspoken == sum(map(len, words)) > UNSPOKEN_PER_UNIT // 2
 
 
 @pytest.mark.parametrize(
@@ -162,9 +122,14 @@ def test_sessions_that_are_fed_and_cancelled_end_in_429(
 
     for _ in range(3):
         cancel(["The ", "morning "] * 20)
-    for _ in range(2):
-        cancel(cut("a. b "))
 
-    with pytest.raises(InvalidStatus, match="429"), speech.connect():
-        pass
-    assert speech.speak("Hi.").headers["x-quota-reason"] == "refused_requests_per_minute"
+    def is_refused() -> bool:
+        """After two such sessions; after more on a slow host, where requests are refilled meanwhile."""
+        try:
+            cancel(cut("a. b "))
+        except InvalidStatus as error:
+            reason = speech.speak("Hi.").headers.get("x-quota-reason")
+            return (error.response.status_code, reason) == (429, "refused_requests_per_minute")
+        return False
+
+    until(is_refused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket as sockets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from accounts.models import ApiKey, Organization, Scope
 from speech.audio.pcm import SAMPLE_RATE
 from tests.support.live import NO_TLS, Gateway
 from tests.support.until import until
-from usage.models import SpeechRow
+from usage.models import SpeechDay, SpeechRow
 
 SENTENCE = "The morning train was late again."
 TWO_SENTENCES = "The morning train was late again. We walked along the river."
@@ -89,6 +90,35 @@ class SpeechAccount:
             assert conversation.receive()["type"] == "ready"
             yield conversation
 
+    @contextmanager
+    def slow_session(self) -> Iterator[Conversation]:
+        """A session that is ready, on a small receive buffer that holds few unread messages."""
+        raw = self._small_socket()
+        with self.connect(sock=raw, max_queue=1) as socket:
+            conversation = Conversation(socket)
+            conversation.send(type="start", voice="ava")
+            assert conversation.receive()["type"] == "ready"
+            yield conversation
+
+    @contextmanager
+    def asking(self, **fields: Any) -> Iterator[sockets.socket]:
+        """Send a request on a socket with a small receive buffer, and read nothing yet."""
+        body = json.dumps({"voice": "ava", "response_format": "pcm", **fields}).encode()
+        head = (
+            "POST /v1/audio/speech HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+            f"authorization: Bearer {self.key}\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        with self._small_socket() as raw:
+            raw.sendall(head.encode() + body)
+            yield raw
+
+    def _small_socket(self) -> sockets.socket:
+        raw = sockets.socket()
+        raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+        raw.settimeout(60)
+        raw.connect(("127.0.0.1", self.gateway.speech_port))
+        return raw
+
     def mint(self, scope: Scope = Scope.SPEECH) -> str:
         return mint(self.organization, scope, "test").secret
 
@@ -96,13 +126,22 @@ class SpeechAccount:
         return list(SpeechRow.objects.filter(organization_id=self.organization.pk))
 
     def row(self, request_id: str) -> SpeechRow:
-        """The row of one request; the journal keeps it while the database is slow."""
-        return until(lambda: SpeechRow.objects.filter(request_id=request_id).first())
+        """The row of one request; that of a slow database comes through the journal, later."""
+        return until(SpeechRow.objects.filter(request_id=request_id).first)
+
+    def rows_when(self, count: int) -> list[SpeechRow]:
+        """Wait for ``count`` rows."""
+        return until(lambda: rows if len(rows := self.rows()) >= count else None)
 
     def row_when_written(self) -> SpeechRow:
         """The one row of a request whose client disconnected before the end."""
         [row] = until(self.rows)
         return row
+
+    def spoken_today(self) -> int:
+        """The characters that the ledger has of today."""
+        days = SpeechDay.objects.filter(organization_id=self.organization.pk)
+        return sum(days.values_list("characters", flat=True))
 
 
 class Conversation:
@@ -120,14 +159,14 @@ class Conversation:
     def done(self) -> None:
         self.send(type="done")
 
-    def receive(self, seconds: float = 20.0) -> dict[str, Any]:
+    def receive(self, seconds: float = 60.0) -> dict[str, Any]:
         """The next message, which must be JSON."""
         message = self.socket.recv(seconds)
         assert isinstance(message, str), "a frame of audio where a message was expected"
         found: dict[str, Any] = json.loads(message)
         return found
 
-    def frame(self, seconds: float = 20.0) -> bytes:
+    def frame(self, seconds: float = 60.0) -> bytes:
         """The next message, which must be a frame of audio."""
         message = self.socket.recv(seconds)
         assert isinstance(message, bytes), message

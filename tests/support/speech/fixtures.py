@@ -43,8 +43,8 @@ def remote(speech: SpeechAccount, speech_server: SpeechServer) -> dict[str, str]
             defaults={
                 "base_url": f"{speech_server.url}/v1",
                 "model": "simulated",
-                "first_byte_seconds": 4.0,
-                "total_seconds": 8.0,
+                "first_byte_seconds": 30.0,
+                "total_seconds": 60.0,
                 "sounds": {"laughs": "(laugh)"},
                 "normalizes_text": True,
                 **columns,
