@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ import msgspec
 from tests.resilience.attackers.tools import BEGUN, IDLE
 from tests.resilience.victim import ANSWER_SECONDS, Kind, Sample
 from tests.support.live import ROOT
+from tests.support.until import until
 
 _END_SECONDS = 90.0
 
@@ -125,13 +125,15 @@ class VictimProgram(_Program):
 
     def wait_for(self, kinds: Iterable[Kind], since: float) -> None:
         """Return when a request of each of ``kinds`` that began after ``since`` was answered."""
-        deadline = time.monotonic() + ANSWER_SECONDS * 2
         missing = set(kinds)
         seen = 0
-        while missing:
+
+        def all_seen() -> bool:
+            nonlocal seen
             assert self._process.poll() is None, "the victim has ended"
-            assert time.monotonic() < deadline, f"the victim is not answered: {missing}"
             samples = self._samples[seen:]
             seen += len(samples)
-            missing -= {sample.kind for sample in samples if sample.began >= since}
-            time.sleep(0.02)
+            missing.difference_update(sample.kind for sample in samples if sample.began >= since)
+            return not missing
+
+        until(all_seen, ANSWER_SECONDS * 2)

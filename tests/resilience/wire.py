@@ -63,6 +63,17 @@ def request(
     return head(method, path, key=key, headers=own) + body
 
 
+def upgrade(key: str) -> bytes:
+    """The request for a WebSocket of the speech stream."""
+    headers = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
+    }
+    return head("GET", "/v1/audio/speech/stream", key=key, headers=headers)
+
+
 def chat(target: Target, text: str, **fields: Any) -> bytes:
     """The body of a chat request with one message."""
     messages = [{"role": "user", "content": text}]
@@ -154,13 +165,7 @@ class WebSocket:
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await connect(self._target.speech_port)
-        upgrade = {
-            "Upgrade": "websocket",
-            "Connection": "Upgrade",
-            "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
-        }
-        self._writer.write(head("GET", "/v1/audio/speech/stream", key=self._key, headers=upgrade))
+        self._writer.write(upgrade(self._key))
         try:
             heading = await self._reader.readuntil(b"\r\n\r\n")
             self.status = int(heading.split(b" ")[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -32,9 +32,7 @@ def behind(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def hidden(gateway: Gateway, behind: Served) -> Gateway:
     """The gateway behind the proxies, with an organization of the test's own."""
-    return replace(
-        gateway, port=behind.port, speech_port=behind.speech_port, command=behind.command
-    )
+    return behind.serving(gateway)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,9 @@ class Collaborators:
     async def record(self, receipt: SpeechReceipt, *, begun: bool | None = None) -> None:
         self.rows.append(receipt)
 
+    def progress(self, _: Any) -> None:
+        pass
+
     async def reserve(self, *_: Any) -> Any:
         return self
 
