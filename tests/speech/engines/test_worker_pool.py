@@ -26,6 +26,8 @@ from tests.support.processes import runs
 from tests.support.servers.engine_processes import worker_pids
 from tests.support.until import until_async
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = Utterance("The old bridge was closed for the winter.", "en", "en-us")
 BOUNDS: dict[str, Any] = {"most_waiting": 3, "wait_seconds": 60.0, "order_seconds": 60.0}
 

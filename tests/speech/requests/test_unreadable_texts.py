@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -81,52 +80,46 @@ def test_a_speech_server_gets_texts_of_every_script_and_its_silence_costs_nothin
     assert (row.outcome, row.characters) == ("backend_protocol_error", 0)
 
 
-def test_a_session_goes_on_after_an_unreadable_sentence(gateway: Gateway) -> None:
-    first, last = "Hello there.\n", "How are you today, my friend?"
-    speech = speech_account(gateway, speech_characters_per_day=len(first) + len(last))
+FIRST, LAST = "Hello there.\n", "How are you today, my friend?"
+
+
+@pytest.mark.parametrize(
+    ("texts", "told", "spoken"),
+    [
+        ([FIRST, f"{RUSSIAN[:10]}\n", LAST], [bytes, "Cyrillic", bytes], FIRST + LAST),
+        ([f"{CHINESE}\n", f"{ENTITIES}\n", RUSSIAN], ["Chinese", None, "Cyrillic"], ""),
+        ([f"{CHINESE}\n", "Hi."], ["Chinese", bytes], "Hi."),
+    ],
+    ids=[
+        "goes on after an unreadable sentence",
+        "ends without charge",
+        "needs no characters for it",
+    ],
+)
+def test_a_session_with_unreadable_sentences(
+    gateway: Gateway, texts: list[str], told: list[Any], spoken: str
+) -> None:
+    """It has as many characters of the day as are spoken."""
+    speech = speech_account(gateway, speech_characters_per_day=len(spoken) or 40)
     with speech.session() as session:
-        session.text(f"{first}{RUSSIAN[:10]}\n")
-        assert session.frame()
-        assert_is_unread(session.receive()["error"], "Cyrillic")
-        session.text(last)
-        session.done()
-        assert [type(each) for each in session.rest()] == [bytes, dict]
-        assert session.close_code == 1000
-
-    row = speech.row_when_written()
-    assert (row.outcome, row.close_code) == ("success", None)
-    assert (row.characters, row.sentences) == (len(first) + len(last), 2)
-    assert speech.spoken_today() == len(first) + len(last)
-
-
-def test_a_session_of_unreadable_sentences_ends_without_charge(gateway: Gateway) -> None:
-    speech = speech_account(gateway, speech_characters_per_day=40)
-    with speech.session() as session:
-        session.text(f"{CHINESE}\n{ENTITIES}\n{RUSSIAN}")
+        for text in texts:
+            session.text(text)
         session.done()
         *messages, end = session.rest()
         assert session.close_code == 1000
 
-    for message, script in zip(messages, ("Chinese", None, "Cyrillic"), strict=True):
-        assert isinstance(message, dict)
-        assert message["type"] == "error"
-        assert_is_unread(message["error"], script)
     assert end == {"type": "session.done"}
+    for message, expected in zip(messages, told, strict=True):
+        if expected is bytes:
+            assert isinstance(message, bytes)
+        else:
+            assert isinstance(message, dict)
+            assert_is_unread(message["error"], expected)
     row = speech.row_when_written()
-    assert (row.characters, row.sentences, row.audio_ms) == (0, 0, 0)
-    assert speech.speak("a" * 40).status_code == 200
-
-
-def test_an_unreadable_sentence_needs_no_characters_of_the_day(gateway: Gateway) -> None:
-    speech = speech_account(gateway, speech_characters_per_day=4)
-    with speech.session() as session:
-        session.text(f"{CHINESE}\nHi.")
-        session.done()
-        unread, frame, end = session.rest()
-        assert session.close_code == 1000
-
-    assert "Chinese" in json.dumps(unread)
-    assert isinstance(frame, bytes)
-    assert end == {"type": "session.done"}
-    row = speech.row_when_written()
-    assert (row.outcome, row.characters) == ("success", 3)
+    sentences = told.count(bytes)
+    assert (row.outcome, row.close_code) == ("success", None)
+    assert (row.characters, row.sentences) == (len(spoken), sentences)
+    assert bool(row.audio_ms) == bool(sentences)
+    assert speech.spoken_today() == len(spoken)
+    if not spoken:
+        assert speech.speak("a" * 40).status_code == 200

@@ -1,10 +1,10 @@
-"""Internal errors of the speech surface have its error shape and leak nothing."""
+"""Internal errors of the speech surface have its error shape, leak nothing, and have their row."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,11 +13,19 @@ from django.middleware.common import CommonMiddleware
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
+from core.errors import InternalError
+from core.ids import request_id
+from speech.audio.encoding import AudioFormat
+from speech.requests.speaking import SpeechCall
+from speech.synthesis.script import metered_characters
 from speech.voices.clones import rows
+from speech.wire import SpeechRequest
 from svc_project.asgi import router
 from tests.support.builders import speech_rows
+from tests.support.builders.quota_service import caller
+from tests.support.speech.sessions import VOICE, Collaborators, Socket, service, session
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
+with_tables = pytest.mark.django_db(transaction=True)
 
 
 async def asked(path: str, *headers: tuple[bytes, bytes]) -> tuple[int, bytes]:
@@ -57,6 +65,8 @@ def assert_is_our_fault(status: int, content: bytes) -> None:
     assert b"secret" not in content
 
 
+@with_tables
+@pytest.mark.usefixtures("threads_end")
 @pytest.mark.parametrize("fault", [RuntimeError("secret"), LookupError("secret")])
 async def test_a_fault_in_a_view_is_500_in_this_surfaces_shape(
     monkeypatch: pytest.MonkeyPatch, fault: Exception
@@ -70,6 +80,8 @@ async def test_a_fault_in_a_view_is_500_in_this_surfaces_shape(
     assert_is_our_fault(*await asked("/v1/models", authorization))
 
 
+@with_tables
+@pytest.mark.usefixtures("threads_end")
 async def test_a_fault_outside_of_any_view_is_500_in_this_surfaces_shape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -79,3 +91,30 @@ async def test_a_fault_outside_of_any_view_is_500_in_this_surfaces_shape(
     monkeypatch.setattr(CommonMiddleware, "process_request", broken)
 
     assert_is_our_fault(*await asked("/v1/models"))
+
+
+# -- a speech request has its row after every internal failure
+
+TEXT = "Hello there."
+
+
+@pytest.mark.parametrize("place", ["following", "giving back", "speaking"])
+async def test_a_request_with_an_internal_failure_has_a_row(place: str) -> None:
+    each = Collaborators(place)
+    request = SpeechRequest(voice="ava", input=TEXT, response_format=AudioFormat.PCM)
+    call = SpeechCall(request_id(), 0.0, caller(), request, VOICE, metered_characters(TEXT))
+
+    with pytest.raises(InternalError):
+        await service(each).complete(call, cast(Any, each))
+
+    [row] = each.rows
+    assert (row.outcome, row.http_status, row.error_type) == ("internal_error", 500, "proxy_error")
+
+
+@pytest.mark.parametrize("place", ["listening to the drain", "ending"])
+async def test_a_session_with_an_internal_failure_returns_it_for_its_row(place: str) -> None:
+    each, socket = Collaborators(place), Socket(leaves=True)
+    socket.draining = each
+    _, _, running = session(service(each), socket)
+
+    assert isinstance(await running, InternalError)
