@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -12,7 +14,6 @@ import httpx2
 import pytest
 
 from accounts.models import Organization, Plan, Scope
-from tests.resilience.wire import frame, head, upgrade
 from tests.support.clients.raw_client import RawClient
 from tests.support.faults.case import publish_on
 from tests.support.gateways import Served, another_gateway
@@ -21,7 +22,7 @@ from tests.support.live_catalog import backend
 from tests.support.metrics import metrics
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
-from tests.support.speech.client import client_of
+from tests.support.speech.client import CLIP
 from tests.support.until import until
 
 BOUND, SHARE, TRIED = 8, 2, 12
@@ -58,7 +59,8 @@ def crowded(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def victim(crowded: Served, gateway: Gateway) -> Gateway:
     """The crowded gateway, with a new organization for each test."""
-    return crowded.serving(gateway)
+    port, speech_port = crowded.port, crowded.speech_port
+    return replace(gateway, command=crowded.command, port=port, speech_port=speech_port)
 
 
 @pytest.fixture
@@ -67,18 +69,41 @@ def attacker(victim: Gateway) -> SpeechAccount:
     return speech_account(victim)
 
 
-def opened(stack: ExitStack, port: int) -> socket.socket:
-    raw = socket.create_connection(("127.0.0.1", port), timeout=60)
-    return stack.enter_context(closing(raw))
+def request(path: str, key: str | None, *headers: str, method: str = "POST") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *headers]
+    if key is not None:
+        lines.append(f"authorization: Bearer {key}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def upgrade(key: str) -> bytes:
+    nonce = base64.b64encode(os.urandom(16)).decode()
+    return request(
+        "/v1/audio/speech/stream",
+        key,
+        "upgrade: websocket",
+        "connection: upgrade",
+        "sec-websocket-version: 13",
+        f"sec-websocket-key: {nonce}",
+        method="GET",
+    )
+
+
+def text_frame(message: str) -> bytes:
+    """A short masked text frame (RFC 6455, section 5.2), the mask zero."""
+    return bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message.encode()
 
 
 @contextmanager
 def held(port: int, opening: bytes) -> Iterator[list[socket.socket]]:
     """``TRIED`` connections that sent ``opening`` and nothing more."""
     with ExitStack() as stack:
-        sockets = [opened(stack, port) for _ in range(TRIED)]
-        for raw in sockets:
+        sockets = []
+        for _ in range(TRIED):
+            raw = socket.create_connection(("127.0.0.1", port), timeout=60)
+            stack.enter_context(closing(raw))
             raw.sendall(opening)
+            sockets.append(raw)
         yield sockets
 
 
@@ -92,27 +117,24 @@ Holder = Callable[[SpeechAccount], AbstractContextManager[object]]
 @contextmanager
 def refusals_that_linger(attacker: SpeechAccount) -> Iterator[None]:
     """Requests without a key whose bodies never end."""
-    opening = head("POST", "/v1/chat/completions", headers={"transfer-encoding": "chunked"})
+    opening = request("/v1/chat/completions", None, "transfer-encoding: chunked")
     with held(attacker.gateway.port, opening) as sockets:
         for raw in sockets:
             assert first_line(raw).split()[1] == b"401"
         yield
 
 
-HUNDRED = {"content-length": "100"}
-
-
 @contextmanager
 def slow_bodies(attacker: SpeechAccount) -> Iterator[None]:
-    key = attacker.mint(Scope.INFERENCE)
-    opening = head("POST", "/v1/chat/completions", key=key, headers=HUNDRED) + b"{"
-    with held(attacker.gateway.port, opening):
+    gateway = replace(attacker.gateway, organization=attacker.organization)
+    opening = request("/v1/chat/completions", gateway.mint(), "content-length: 100") + b"{"
+    with held(gateway.port, opening):
         yield
 
 
 @contextmanager
 def slow_clone_bodies(attacker: SpeechAccount) -> Iterator[None]:
-    opening = head("POST", "/v1/voices", key=attacker.key, headers=HUNDRED) + b"{"
+    opening = request("/v1/voices", attacker.key, "content-length: 100") + b"{"
     with held(attacker.gateway.speech_port, opening):
         yield
 
@@ -128,34 +150,30 @@ def sockets_without_start(attacker: SpeechAccount) -> Iterator[None]:
 @contextmanager
 def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
-        sessions = []
+        opened = []
         for _ in range(TRIED):
-            raw = opened(stack, attacker.gateway.speech_port)
+            raw = socket.create_connection(("127.0.0.1", attacker.gateway.speech_port), timeout=60)
+            stack.enter_context(closing(raw))
             raw.sendall(upgrade(attacker.key))
             if b" 101 " in first_line(raw):
-                raw.sendall(frame(b'{"type": "start", "voice": "ava"}'))
+                raw.sendall(text_frame('{"type": "start", "voice": "ava"}'))
                 assert b"ready" in raw.recv(4096)
-                sessions.append(raw)
-        yield sessions
+                opened.append(raw)
+        yield opened
 
 
 @contextmanager
 def empty_texts(attacker: SpeechAccount) -> Iterator[None]:
-    with idle_sessions(attacker) as sessions:
-        for raw in sessions:
-            raw.sendall(frame(b'{"type":"text","text":""}') * 2000)
+    with idle_sessions(attacker) as opened:
+        for raw in opened:
+            raw.sendall(text_frame('{"type":"text","text":""}') * 2000)
         yield
-
-
-def own(attacker: SpeechAccount) -> Gateway:
-    """The attacker's organization, with an inference key."""
-    key = attacker.mint(Scope.INFERENCE)
-    return replace(attacker.gateway, organization=attacker.organization, key=key)
 
 
 @contextmanager
 def streams(attacker: SpeechAccount) -> Iterator[None]:
-    gateway = own(attacker)
+    gateway = replace(attacker.gateway, organization=attacker.organization)
+    gateway.key = gateway.mint()
     with ExitStack() as stack:
         for _ in range(TRIED):
             client = stack.enter_context(RawClient(gateway))
@@ -167,10 +185,25 @@ def streams(attacker: SpeechAccount) -> Iterator[None]:
 @contextmanager
 def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
     """Request complete files, one after the other, and read none of them; yield the statuses."""
-    body = {"input": LONG_TEXT, "speed": 0.25, "response_format": "wav"}
+    body = {
+        "voice": "ava",
+        "input": LONG_TEXT,
+        "speed": 0.25,
+        "response_format": "wav",
+    }
+    content = json.dumps(body).encode()
+    opening = request("/v1/audio/speech", attacker.key, f"content-length: {len(content)}")
     with ExitStack() as stack:
-        unread = (stack.enter_context(attacker.asking(**body)) for _ in range(SHARE))
-        yield [int(raw.recv(12).split()[1]) for raw in unread]
+        statuses = []
+        for _ in range(SHARE):
+            raw = socket.socket()
+            stack.enter_context(closing(raw))
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(60)
+            raw.connect(("127.0.0.1", attacker.gateway.speech_port))
+            raw.sendall(opening + content)
+            statuses.append(int(raw.recv(12).split()[1]))
+        yield statuses
 
 
 HOLDERS: list[Holder] = [
@@ -203,7 +236,13 @@ def assert_served(victim: Gateway) -> None:
         session.text("Hello there. ")
         session.done()
         assert session.rest()[-1] == {"type": "session.done"}
-    created = client_of(victim, organization).create("Anna")
+    created = httpx2.post(
+        f"{speech.url}/v1/voices",
+        content=json.dumps({"name": "Anna", "audio_b64": CLIP, "consent": True}).encode(),
+        headers=speech.headers,
+        timeout=60,
+        verify=NO_TLS,
+    )
     assert created.status_code == 201, created.text
     assert httpx2.get(f"{victim.url}/readyz", verify=NO_TLS).status_code == 200
 
@@ -232,7 +271,8 @@ def test_slow_readers_of_one_organization_leave_slots_of_a_model_server(
     gateway.organization.save()
     model = publish_on(gateway, backend(gateway, max_concurrency=SLOTS))
     victim = start_gateway(SVC_BACKEND_QUEUE_SECONDS="1")
-    neighbour = own(speech_account(victim))
+    neighbour = replace(victim, organization=speech_account(gateway).organization)
+    neighbour.key = neighbour.mint()
     assert victim.chat("say: hello", model=model).status_code == 200
 
     with ExitStack() as stack:
@@ -248,18 +288,20 @@ def test_slow_readers_of_one_organization_leave_slots_of_a_model_server(
     assert served == [200] * 3
 
 
-def nothing_held(gateway: Gateway) -> None:
-    """Return when nothing of the test before is held any more."""
-    until(lambda: metrics(gateway).sum("svc_capacity_used") == 0)
+def nothing_held(gateway: Gateway) -> bool:
+    return metrics(gateway).sum("svc_capacity_used") == 0
 
 
 def test_streams_above_the_share_are_refused_and_shown(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
     before = metrics(victim)
     with streams(attacker):
-        refused = own(attacker).chat("say: one too many")
+        own = replace(victim, organization=attacker.organization)
+        own.key = own.mint()
+
+        refused = own.chat("say: one too many")
         spoken = attacker.speak("One too many.")
         seen = metrics(victim)
 
@@ -277,13 +319,13 @@ def test_streams_above_the_share_are_refused_and_shown(
     refusals = "svc_capacity_refusals_total"
     counted = seen.sum(refusals, reason="share") - before.sum(refusals, reason="share")
     assert counted == TRIED - SHARE + 2
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
 
 
 def test_sound_above_the_share_is_refused_until_other_sound_is_sent(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
     with unread_files(attacker) as statuses:
         seen = metrics(victim)
         spoken = attacker.speak("A short one still fits.")
@@ -293,37 +335,44 @@ def test_sound_above_the_share_is_refused_until_other_sound_is_sent(
     assert 0 < seen.sum("svc_capacity_used", kind="sound_bytes") <= SOUND_BYTES * SHARE / BOUND
     assert spoken.status_code == 200
     assert others.status_code == 200
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
     assert attacker.speak(LONG_TEXT, speed=0.25).status_code == 200
 
 
 def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    nothing_held(victim)
-    with idle_sessions(attacker) as sessions, ExitStack() as stack:
-        assert len(sessions) == SHARE
-        raw = opened(stack, victim.speech_port)
-        raw.sendall(upgrade(attacker.key))
-        answer = b""
-        while more := raw.recv(4096):
-            answer += more
+    until(lambda: nothing_held(victim))
+    with idle_sessions(attacker) as opened:
+        assert len(opened) == SHARE
+        with closing(
+            socket.create_connection(("127.0.0.1", victim.speech_port), timeout=60)
+        ) as raw:
+            raw.sendall(upgrade(attacker.key))
+            answer = b""
+            while more := raw.recv(4096):
+                answer += more
         assert metrics(victim).sum("svc_capacity_used", kind="sessions") == SHARE
 
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert b"retry-after: 1" in head.lower()
     assert json.loads(body)["error"]["type"] == "proxy_error"
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
 
 
 def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
     with slow_clone_bodies(attacker):
-        until(lambda: metrics(victim).sum("svc_capacity_used", kind="arriving") == SHARE)
-        seen = metrics(victim)
+        seen = until(
+            lambda: (
+                found
+                if (found := metrics(victim)).sum("svc_capacity_used", kind="arriving") == SHARE
+                else None
+            )
+        )
 
     assert seen.sum("svc_capacity_used", kind="clones") == 0
     assert seen.sum("svc_requests_in_flight") == 0
@@ -331,7 +380,7 @@ def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
 
 def test_refusals_above_their_bound_do_not_linger(victim: Gateway, attacker: SpeechAccount) -> None:
     """The refusals are still answered."""
-    nothing_held(victim)
+    until(lambda: nothing_held(victim))
     with refusals_that_linger(attacker):
         seen = metrics(victim)
 

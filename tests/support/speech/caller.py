@@ -20,6 +20,7 @@ from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
 from speech.audio.pcm import SAMPLE_RATE
 from tests.support.live import NO_TLS, Gateway
+from tests.support.speech.client import SpeechClient
 from tests.support.until import until
 from usage.models import SpeechDay, SpeechRow
 
@@ -64,8 +65,8 @@ class SpeechAccount:
 
     def voices(self) -> list[str]:
         """The ids that ``GET /v1/models`` lists."""
-        answer = httpx2.get(f"{self.url}/v1/models", headers=self.headers, verify=NO_TLS)
-        return [entry["id"] for entry in answer.json()["data"]]
+        client = SpeechClient(self.url, self.key, self.organization)
+        return [entry["id"] for entry in client.listed()]
 
     @contextmanager
     def connect(self, **options: Any) -> Iterator[ClientConnection]:

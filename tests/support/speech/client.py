@@ -14,6 +14,7 @@ from accounts.models import Organization, Plan, Scope
 from tests.support.builders import clips
 from tests.support.live import NO_TLS, Gateway
 from tests.support.speech import errors
+from tests.support.until import until
 
 CLIP = clips.base64_of(clips.wav(clips.voice(4.0)))
 """A usable reference clip of 4 seconds, in base64."""
@@ -51,8 +52,15 @@ class SpeechClient:
         return self.request("DELETE", f"/v1/voices/{voice_id}")
 
     def listed(self) -> list[dict[str, Any]]:
-        """The list of ``GET /v1/models``."""
-        found: list[dict[str, Any]] = self.get("/v1/models").json()["data"]
+        """The list of ``GET /v1/models``, which a busy host may refuse for a moment."""
+
+        def answered() -> httpx2.Response | None:
+            answer = self.get("/v1/models")
+            return None if answer.status_code == 503 else answer
+
+        answer = until(answered)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["data"]
         return found
 
     def own(self) -> list[str]:
