@@ -351,41 +351,21 @@ def _plain_refusal(status: int, message: str) -> Members:
     return {"error": {"message": message, "type": _plain_type(status), "param": None, "code": None}}
 
 
-PLAIN = Dialect(
+PLAIN = replace(
+    VLLM_0_9,
     sources=(
         "The convention, with members that vLLM adds to it (stop_reason, token_ids, prompt_logprobs), "
         "because a gateway must handle them",
     ),
-    running_usage=RunningUsage.VLLM,
-    reasoning_field="reasoning_content",
-    opening=Opening.EMPTY_CONTENT,
-    calls=Calls.PIECES,
+    finishes_with_text=False,
     fingerprint="svc-simulator-1",
     fingerprint_ends_stream=True,
     reports_reasoning=True,
-    choice_members={"logprobs": None, "token_ids": None},
-    finish_members={"stop_reason": None},
     message_members={
-        "refusal": None,
-        "annotations": None,
-        "audio": None,
-        "function_call": None,
+        **dict.fromkeys(("refusal", "annotations", "audio", "function_call", "reasoning_content")),
         "tool_calls": [],
-        "reasoning_content": None,
     },
-    whole_members={"service_tier": None, "prompt_logprobs": None, "kv_transfer_params": None},
-    usage_members={"prompt_tokens_details": None},
-    in_band_error=InBandError(
-        {
-            "error": {
-                "message": "The engine died.",
-                "type": "InternalServerError",
-                "param": None,
-                "code": 500,
-            }
-        },
-        done_after=True,
-    ),
+    in_band_error=InBandError({"error": _vllm_inner(500, "The engine died.")}, done_after=True),
     refusal=_plain_refusal,
 )
 """What the simulator speaks without ``dialect=``."""

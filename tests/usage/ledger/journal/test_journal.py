@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,8 @@ from hypothesis import strategies as st
 
 from tests.support.builders.receipts import admitted, progress, receipt
 from tests.support.ledger.ledgers import read_segment
+from tests.support.live import ROOT
+from tests.support.until import until
 from usage.ledger.journal import journal as journal_module
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.journal import Journal
@@ -224,3 +229,30 @@ def test_a_torn_record_hides_no_later_record(tmp_path: Path) -> None:
     found = read_segment(content_of(tmp_path))
     assert len(found.running) == 2
     assert not found.damaged
+
+
+DIES_WRITING = """
+import pathlib, signal, sys, time
+import django
+django.setup()
+from tests.support.builders.receipts import admitted
+from usage.ledger.journal.journal import Journal
+journal = Journal(pathlib.Path(sys.argv[1]), 100_000_000)
+while journal.size < 10_000_000:  # one segment's worth
+    journal.admitted(admitted())
+signal.pause()
+"""
+
+
+def test_records_survive_the_death_of_the_process(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", DIES_WRITING, str(tmp_path)], cwd=ROOT)
+    until(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    (left,) = orphans(tmp_path)
+    found = read_segment(left.read())
+
+    assert len(found.running) == content_of(tmp_path).count(b"\n")
+    assert not found.damaged
+    left.close()
