@@ -65,11 +65,11 @@ def another_gateway(served: Served, directory: Path, **environment: str) -> Iter
 class SharedGateways:
     """Gateways besides ``served``, one for each set of settings that tests of this worker ask for.
 
-    Each takes about 200 MB, so only ``MOST`` run at once: the one that was not asked for the
-    longest is stopped first.
+    Each takes about 200 MB and many connections to the database, of which PostgreSQL has 100 by
+    default. So only ``MOST`` run at once: the one that was not asked for the longest is stopped first.
     """
 
-    MOST = 4
+    MOST = 1
 
     def __init__(self, served: Served, directory: Path) -> None:
         self._served = served
