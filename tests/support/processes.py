@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
 def children(pid: int) -> set[int]:
     """The processes that ``pid`` has started and not yet waited for."""
     found: set[int] = set()
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        found |= {int(number) for number in tasks.read_text().split()}
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended since
+            found |= {int(number) for number in task.read_text().split()}
     return found
 
 
