@@ -135,6 +135,8 @@ class Meter:
             self.reported_output, self.is_new_report = completion, True
             return
         if prompt is None and completion is None and details is None:
+            if self.is_new_report:
+                self.close_report(is_final=False)
             return
         reasoning = (details.reasoning_tokens or 0) if details is not None else 0
         if (
@@ -186,11 +188,6 @@ class Meter:
     def unreported_pieces(self) -> int:
         """How many pieces no report contains: all of them without one, else those that followed it."""
         return 0 if self.is_new_report else len(self.pieces) - self._reported_pieces
-
-    @property
-    def reported_pieces(self) -> int:
-        """How many pieces the last closed report contains; 0 without one."""
-        return self._reported_pieces
 
     @property
     def unreported_text(self) -> str:

@@ -128,8 +128,10 @@ class StreamRelay:
     def __init__(
         self, meter: Meter, created: int, running_usage: RunningUsage = RunningUsage.NONE
     ) -> None:
-        timed = running_usage in (RunningUsage.LLAMA_CPP, RunningUsage.AUTO)
-        self._decode: Callable[[bytes], Chunk] = exact_timed_chunk if timed else exact_chunk
+        self._is_timed = running_usage in (RunningUsage.LLAMA_CPP, RunningUsage.AUTO)
+        self._decode: Callable[[bytes], Chunk] = (
+            exact_timed_chunk if self._is_timed else exact_chunk
+        )
         self._decode_deviating: Callable[[bytes], Chunk] = _DEVIATING[running_usage]
         self._asked = running_usage
         self._has_timings = False
@@ -216,10 +218,8 @@ class StreamRelay:
                     self.done = True
                     break
                 self._take_event(event, out)
-                if self._meter.is_new_report:
-                    self._meter.close_report(is_final=self.finished)
-                    if not (self._has_growing_counts or self.finished):
-                        self._compare_report()
+                if not self._has_growing_counts and self._meter.is_new_report:
+                    self._compare_report()
         except ApiError:
             self.unsent = escape_line_breaks(b"".join(out))
             raise
@@ -235,8 +235,8 @@ class StreamRelay:
             raise BackendError
         if chunk.usage is not None:
             meter.take_usage(chunk.usage)
-        elif type(chunk) is TimedChunk and chunk.timings is not None:
-            self._take_timings(chunk.timings)
+        elif meter.is_new_report or self._is_timed:
+            self._take_without_usage(chunk)
         if chunk.system_fingerprint is not None and meter.fingerprint is None:
             meter.take_fingerprint(chunk.system_fingerprint)
         if not chunk.choices:
@@ -271,13 +271,24 @@ class StreamRelay:
             self._plain_head = self._head + _PLAIN_START
 
     def _compare_report(self) -> None:
-        """Note whether the counts grew with the text since the first report that counted text."""
+        """Close a report, and note whether the counts grew with the text since the first that counted
+        some: from then on a report has an output, and may stay open until text without one follows."""
+        self._meter.close_report(is_final=self.finished)
+        if self.finished:
+            return
         output, pieces = self._meter.reported_output, len(self._meter.pieces)
         if self._first_report is None:
             if output and pieces:
                 self._first_report = output, pieces
         elif output > self._first_report[0] and pieces > self._first_report[1]:
             self._has_growing_counts = True
+
+    def _take_without_usage(self, chunk: Chunk) -> None:
+        if type(chunk) is TimedChunk and chunk.timings is not None:
+            self._take_timings(chunk.timings)
+        elif self._meter.is_new_report:
+            # Where each chunk has a report, none is closed but the last.
+            self._meter.close_report(is_final=self.finished)
 
     def _take_timings(self, timings: Timings) -> None:
         """Take over llama.cpp's counts; a server that was not known to be one may mean others."""

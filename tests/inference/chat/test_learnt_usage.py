@@ -116,3 +116,28 @@ def test_a_stream_shows_how_its_server_reports(name: str) -> None:
     if DONE in chunks:
         assert meter.reported
         assert (meter.reported_input, meter.reported_output) == (PROMPT_TOKENS, TOKENS)
+
+
+REPORTED = with_usage(ROLE, *CONTENT[:2])
+UNREPORTED: dict[str, tuple[list[dict[str, Any]], int]] = {
+    "a report with each text": (REPORTED, 0),
+    "texts without one behind it": ([*REPORTED, *CONTENT[2:]], len(CONTENT[2:])),
+    "an empty one behind it": (
+        [*REPORTED, *({**chunk, "usage": {}} for chunk in CONTENT[2:])],
+        len(CONTENT[2:]),
+    ),
+    "one of no output": ([{**chunk, "usage": usage(0)} for chunk in CONTENT], len(CONTENT)),
+    "none": ([*CONTENT], len(CONTENT)),
+}
+
+
+@pytest.mark.parametrize("name", UNREPORTED)
+def test_texts_are_counted_that_no_report_contains(name: str) -> None:
+    chunks, expected = UNREPORTED[name]
+    meter = Meter(IDENTITY, 0.0)
+    relay = StreamRelay(meter, 0, RunningUsage.AUTO)
+
+    for frame in frames(*chunks):
+        relay.feed(frame)
+
+    assert meter.unreported_pieces == expected
