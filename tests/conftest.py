@@ -196,7 +196,6 @@ def start_gateway(
 
 _SLOW = (
     "tests/accounts/admin/test_rights.py",
-    "tests/accounts/admin/test_secrets.py",
     "tests/accounts/keys/test_key_upgrade.py",
     "tests/accounts/keys/test_keyring",
     "tests/accounts/login/",

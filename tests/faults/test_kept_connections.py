@@ -32,6 +32,7 @@ def read_usage(behind_database_proxy: Gateway) -> Callable[[], int]:
     return read
 
 
+@pytest.mark.long
 def test_requests_share_a_connection_until_none_comes_for_a_while(
     read_usage: Callable[[], int], to_database: FaultProxy
 ) -> None:

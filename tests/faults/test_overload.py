@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.support.faults.case import Case, publish_on
 from tests.support.faults.seen import Seen, ask
 from tests.support.live import Gateway
@@ -40,6 +42,7 @@ def offer(case: Case, times: float) -> list[Seen]:
     return found
 
 
+@pytest.mark.long
 def test_at_three_times_the_capacity_most_of_it_is_still_goodput(
     gateway: Gateway, start_gateway: StartGateway
 ) -> None:

@@ -111,6 +111,7 @@ def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
     assert len(account.rows()) == 1
 
 
+@pytest.mark.long
 def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway, threads: ThreadPoolExecutor
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
     assert row.outcome == "success"
 
 
+@pytest.mark.long
 def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     model: str,
     broken: FaultProxy,

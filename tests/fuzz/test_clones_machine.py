@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -123,5 +124,6 @@ class Clones(RuleBasedStateMachine):
         return set(found.values_list("clone_id", flat=True))
 
 
+@pytest.mark.long
 def test_clones_agree_with_the_model_after_any_calls(gateway: Gateway) -> None:
     run_state_machine(lambda: Clones(gateway), runs=4, steps=16)

@@ -139,6 +139,7 @@ class LiveLimits(RuleBasedStateMachine):
         await limiter.reserve([Charge("beside", "tokens", 10**9, 1)])
 
 
+@pytest.mark.long
 def test_a_single_worker_keeps_to_the_bounds() -> None:
     run_state_machine(lambda: LiveLimits(lambda name: [MemoryLimiter()]), runs=40, steps=40)
 

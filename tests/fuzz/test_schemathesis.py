@@ -57,6 +57,7 @@ def run(
     assert finished.returncode == 0, finished.stdout
 
 
+@pytest.mark.long
 def test_the_chat_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     real = {"SVC_FUZZ_MODEL": gateway.models["running"]}
     run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models", real=real)
@@ -66,6 +67,7 @@ def test_the_usage_api_conforms_to_its_document(gateway: Gateway, tmp_path: Path
     run(tmp_path, gateway.url, gateway.mint(Scope.READ), "--include-path-regex", "usage")
 
 
+@pytest.mark.long
 def test_the_speech_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     client = new_client(gateway)
     (tmp_path / "clip").write_text(CLIP)

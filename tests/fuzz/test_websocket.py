@@ -109,6 +109,7 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
+@pytest.mark.long
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(
     opening=st.sampled_from([[], [("text", SENT[0])], [("text", SENT[0])]]),

@@ -169,6 +169,7 @@ def found() -> list[Expression]:
 PARTS = ("svc_project", "inference", "speech", "usage", "accounts", "core", "simulators", "route ")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", PARTS)
 def test_every_expression_takes_linear_time(part: str) -> None:

@@ -57,6 +57,7 @@ def is_valid(document: Any) -> bool:
     return checked.returncode == 0
 
 
+@pytest.mark.long
 def test_the_document_fits_the_schema_of_cyclonedx(document: Any) -> None:
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     assert is_valid(document)

@@ -264,6 +264,7 @@ def test_others_are_served_while_one_caller_holds_everything_at_once(
         assert_served(victim)
 
 
+@pytest.mark.long
 def test_slow_readers_of_one_organization_leave_slots_of_a_model_server(
     gateway: Gateway, start_gateway: Callable[..., Gateway]
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_attackers_are_gone_when_an_attack_has_failed(target: Path) -> None:
     assert not any(map(runs, victim.seen))
 
 
+@pytest.mark.long
 def test_the_attackers_are_gone_when_the_program_was_terminated(target: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(target)],

@@ -93,6 +93,7 @@ def flood(gateway: Gateway) -> Iterator[Counter[int]]:
         thread.join()
 
 
+@pytest.mark.long
 def test_members_go_on_beside_hundreds_of_invented_sessions(gateway: Gateway) -> None:
     """Three kinds of members have their turn.
 

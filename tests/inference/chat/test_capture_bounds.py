@@ -64,6 +64,7 @@ def test_a_bounded_number_is_kept_within_an_hour_and_requests_go_on(gateway: Gat
     assert not_kept(gateway, "too_many") - before == 2
 
 
+@pytest.mark.long
 def test_the_total_size_of_an_organizations_captures_is_bounded(gateway: Gateway) -> None:
     earlier(gateway, 4, 2 * HOUR, size=16 * 1024 * 1024)
 

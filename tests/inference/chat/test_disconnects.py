@@ -168,6 +168,7 @@ def test_a_client_that_disconnects_in_the_queue_is_never_sent_to_the_model_serve
     assert gateway.chat("say: ok", entry.identifier).status_code == 200
 
 
+@pytest.mark.long
 def test_a_client_may_pause_for_longer_than_the_idle_timeout_of_a_model_server(
     gateway: Gateway,
 ) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -206,6 +207,7 @@ DOCUMENTS = SCHEMAS | st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(DOCUMENTS)
 def test_both_implementations_find_the_same(document: Any) -> None:

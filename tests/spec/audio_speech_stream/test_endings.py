@@ -279,6 +279,7 @@ def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
     assert impatient.rows() == []
 
 
+@pytest.mark.long
 def test_the_idle_timeout_starts_at_the_last_message_or_frame(impatient: SpeechAccount) -> None:
     """An incomplete sentence is not spoken."""
     with impatient.session() as session:

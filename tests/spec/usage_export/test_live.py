@@ -192,6 +192,7 @@ def test_head_gives_the_headers_of_both_formats_without_a_body(reader: Reader) -
         assert answer.content == b""
 
 
+@pytest.mark.long
 def test_the_whole_period_comes_in_one_csv_in_constant_memory(
     gateway: Gateway, reader: Reader
 ) -> None:
@@ -217,6 +218,7 @@ def test_the_whole_period_comes_in_one_csv_in_constant_memory(
     assert most - before < 50_000_000 < size
 
 
+@pytest.mark.long
 def test_pages_of_10000_reach_the_end(gateway: Gateway, reader: Reader, many: int) -> None:
     cursor: str | None = ""
     seen: set[str] = set()

@@ -117,6 +117,7 @@ async def test_encoding_does_not_block_the_event_loop() -> None:
     assert b"".join(encoded[0]) == file(pcm, AudioFormat.WAV)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("threads", "organization"), [(2, "b"), (1, "a")], ids=["another", "own"])
 async def test_a_short_clip_does_not_wait_for_the_long_ones_of_any_organization(
     threads: int, organization: str

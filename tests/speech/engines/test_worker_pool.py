@@ -229,6 +229,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 async def test_a_worker_ends_with_the_server_however_it_ends(kind: Kind) -> None:
     program = PROGRAM.format(number=KINDS.index(kind))
     command = [sys.executable, "-c", program]

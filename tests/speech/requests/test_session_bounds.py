@@ -46,6 +46,7 @@ def error_of(last: bytes | dict[str, Any]) -> str:
     return message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("message", "pause"),
     [
@@ -83,6 +84,7 @@ def test_a_session_is_idle_after_a_sentence_that_the_voice_cannot_read(
     assert "was idle" in error_of(idle)
 
 
+@pytest.mark.long
 def test_a_space_keeps_a_session_open(speech: SpeechAccount) -> None:
     with speech.session() as session:
         for _ in range(4):

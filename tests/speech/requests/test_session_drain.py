@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import httpx2
+import pytest
 
 from tests.support.live import NO_TLS, Gateway
 from tests.support.served import refuses
@@ -124,6 +125,7 @@ def test_a_server_that_drains_ends_each_session_after_what_it_has_accepted(
     assert gateway.command.process.wait(60) == 0
 
 
+@pytest.mark.long
 def test_what_outlasts_the_drain_is_interrupted(
     start_gateway: Callable[..., Gateway], remote: dict[str, str]
 ) -> None:

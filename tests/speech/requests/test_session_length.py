@@ -69,6 +69,7 @@ def on_a_kept_connection(speech: SpeechAccount) -> Iterator[Conversation]:
         yield session
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opened", [SpeechAccount.session, on_a_kept_connection])
 def test_a_session_outlives_every_timer_of_the_server(
     speech: SpeechAccount, opened: Callable[[SpeechAccount], AbstractContextManager[Conversation]]

@@ -90,6 +90,7 @@ async def test_a_session_may_be_fed_here_and_there_in_turns(texts: TextProcess) 
         assert [*found, *there.flush()] == [*expected, *here.flush()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("only_clean", [False, True])
 @pytest.mark.parametrize(
     ("language", "region"),

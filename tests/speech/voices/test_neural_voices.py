@@ -105,6 +105,7 @@ def neural(start_gateway: Callable[..., Gateway]) -> Iterator[Gateway]:
     voice.delete()
 
 
+@pytest.mark.long
 @needs_neural
 def test_a_neural_voice_speaks_over_http_and_websocket_and_its_speed_is_shown(
     neural: Gateway,

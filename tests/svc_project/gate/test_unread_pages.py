@@ -37,6 +37,7 @@ def read(gateway: Gateway, key: str | None) -> httpx2.Response:
     return httpx2.get(gateway.url + FILE, headers=headers, timeout=60, verify=NO_TLS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("caller", "share"), [("stranger", 4_000_000), ("known", 16_000_000)], ids=["stranger", "known"]
 )

@@ -24,6 +24,7 @@ REFUSED = {
 """Each ends in the answer of the server, not of the application."""
 
 
+@pytest.mark.long
 def test_refused_requests_cannot_fill_the_log(start_gateway: Callable[..., Gateway]) -> None:
     # One of its own: other tests' refused requests would count in the same minute.
     gateway = start_gateway()

@@ -57,6 +57,7 @@ def test_only_reading_is_allowed_and_only_on_the_inference_surface(gateway: Gate
     assert elsewhere.status_code == 404
 
 
+@pytest.mark.long
 def test_readiness_fails_first_and_requests_are_served_until_the_delay_is_over(
     start_gateway: StartGateway,
 ) -> None:

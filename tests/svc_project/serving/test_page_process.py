@@ -83,6 +83,7 @@ def test_chats_do_not_need_it_downloads_come_through_it_and_it_ends_after_the_wo
     assert list(tmp_path.glob("svc-pages-*")) == []
 
 
+@pytest.mark.long
 def test_a_page_process_that_hangs_or_is_killed_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_page_process_that_hangs_or_is_killed_is_replaced(
     assert list(tmp_path.glob("svc-pages-*")) == []
 
 
+@pytest.mark.long
 def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:

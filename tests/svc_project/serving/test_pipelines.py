@@ -154,6 +154,7 @@ def test_eight_pipelined_requests_get_eight_answers_in_order(gateway: Gateway) -
     assert [int(status) for status in found] == [200, 404, 200, 401] * 2
 
 
+@pytest.mark.long
 def test_thousands_behind_a_stream_keep_nobody_waiting(gateway: Gateway) -> None:
     with RawClient(gateway) as client:
         client.chat("[[sim tokens=100 pace=20]]", stream=True)

@@ -60,6 +60,7 @@ def all_processes(command: Command) -> set[int]:
     return children(command.process.pid).union(*engines)
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
     gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
@@ -97,6 +98,7 @@ def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
     assert [row.outcome for row in gateway.rows() if row.streamed] == ["success"]
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
     gateway: Gateway, served: Served, ended_at_last: set[int]
@@ -221,6 +223,7 @@ def uses(pid: int, processors: set[int]) -> bool:
     return os.sched_getaffinity(pid) == processors
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_workers_on_fewer_processors_share_them(gateway: Gateway, served: Served) -> None:
     redis = os.environ["SVC_TEST_REDIS_URL"]

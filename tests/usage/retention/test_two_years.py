@@ -131,6 +131,7 @@ def partitioned() -> Iterator[None]:
     drop_tables(made)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("partitioned")
 def test_two_years_are_pruned_month_by_month_beside_live_traffic(
     reader: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

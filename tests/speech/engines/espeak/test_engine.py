@@ -152,6 +152,7 @@ async def test_a_long_text_is_spoken_whole_and_without_clicks(engine: Espeak) ->
     assert steepest_step(pcm) <= 1.3 * steepest_step(once)
 
 
+@pytest.mark.long
 async def test_utterances_at_the_same_time_never_mix(engine: Espeak) -> None:
     texts = [" ".join(["seven"] * count) for count in range(1, 31)]
     voices = ["en-us", "en-us+f3", "en+m3"]

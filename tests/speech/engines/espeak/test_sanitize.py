@@ -117,6 +117,7 @@ def test_a_sign_always_follows_a_letter_of_its_script(text: str) -> None:
     assert sanitized(clean) == clean
 
 
+@pytest.mark.long
 async def test_no_random_text_crashes_a_worker(tmp_path: Path) -> None:
     dice = random.Random(20_261_120)
     worker = EspeakWorker(tmp_path / "w")

@@ -161,6 +161,7 @@ async def test_an_upload_that_fails_fails_the_utterance_and_leaves_nothing(
     assert len(server.requests("deletion")) == 1
 
 
+@pytest.mark.long
 async def test_an_upload_of_a_clone_deleted_meanwhile_is_deleted(
     server: SpeechServer, clips: Clips
 ) -> None:

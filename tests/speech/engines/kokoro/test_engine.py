@@ -61,6 +61,7 @@ async def test_the_neural_voice_is_understood(engine: Kokoro) -> None:
     assert sum(a == b for a, b in zip(asked, heard, strict=True)) >= 3, heard
 
 
+@pytest.mark.long
 async def test_a_sentence_lasts_as_long_as_a_person_takes_and_is_the_same_each_time(
     engine: Kokoro,
 ) -> None:
@@ -77,12 +78,14 @@ async def test_a_sentence_lasts_as_long_as_a_person_takes_and_is_the_same_each_t
     assert (len(sound) - loud[-1]) / SAMPLE_RATE < EDGE_SECONDS + 0.12
 
 
+@pytest.mark.long
 async def test_men_speak_lower_than_women(engine: Kokoro) -> None:
     woman, man = await spoken(engine), await spoken(engine, voice="am_michael")
 
     assert median_pitch(man) < 150 < median_pitch(woman)
 
 
+@pytest.mark.long
 async def test_hindi_lasts_as_long_as_it_takes_also_with_english_and_figures_in_it(
     engine: Kokoro,
 ) -> None:
@@ -91,6 +94,7 @@ async def test_hindi_lasts_as_long_as_it_takes_also_with_english_and_figures_in_
     assert 2.5 < duration(pcm) < 8.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [0.25, 1.5, 4.0])
 async def test_the_rate_changes_the_length_and_not_the_pitch(engine: Kokoro, rate: float) -> None:
     text = "The old bridge was closed."
@@ -100,6 +104,7 @@ async def test_the_rate_changes_the_length_and_not_the_pitch(engine: Kokoro, rat
     assert median_pitch(changed) == pytest.approx(median_pitch(usual), rel=0.2)
 
 
+@pytest.mark.long
 async def test_the_first_sound_of_a_long_text_does_not_wait_for_the_rest(engine: Kokoro) -> None:
     pieces = engine.speak(Utterance(LONG, "en", "af_heart"))
     loop = asyncio.get_running_loop()
@@ -153,6 +158,7 @@ async def test_an_order_above_the_queue_is_refused() -> None:
     assert [type(each) for each in results].count(bytes) == 2
 
 
+@pytest.mark.long
 async def test_starting_measures_how_fast_this_machine_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

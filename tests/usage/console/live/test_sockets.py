@@ -89,6 +89,7 @@ def foreign(gateway: Gateway) -> Organization:
     return Organization.objects.create(name=f"foreign {secrets.token_hex(4)}")
 
 
+@pytest.mark.long
 def test_a_message_that_is_lost_costs_seconds(browser: Browser) -> None:
     """No process announces this row, as when Redis drops a message: a channel that is full, or away."""
     with browser.watch() as socket:
@@ -164,6 +165,7 @@ def test_messages_are_at_least_a_second_apart(browser: Browser) -> None:
     assert 1 <= told <= passed + 4  # and one second of the last message
 
 
+@pytest.mark.long
 def test_a_removed_member_and_a_logged_out_one_stop_watching(gateway: Gateway) -> None:
     removed, left = browser_of(gateway), browser_of(gateway)
     with removed.watch() as first, left.watch() as second:
