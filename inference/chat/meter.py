@@ -118,8 +118,7 @@ class Meter:
         negative, smaller than before or above ``largest_count``, or reasoning above output. The last
         valid ones stay.
 
-        They contain the text of the same chunk, which is taken afterwards; then, if more text can
-        follow, call ``close_report``.
+        They contain the text of the same chunk, taken afterwards, until ``close_report``.
         """
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         details, cache = usage.completion_tokens_details, usage.prompt_tokens_details
@@ -135,8 +134,7 @@ class Meter:
             self.reported_output, self.is_new_report = completion, True
             return
         if prompt is None and completion is None and details is None:
-            if self.is_new_report:
-                self.close_report(is_final=False)
+            self.close_report(is_final=False)
             return
         reasoning = (details.reasoning_tokens or 0) if details is not None else 0
         if (
@@ -155,13 +153,13 @@ class Meter:
             self.cached_input = min(max(cache.cached_tokens, 0), prompt)
 
     def close_report(self, *, is_final: bool) -> None:
-        """Record that the last report contains all pieces so far, and none that follows.
+        """Record that a new report contains all pieces so far, and none that follows.
 
         One of no output, unless it ``is_final``, fills the field only and contains none.
         """
-        self.is_new_report = False
-        if is_final or self.reported_output:
+        if self.is_new_report and (is_final or self.reported_output):
             self._reported_pieces = len(self.pieces)
+        self.is_new_report = False
 
     def take_fingerprint(self, fingerprint: str) -> None:
         """Keep the backend's fingerprint if it is well-formed: exports show it."""
