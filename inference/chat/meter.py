@@ -194,12 +194,16 @@ class Meter:
     @property
     def unreported_tokens(self) -> int:
         """The gateway's own count of what no report contains, else the number of its pieces."""
-        pieces = self.unreported_pieces
+        if self.is_new_report:
+            return 0
+        pieces = len(self.pieces) - self._reported_pieces
         return pieces if self.counted_output is None or not pieces else self.counted_output
 
     @property
     def generated_tokens(self) -> int:
         """The reported count, and the gateway's own of what no report contains."""
+        if self.is_new_report:
+            return self.reported_output
         return self.reported_output + self.unreported_tokens
 
     def delivered_tokens(self, complete: bool) -> int:
