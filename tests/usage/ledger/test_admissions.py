@@ -162,20 +162,6 @@ async def test_while_the_journal_takes_records_no_admission_is_stored() -> None:
 
 
 @pytest.mark.postgresql
-async def test_a_broken_journal_refuses_no_request_whose_admission_is_in_the_database(
-    settings: Settings, journal_directory: Path
-) -> None:
-    settings.SVC_DURABLE_ADMISSIONS = True
-    journal_directory.write_bytes(b"not a directory")  # noqa: ASYNC240
-    request = admitted()
-    async with running_ledger() as ledger:
-        await ledger.admit_durably(request)
-        assert await read(stored) == {request.request_id}
-        await ledger.record(ended(request))
-        assert await read(outcomes) == {request.request_id: "success"}
-
-
-@pytest.mark.postgresql
 async def test_without_the_database_no_request_is_admitted_and_running_answers_continue(
     settings: Settings,
 ) -> None:

@@ -82,17 +82,6 @@ async def test_a_request_that_is_recorded_twice_keeps_its_first_row() -> None:
     assert row.backend_reported_output_tokens == first.backend_reported_output_tokens
 
 
-@pytest.mark.usefixtures("patient_ledger")
-async def test_one_receipt_that_the_database_refuses_does_not_cost_the_others() -> None:
-    impossible = receipt(generated_output_tokens=1, delivered_output_tokens=2)
-    async with running_ledger() as ledger:
-        await asyncio.gather(
-            *(ledger.record(each) for each in (receipt(), impossible, receipt(), receipt()))
-        )
-
-        assert len(await stored()) == 3
-
-
 async def test_a_ledger_that_stops_during_an_outage_leaves_its_rows_to_the_next(
     journal_directory: Path,
 ) -> None:
@@ -108,19 +97,6 @@ async def test_a_ledger_that_stops_during_an_outage_leaves_its_rows_to_the_next(
 
     async with running_ledger():
         await until_stored(2)
-
-
-@pytest.mark.usefixtures("patient_ledger")
-async def test_a_row_that_was_written_later_never_has_an_earlier_time() -> None:
-    written = [receipt() for _ in range(20)]
-    async with running_ledger() as ledger:
-        for each in written:
-            await ledger.record(each)
-
-        times = {row.request_id: row.occurred_at for row in await stored()}
-
-    in_order = [times[each.request_id] for each in written]
-    assert in_order == sorted(in_order)
 
 
 @pytest.mark.sqlite

@@ -82,21 +82,6 @@ def test_a_batch_that_waits_for_a_lock_is_ended_by_the_database(
     assert not UsageRow.objects.exists()
 
 
-def test_a_closed_period_does_not_change_when_a_row_waited_behind_a_lock(
-    another: ThreadPoolExecutor,
-) -> None:
-    rows.insert([receipt()])
-    with rows_locked():
-        waiting = another.submit(insert_until_taken, [receipt() for _ in range(5)])
-        until(lambda: value(WAITING))
-        end = this_millisecond()
-        before = UsageRow.objects.filter(occurred_at__lt=end).count()
-    waiting.result(60)
-
-    assert UsageRow.objects.filter(occurred_at__lt=end).count() == before == 1
-    assert UsageRow.objects.count() == 6
-
-
 def test_a_period_is_not_closed_while_a_row_of_it_may_be_on_its_way(
     another: ThreadPoolExecutor,
 ) -> None:

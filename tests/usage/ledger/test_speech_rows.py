@@ -12,12 +12,10 @@ import msgspec
 import pytest
 from django.db import DataError, IntegrityError, connections
 
-from speech.audio.encoding import AudioFormat
 from tests.support.builders.receipts import receipt, speech_receipt
 from tests.support.ledger.commands import differences
 from usage.ledger import rows
 from usage.models import (
-    ResponseFormat,
     SpeechDay,
     SpeechOutcome,
     SpeechRow,
@@ -133,10 +131,6 @@ def test_the_database_refuses_invalid_rows(facts: dict[str, object]) -> None:
 
     assert not SpeechRow.objects.exists()
     assert days() == {}
-
-
-def test_the_admin_offers_the_existing_formats() -> None:
-    assert set(ResponseFormat.values) == set(AudioFormat)
 
 
 def test_writers_of_the_same_days_neither_lose_a_character_nor_deadlock() -> None:

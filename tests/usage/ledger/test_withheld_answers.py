@@ -20,7 +20,6 @@ from tests.support.ledger.ledgers import (
     all_records,
     break_journal,
     failing_syncs,
-    outcomes,
     read,
     repair_journal,
     running_ledger,
@@ -67,37 +66,6 @@ async def test_without_database_and_journal_one_answer_is_withheld_and_admission
         await ledger.admit_durably(admitted())
 
 
-async def test_without_the_journal_rows_go_to_the_database_alone(journal_directory: Path) -> None:
-    break_journal(journal_directory)
-    async with running_ledger() as ledger:
-        for _ in range(3):
-            each = receipt()
-            await ledger.admit_durably(each)
-            await ledger.record(each)
-        assert len(await read(outcomes)) == 3
-        assert ledger.accepts_rows()
-        assert not ledger.state.journal_works
-        repair_journal(journal_directory)
-        await ledger.admit_durably(admitted())
-        assert ledger.state.journal_works
-
-
-async def test_rows_in_memory_go_to_the_journal_when_it_recovers(
-    journal_directory: Path, full_database: dict[str, bool]
-) -> None:
-    break_journal(journal_directory)
-    async with running_ledger() as ledger:
-        full_database["full"] = True
-        lost = receipt()
-        with pytest.raises(InternalError):
-            await ledger.record(lost)
-        repair_journal(journal_directory)
-        await until_async(lambda: lost.request_id.encode() in all_records(journal_directory))
-    full_database["full"] = False
-    assert await read(lambda: adopt(journal_directory)) == 1
-    assert await read(outcomes) == {lost.request_id: "internal_error"}
-
-
 async def test_a_client_that_gets_500_is_not_billed_a_success(
     monkeypatch: pytest.MonkeyPatch, journal_directory: Path
 ) -> None:
@@ -129,8 +97,6 @@ async def test_a_client_that_gets_500_is_not_billed_a_success(
     [
         ({"response_format": "wav"}, True, 200, 2500),
         ({"response_format": "wav"}, False, 500, 0),
-        ({"response_format": "pcm"}, True, 200, 2500),
-        ({"response_format": "pcm"}, False, 500, 0),
         ({"transport": "websocket", "http_status": 101}, True, 101, 2500),
     ],
 )

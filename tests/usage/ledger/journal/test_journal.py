@@ -94,22 +94,6 @@ def test_no_file_content_can_stop_a_recovery(content: bytes) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_requests_of_a_dead_process_become_rows_once(segment: bytes, tmp_path: Path) -> None:
-    directory = tmp_path / "journal"
-    abandoned(directory, segment)
-
-    assert adopt(directory) == 3
-    assert adopt(directory) == 0
-
-    assert not list(directory.iterdir())
-    assert sorted(UsageRow.objects.values_list("outcome", "generated_output_tokens")) == [
-        ("interrupted", 0),
-        ("interrupted", 7),
-        ("success", 0),
-    ]
-
-
-@pytest.mark.django_db(transaction=True)
 def test_a_damaged_segment_is_set_aside_and_its_good_records_are_rows(
     segment: bytes, tmp_path: Path
 ) -> None:
@@ -133,17 +117,6 @@ def test_a_segment_is_adopted_by_one_process_only(segment: bytes, tmp_path: Path
     first[0].close()
     (third,) = orphans(tmp_path / "journal")
     third.close()
-
-
-def test_a_living_process_keeps_its_segments(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, ROOM)
-    journal.admitted(admitted())
-
-    assert not orphans(tmp_path)
-
-    journal.close()
-    (left,) = orphans(tmp_path)
-    left.close()
 
 
 def test_no_other_process_sees_a_segment_before_it_is_locked(
@@ -177,17 +150,6 @@ def test_a_segment_is_deleted_when_the_database_has_all_its_rows(tmp_path: Path)
     journal.written([second.request_id])
     assert not list(tmp_path.glob("*.log"))
     assert not journal.owes
-
-
-def test_a_closed_journal_keeps_only_owed_rows(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, ROOM)
-    done = admitted()
-    journal.admitted(done)
-    journal.written([done.request_id])
-
-    journal.close()
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_journal_accepts_records_again_once_its_rows_are_written(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import subprocess
 import sys
@@ -12,73 +11,13 @@ from zlib import crc32
 
 import pytest
 
-from tests.support.builders.receipts import receipt, speech_receipt
-from tests.support.ledger.ledgers import read
 from tests.support.live import ROOT
-from tests.support.servers.database_outage import rows_locked
-from tests.support.until import until_async
 from usage.ledger.journal.adoption import adopt
-from usage.ledger.ledger import Ledger
-from usage.models import SpeechDay, SpeechRow, UsageRow
+from usage.models import SpeechRow, UsageRow
 from usage.queries.speech import characters_of
-from usage.receipts import AnyReceipt
 from usage.verification.rollups import verify
 
-ACME = str(uuid.UUID(int=7))
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def journal_content(directory: Path) -> bytes:
-    """The content of all files of the journal."""
-    return b"".join(path.read_bytes() for path in directory.iterdir())
-
-
-def stored() -> tuple[int, int, list[tuple[int, int, int]]]:
-    """The numbers of speech and usage rows, and the sums of the days."""
-    days = SpeechDay.objects.filter(organization_id=ACME)
-    figures = list(days.values_list("requests", "characters", "audio_ms"))
-    return SpeechRow.objects.count(), UsageRow.objects.count(), figures
-
-
-async def test_speech_and_chats_share_the_ledger(journal_directory: Path) -> None:
-    ledger = Ledger()
-    await ledger.start()
-    spoken = [speech_receipt(organization_id=ACME) for _ in range(30)]
-    chats = [receipt(organization_id=ACME) for _ in range(30)]
-    for chat, speech in zip(chats, spoken, strict=True):
-        await ledger.admit_durably(chat)
-        await ledger.admit_durably(speech)
-
-    mixed: list[AnyReceipt] = [*spoken[:5], *chats, *spoken[5:]]
-    await asyncio.gather(*(ledger.record(each) for each in mixed))
-
-    assert await read(stored) == (30, 30, [(30, 1200, 75_000)])
-    await ledger.close()
-    assert not journal_content(journal_directory)
-
-
-async def test_speech_rows_go_to_the_journal_during_an_outage_and_to_the_database_after_it(
-    journal_directory: Path,
-) -> None:
-    ledger = Ledger()
-    await ledger.start()
-    with rows_locked():
-        written = [speech_receipt(organization_id=ACME) for _ in range(5)]
-        for each in written:
-            await ledger.admit_durably(each)
-        chat = receipt(organization_id=ACME)
-        async with asyncio.timeout(60):
-            await asyncio.gather(ledger.record(chat), *map(ledger.record, written))
-        assert await read(stored) == (0, 0, [])
-        assert journal_content(journal_directory).count(b'{"speech":{"settled":') == 5
-
-    async def are_stored() -> bool:
-        return await read(stored) == (5, 1, [(5, 200, 12_500)])
-
-    await until_async(are_stored)
-    await ledger.close()
-
-    assert not journal_content(journal_directory)
 
 
 DIES_SPEAKING = """
