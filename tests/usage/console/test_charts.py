@@ -1,4 +1,4 @@
-"""The chart: its bars show the usage, and add up to the summary of the same query."""
+"""The chart: its bars show the usage in proportion, in few series and with every request."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.models import Organization
-from tests.support.pages.console import Insert, moment
-from usage.api.summary import summarize
-from usage.console.charts import PLOT_HEIGHT, Metric, drawn_bucket, stacked
-from usage.queries.periods import Bucket, Period, parse_query
-from usage.queries.series import Point, bucket_start, series
+from usage.console.charts import PLOT_HEIGHT, Metric, stacked
+from usage.queries.periods import Bucket, Period
+from usage.queries.series import Point
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 WEEK = Period(START, START + timedelta(days=7))
@@ -107,69 +104,3 @@ def test_every_bar_is_inside_the_plot_and_the_table_has_every_request(
         assert 0 <= float(segment.x[:-1]) <= 100 - float(segment.width[:-1])
     table = [int(row.total.text.replace(",", "")) for row in chart.table]
     assert sum(table) == sum(requests for *_, requests in drawn)
-
-
-def test_more_hours_than_fit_are_drawn_as_days() -> None:
-    assert drawn_bucket(WEEK, Bucket.HOUR) is Bucket.HOUR
-    assert drawn_bucket(Period(START, START + timedelta(days=31)), Bucket.HOUR) is Bucket.DAY
-
-
-def test_labels_of_hours_carry_the_day_at_midnight() -> None:
-    two_days = Period(START, START + timedelta(days=2))
-
-    chart = stacked([point(0, "m", 1)], two_days, Bucket.HOUR, Metric.REQUESTS, "requests")
-
-    assert [label.text for label in chart.labels][:5] == [
-        "1 Nov",
-        "06:00",
-        "12:00",
-        "18:00",
-        "2 Nov",
-    ]
-
-
-@pytest.mark.parametrize("bucket", ["hour", "day"])
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        ("2026-11-05", "2026-11-07"),
-        ("2026-11-05T10:20:00.500", "2026-11-06T09:00:00.001"),
-        ("2026-11-05T10:05", "2026-11-05T10:40"),
-        ("2026-11-05T10:05", "2026-11-05T11:00"),
-        ("2026-11-05T12:34:56+02:00", "2026-11-06T01:00:00+02:00"),
-    ],
-)
-@pytest.mark.parametrize("model", ["", "acme/mini"])
-def test_the_series_adds_up_to_the_summary_and_its_time_breakdown(
-    organization: Organization, insert: Insert, bucket: str, start: str, end: str, model: str
-) -> None:
-    for number in range(96):
-        insert(
-            (moment("2026-11-05T00:00:00") + timedelta(minutes=30.5 * number))
-            .replace(tzinfo=None)
-            .isoformat(timespec="milliseconds"),
-            model_identifier="acme/mini" if number % 3 else "acme/demo-8b",
-            backend_reported_input_tokens=number,
-            input_price_per_mtok=Decimal(1 + number % 2).scaleb(-8),
-        )
-    query = parse_query(
-        {"start": start, "end": end, "bucket": bucket, "group_by": "time", "model": model}
-    )
-
-    points = series(str(organization.pk), query)
-
-    summary = summarize(str(organization.pk), query)
-    assert summary.cost is not None
-    assert sum(each.requests for each in points) == summary.requests > 0
-    assert sum(each.input_tokens for each in points) == summary.tokens.backend_reported_input
-    assert sum(each.output_tokens for each in points) == summary.tokens.backend_reported_output
-    assert sum(each.cost for each in points) == Decimal(summary.cost.total)
-    assert summary.breakdowns.time
-    by_time = {entry.key.bucket_start[:19]: entry.requests for entry in summary.breakdowns.time}
-    for each in points:
-        assert each.bucket_start == bucket_start(each.bucket_start, query.bucket)
-    stacks: dict[str, int] = {}
-    for each in points:
-        time = each.bucket_start.isoformat()[:19]
-        stacks[time] = stacks.get(time, 0) + each.requests
-    assert stacks == by_time

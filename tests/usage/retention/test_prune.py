@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError
-from django.test import Client
 
 from tests.support.builders import traffic
 from tests.support.ledger.commands import differences, drop_tables, id_of, prune, run
@@ -235,25 +234,3 @@ def test_two_runs_do_not_write_to_one_directory(ledger: list[str], tmp_path: Pat
 def test_recent_months_are_never_pruned(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--keep: at least 3"):
         run("prune", "--keep", "2", "--archive", str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("path", "start", "status"),
-    [
-        ("/v1/usage/export", "2025-03-31T23:59:59Z", 400),
-        ("/v1/usage/export", "2025-04-01", 200),
-        ("/v1/usage", "2025-02-01T00:30:00Z", 400),
-        ("/v1/usage", "2025-02-01", 200),
-    ],
-)
-def test_nothing_is_told_of_rows_that_are_not_there_any_more(
-    path: str, start: str, status: int, ledger: list[str], tmp_path: Path, reader: Client
-) -> None:
-    prune(tmp_path)
-
-    answer = reader.get(path, {"start": start, "end": "2025-04-03"})
-
-    assert answer.status_code == status
-    if status == 400:
-        error = answer.json()["error"]
-        assert (error["code"], error["param"]) == ("invalid_query", "start")

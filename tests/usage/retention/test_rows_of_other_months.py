@@ -40,26 +40,6 @@ def today(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("usage.retention.prune.now", lambda: datetime(2025, 11, 24, 12, tzinfo=UTC))
 
 
-def test_rows_that_were_kept_leave_with_the_month_in_which_they_were_settled(
-    ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    over_midnight = admit(ours, AUGUST - 2 * SECOND, AUGUST + 240 * SECOND)
-    in_july = admit(ours, JULY, JULY)
-    prune(tmp_path)
-    monkeypatch.setattr("usage.retention.prune.now", lambda: datetime(2025, 12, 24, 12, tzinfo=UTC))
-
-    prune(tmp_path)
-
-    def archived(month: str) -> list[str]:
-        table = parquet.read_table(tmp_path / f"usage-2025-{month}.parquet")
-        ids: list[str] = table.column("request_id").to_pylist()
-        return ids
-
-    assert (archived("07"), archived("08")) == ([in_july], [over_midnight])
-    assert not UsageRow.objects.exists()
-    assert differences() == []
-
-
 def test_a_row_that_is_stamped_in_a_pruned_month_is_refused_aloud(
     ours: str, tmp_path: Path
 ) -> None:

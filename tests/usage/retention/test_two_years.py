@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -97,6 +98,8 @@ class Books:
         assert summary.status_code == (400 if cuts_an_hour else 200), period
         if not cuts_an_hour:
             assert summary.json()["requests"] == len(expected), period
+        else:
+            assert refused_for(summary) == ("invalid_query", "start")
         assert self._exported(period) == (expected if start >= rows_from else 400), period
 
     def _exported(self, period: dict[str, str]) -> set[str] | int:
@@ -105,11 +108,17 @@ class Books:
         while cursor is not None:
             page = self.reader.get("/v1/usage/export", {**period, "cursor": cursor})
             if page.status_code != 200:
+                assert refused_for(page) == ("invalid_query", "start")
                 return page.status_code
             found += [row["request_id"] for row in page.json()["rows"]]
             cursor = page.json()["next_cursor"]
         assert len(found) == len(set(found))
         return set(found)
+
+
+def refused_for(answer: Any) -> tuple[str, str]:
+    error = answer.json()["error"]
+    return error["code"], error["param"]
 
 
 def replay(journal: Path, left: list[AnyReceipt]) -> int:

@@ -68,7 +68,7 @@ def killed_after(
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("steps", "since"),
-    [(1, []), (4, []), (8, []), (1, ["--since", "2025-05-02"]), (3, ["--since", "2025-05-02"])],
+    [(1, []), (8, []), (3, ["--since", "2025-05-02"])],
 )
 def test_a_resumed_run_ends_like_an_uninterrupted_one(
     command: str, steps: int, since: list[str], monkeypatch: pytest.MonkeyPatch
@@ -123,8 +123,8 @@ def test_there_must_be_something_to_resume(command: str, monkeypatch: pytest.Mon
         run(command, "--resume")
 
 
-@pytest.mark.parametrize("since", [None, BEGIN, BEGIN + timedelta(hours=14)])
-@pytest.mark.parametrize("size", [1, 4, 9, 1000])
+@pytest.mark.parametrize("since", [None, BEGIN + timedelta(hours=14)])
+@pytest.mark.parametrize("size", [1, 4, 1000])
 def test_steps_are_bounded_and_cover_everything_once(
     since: datetime | None, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,10 +69,6 @@ DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         f"{ACME} 2026-11-09 speech: no rows for this day",
     ),
-    "row changed": (
-        lambda: SpeechRow.objects.filter(organization_id=ACME, day=DAY).update(characters=51),
-        f"{ACME} 2026-11-05 speech: characters is 100, the rows say 102",
-    ),
     "rows gone": (
         lambda: SpeechRow.objects.filter(organization_id=ACME, day=DAY).delete(),
         f"{ACME} 2026-11-05 speech: no rows for this day",

@@ -15,8 +15,7 @@ from django.db.models import F
 from core.ids import request_id
 from tests.support.builders import traffic
 from tests.support.ledger.commands import disable_constraints, enable_constraints, reported, run
-from usage.ledger import independent_counts
-from usage.models import Reconciliation, UsageRollup, UsageRow
+from usage.models import UsageRollup, UsageRow
 from usage.models.statements import ROLLUP_SUMS
 from usage.verification import rollups as verification
 
@@ -86,22 +85,15 @@ def test_an_empty_ledger_is_right() -> None:
     assert run("verify_ledger") == nothing
 
 
-def test_a_count_that_was_filled_in_later_is_no_difference() -> None:
-    count = independent_counts.IndependentCount(Reconciliation.MATCHED, 99, 61, "0.01")
+def test_a_changed_sum_is_found_and_named() -> None:
+    for figure in ROLLUP_SUMS:
+        known_rollup().update(**{figure: F(figure) + 1})
 
-    assert independent_counts.fill_in(known_rows()[1].request_id, count)
+        lines = reported()
 
-    run("verify_ledger")
-
-
-@pytest.mark.parametrize("figure", ROLLUP_SUMS)
-def test_a_changed_sum_is_found_and_named(figure: str) -> None:
-    known_rollup().update(**{figure: F(figure) + 1})
-
-    lines = reported()
-
-    assert any(f": {figure} is " in line for line in lines)
-    assert all(ORGANIZATION in line and "2026-11-05T10:00:00.000Z" in line for line in lines)
+        assert any(f": {figure} is " in line for line in lines), figure
+        assert all(ORGANIZATION in line and "2026-11-05T10:00:00.000Z" in line for line in lines)
+        known_rollup().update(**{figure: F(figure) - 1})
 
 
 def test_changed_tokens_of_a_rollup_change_its_cost_too() -> None:
@@ -132,21 +124,9 @@ TAMPERINGS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: known_rows().filter(occurred_at=HOUR).update(input_price_per_mtok=Decimal("0.14")),
         "no roll-up for 1 row(s)",
     ),
-    "a row's currency changed": (
-        lambda: known_rows().filter(occurred_at=HOUR).update(price_currency="EUR"),
-        "no roll-up for 1 row(s)",
-    ),
-    "a row moved to another hour": (
-        lambda: known_rows().filter(occurred_at=HOUR).update(occurred_at=HOUR + timedelta(hours=2)),
-        "requests is 3, the rows say 2",
-    ),
     "a row moved to another organization": (
         lambda: known_rows().filter(occurred_at=HOUR).update(organization_id=uuid.uuid4()),
         "requests is 3, the rows say 2",
-    ),
-    "a roll-up repriced": (
-        lambda: known_rollup().update(output_price_per_mtok=Decimal("0.01")),
-        "no rows for this roll-up",
     ),
     "a roll-up is off the hour": (
         lambda: known_rollup().update(hour=HOUR + timedelta(minutes=1)),
