@@ -39,16 +39,13 @@ def shown(client: Client, query: str = "") -> str:
     return answer.content.decode()
 
 
-def test_a_row_cannot_be_written_in_the_admin(operator: Client) -> None:
+def test_a_row_outlives_the_objects_that_it_names(operator: Client) -> None:
     gone = str(uuid.uuid4())
     row = write(organization_id=gone, api_key_id=gone)
-    page = f"{LIST}{row.request_id}/change/"
 
-    assert operator.get(f"{LIST}add/").status_code == 403
-    assert operator.post(page, {"outcome": "success"}).status_code == 403
-    assert operator.post(f"{LIST}{row.request_id}/delete/", {"post": "yes"}).status_code == 403
-    shown = operator.get(page).content.decode()
-    assert shown.count(f"{gone} (no longer here)") == 2, "a row outlives the objects that it names"
+    page = operator.get(f"{LIST}{row.request_id}/change/").content.decode()
+
+    assert page.count(f"{gone} (no longer here)") == 2
 
 
 def test_a_row_links_its_objects_and_shows_its_cost_as_a_sum(operator: Client) -> None:

@@ -65,13 +65,6 @@ def test_only_downloads_that_are_answered_are_offered(
     assert [console.get(each).status_code for each in offered] == [200] * kinds
 
 
-def test_the_list_of_requests_says_that_they_are_archived(console: Client) -> None:
-    shown = words(get(console, f"/console/requests?{JULY}"))
-
-    assert shown.count(ARCHIVED) == 1
-    assert "No requests here" not in shown
-
-
 def test_a_partly_archived_list_does_not_say_that_it_is_whole(
     console: Client, insert: Insert
 ) -> None:

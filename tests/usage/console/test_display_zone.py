@@ -43,12 +43,3 @@ def test_days_and_downloads_stay_utc(console: Client, insert: Insert) -> None:
     assert "start=2026-11-06&amp;end=2026-11-07" not in usage
     export = console.get(f"/v1/usage/export?{NOVEMBER}").json()
     assert [row["occurred_at"] for row in export["rows"]] == ["2026-11-05T20:30:00.123Z"]
-
-
-def test_without_a_choice_times_are_utc(console: Client, insert: Insert) -> None:
-    insert(EARLY)
-
-    page = console.get(f"/console/requests?{NOVEMBER}").content.decode()
-
-    assert "All times UTC" in page
-    assert "5 Nov 2026, 20:30:00" in page

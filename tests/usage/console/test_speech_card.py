@@ -103,21 +103,6 @@ def test_a_quota_has_a_meter_and_says_when_it_is_used_up(
         assert (words_of_it in words(page)) is is_used_up
 
 
-def test_the_last_seven_days_are_listed_whatever_period_is_chosen(
-    console: Client, organization: Organization
-) -> None:
-    for back, characters in ((0, 11), (1, 1_234), (6, 66), (7, 7_777)):
-        speak(organization, back, characters=characters, audio_ms=200_500)
-
-    page = usage(console, "?start=2020-01-01&end=2020-02-01")
-
-    said = text_of(page, "speech")
-    yesterday = now() - timedelta(days=1)
-    assert f"{yesterday:%-d %b} 1 1,234 3 min 20 s" in said
-    assert f"{now() - timedelta(days=6):%-d %b} 1 66" in said
-    assert "7,777" not in said
-
-
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [

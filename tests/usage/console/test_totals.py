@@ -46,16 +46,6 @@ def test_lines_add_up_to_the_summary(
     assert sum(int(each["output_tokens"]) for each in found) == tokens["backend_reported_output"]
 
 
-@pytest.mark.parametrize(("by", "named"), [("model", "model"), ("key", "key"), ("x", "day")])
-def test_the_file_is_named_after_organization_grouping_and_period(
-    console: Client, by: str, named: str
-) -> None:
-    answer = console.get(f"/console/usage/totals.csv?{NOVEMBER}&by={by}")
-
-    name = f"usage-northwind-by-{named}-2026-11-01-2026-12-01.csv"
-    assert answer["content-disposition"] == f'attachment; filename="{name}"'
-
-
 def test_a_label_is_never_a_formula(
     console: Client, organization: Organization, insert: Insert
 ) -> None:
@@ -72,10 +62,3 @@ def test_currencies_are_not_added(console: Client, insert: Insert) -> None:
         insert("2026-11-04T11:00:00", price_currency=currency)
 
     assert [line["currency"] for line in totals(console, "by=model")] == ["EUR", "USD"]
-
-
-def test_a_wrong_period_is_a_page(console: Client) -> None:
-    answer = console.get("/console/usage/totals.csv?start=2026-11-02&end=2026-11-01")
-
-    assert answer.status_code == 400
-    assert "text/html" in answer["content-type"]

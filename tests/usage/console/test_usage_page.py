@@ -74,20 +74,6 @@ def test_the_cards_show_the_numbers_of_the_api(console: Client, filtered: str) -
     assert "provisional" in page
 
 
-@pytest.mark.usefixtures("traffic")
-def test_breakdowns_name_models_keys_and_requests_without_a_key(
-    console: Client, key: NewKey
-) -> None:
-    page = get(console, PAGE)
-
-    said = words(page)
-    assert "acme/demo-8b" in said
-    assert "acme/mini" in said
-    assert "checkout" in said
-    assert f"{key.api_key.prefix}…" in said
-    assert "unattributed" in said
-
-
 def test_the_id_of_a_foreign_key_reveals_nothing(
     console: Client, insert: Insert, stranger: Organization
 ) -> None:

@@ -12,7 +12,7 @@ from channels.layers import InMemoryChannelLayer
 from django.db import transaction
 
 from accounts.models import Organization
-from tests.support.builders.receipts import receipt, speech_receipt
+from tests.support.builders.receipts import receipt
 from tests.support.until import until_async
 from usage.console.live import hub as module
 from usage.console.live.hub import LiveHub
@@ -73,40 +73,6 @@ async def test_nothing_is_published_while_nobody_watches(
     await _write(receipt(organization_id=OURS))
     await asyncio.wait_for(watcher.news.wait(), 60)
     assert hub.published == 1
-
-
-async def test_a_watcher_gets_news_of_its_organization_and_kind_only(hub: LiveHub) -> None:
-    chats = hub.enter(OURS, is_speech=False)
-    speech = hub.enter(OURS, is_speech=True)
-    others = hub.enter(THEIRS, is_speech=False)
-    await until_async(lambda: {OURS, THEIRS} == announcements.organizations)
-    for each in (chats, speech, others):
-        each.news.clear()
-
-    await _write(*(receipt(organization_id=OURS) for _ in range(500)))
-    await asyncio.wait_for(chats.news.wait(), 60)
-
-    assert hub.published == 1
-    assert not speech.news.is_set()
-    assert not others.news.is_set()
-
-    await _write(speech_receipt(organization_id=OURS))
-    await asyncio.wait_for(speech.news.wait(), 60)
-    assert not others.news.is_set()
-
-
-async def test_another_process_publishes_for_our_watcher(
-    hub: LiveHub, layer: InMemoryChannelLayer
-) -> None:
-    watcher = hub.enter(OURS, is_speech=False)
-    await until_async(lambda: OURS in announcements.organizations)
-    watcher.news.clear()
-
-    await layer.group_send(
-        f"svc.live.{OURS}", {"type": "ended", "organization": OURS, "speech": [False]}
-    )
-
-    await asyncio.wait_for(watcher.news.wait(), 60)
 
 
 async def test_an_organization_is_forgotten_when_its_watchers_are_gone(

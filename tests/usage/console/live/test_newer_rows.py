@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -143,20 +142,3 @@ def test_only_a_list_that_can_grow_is_live(console: Client, insert: Insert, quer
 
     assert "data-socket" not in page
     assert "live.js" not in page
-
-
-def test_newer_rows_take_few_queries(
-    console: Client, insert: Insert, django_assert_max_num_queries: Any
-) -> None:
-    address, after = _watched(console.get(LIST).content.decode())
-    for _ in range(20):
-        insert(_now())
-
-    with django_assert_max_num_queries(7):
-        assert len(_ids(_newer(console, address, after))) == 20
-
-
-def test_a_wrong_cursor_is_refused(console: Client) -> None:
-    address, _ = _watched(console.get(LIST).content.decode())
-
-    assert console.get(f"{address}&after=nonsense").status_code == 400
