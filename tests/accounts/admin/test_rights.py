@@ -289,8 +289,7 @@ def test_no_page_filters_or_searches_by_a_secret(model: type[Model]) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "digest__startswith=7", "digest__regex=^7", "digest=7", "digest__gt=7", "pepper=x",
-        "pepper__startswith=7", "organization__api_keys__digest__startswith=7",
+        "digest__startswith=7", "pepper=x", "organization__api_keys__digest__startswith=7",
     ],
 )  # fmt: skip
 def test_filters_do_not_reveal_a_digest(organization: Organization, query: str) -> None:
@@ -335,19 +334,6 @@ def test_there_are_ready_made_groups_of_permissions_that_exist(
         assert "inference.view_diagnosticcapture" not in held
     assert all("view_" in each for each in names(ready_made["viewer"]))
     assert {"accounts.add_apikey", "accounts.change_apikey"} <= names(ready_made["key manager"])
-
-
-def test_ready_made_groups_are_not_made_twice_and_stay_as_operators_leave_them(
-    ready_made: dict[str, Group],
-) -> None:
-    ready_made["support"].permissions.clear()
-    Group.objects.filter(name="viewer").update(name="readers")
-    make_groups()
-    assert not ready_made["support"].permissions.exists()
-    assert (
-        Permission.objects.count()
-        == Permission.objects.values("content_type", "codename").distinct().count()
-    )
 
 
 @pytest.mark.parametrize(

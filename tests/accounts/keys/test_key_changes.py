@@ -17,7 +17,6 @@ from accounts.keys.keyring import Keyring
 from accounts.keys.keys import NewKey
 from accounts.models import ApiKey, ChangeStamp, Organization, Scope
 from core import clock
-from core.database.threads import run_once
 from tests.accounts.keys.test_keyring import ALL
 from tests.support.key_stamp import stamp
 from tests.support.until import until
@@ -312,18 +311,6 @@ def waits_for_a_lock() -> bool:
             "WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
         return bool(cursor.fetchone()[0])
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_a_key_made_by_another_process_works_at_once(
-    keyring: Keyring, watcher: ChangeWatcher, organization: Organization
-) -> None:
-    watcher.start()
-    made = await run_once(lambda: keys.mint(organization, Scope.READ))
-    assert await keyring.authenticate(f"Bearer {made.secret}", ALL)
-    await run_once(lambda: ApiKey.objects.update(expires_at=clock.now()))
-    await run_once(lambda: ApiKey.objects.update(expires_at=None))
-    assert await keyring.authenticate(f"Bearer {made.secret}", ALL)
 
 
 _GONE: list[str] = []

@@ -152,36 +152,6 @@ def test_a_key_in_memory_costs_no_query(
         assert all(keyring.authenticate_sync(header, ALL) is first for _ in range(10))
 
 
-def test_a_revoked_key_is_refused_when_the_stamp_was_read(
-    keyring: Keyring, watcher: ChangeWatcher, organization: Organization
-) -> None:
-    new, other = (keys.mint(organization, Scope.READ) for _ in range(2))
-    watcher.poll()
-    assert keyring.authenticate_sync(f"Bearer {new.secret}", ALL)
-    keys.revoke(new.api_key)
-    with queries(2):  # the stamps and the changed key
-        watcher.poll()
-    with pytest.raises(InvalidCredential):
-        keyring.authenticate_sync(f"Bearer {new.secret}", ALL)
-    with queries(0):
-        assert keyring.authenticate_sync(f"Bearer {other.secret}", ALL)
-
-
-def test_new_limits_reach_the_principal(
-    keyring: Keyring, watcher: ChangeWatcher, organization: Organization
-) -> None:
-    header = f"Bearer {keys.mint(organization, Scope.READ).secret}"
-    watcher.poll()
-    keyring.authenticate_sync(header, ALL)
-    organization.requests_per_minute = 1
-    organization.plan = "enterprise"
-    organization.save()
-    watcher.poll()
-    principal = keyring.authenticate_sync(header, ALL)
-    assert principal.organization_limits.requests_per_minute == 1
-    assert principal.plan == "enterprise"
-
-
 def test_the_expiry_of_a_key_is_checked_at_each_use(
     keyring: Keyring, watcher: ChangeWatcher, organization: Organization
 ) -> None:

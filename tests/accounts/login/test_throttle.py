@@ -261,14 +261,6 @@ def test_a_login_makes_a_new_session_and_a_new_token(user: User) -> None:
     assert thief.get("/console/keys").status_code == 302
 
 
-def test_sessions_end_when_the_setting_says(user: User, settings: Settings) -> None:
-    settings.SESSION_COOKIE_AGE = 3600
-    client = Client()
-    attempt(password=PASSWORD, client=client)
-    assert client.cookies["sessionid"]["max-age"] == 3600
-    assert 3590 < client.session.get_expiry_age() <= 3600
-
-
 def test_two_processes_count_together_and_none_lets_more_through(
     start_gateway: Callable[..., Gateway],
 ) -> None:

@@ -78,11 +78,6 @@ def test_create_key_prints_the_secret_once(organization: Organization, scope: Sc
     assert (api_key.scope, api_key.label) == (scope, "laptop")
 
 
-def test_create_key_takes_the_id_of_the_organization_too(organization: Organization) -> None:
-    run_json("create_key", str(organization.pk), "--scope=read")
-    assert ApiKey.objects.get().organization == organization
-
-
 def test_without_json_the_commands_print_plain_text(organization: Organization) -> None:
     text = run("create_key", "Acme", "--scope=read")
     api_key = ApiKey.objects.get()
@@ -178,9 +173,7 @@ def test_create_console_user_again_updates_and_takes_nothing_away(
     ("arguments", "password", "named"),
     [
         (["ann", "--organization=Acme", "--password-stdin"], PASSWORD, "EMAIL"),
-        (["", "--organization=Acme", "--password-stdin"], PASSWORD, "EMAIL"),
         (["a@b.co", "--organization=Nobody", "--password-stdin"], PASSWORD, "--organization"),
-        (["a@b.co", "--password-stdin"], PASSWORD, "--organization"),
         (["a@b.co", "--organization=Acme"], PASSWORD, "--password-stdin"),
         (["a@b.co", "--organization=Acme", "--password-stdin"], "", "--password-stdin"),
         (["a@b.co", "--organization=Acme", "--password-stdin"], "short", "--password-stdin"),
