@@ -14,9 +14,14 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError
+from django.db import IntegrityError
+from django.test import Client
 
+from accounts.models import Organization
 from tests.support.builders import traffic
+from tests.support.builders.receipts import receipt
 from tests.support.ledger.commands import differences, drop_tables, id_of, prune, run
+from usage.ledger import rows
 from usage.models import PrunedMonth, PrunedSum, UsageRollup, UsageRow, partitions
 from usage.retention import prune as pruning
 
@@ -25,6 +30,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 ORGANIZATION = str(uuid.UUID(int=7))
 MARCH = datetime(2025, 3, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
 MOMENTS = [
     datetime(2025, 2, 14, 12, tzinfo=UTC),
     datetime(2025, 2, 28, 23, 59, 59, 999_000, tzinfo=UTC),
@@ -41,13 +47,8 @@ POINTS = [
 def admit(moment: datetime, settled_after: timedelta = timedelta(0), **facts: Any) -> str:
     """Write the row of a request that was admitted at ``moment``."""
     request_id = id_of(moment)
-    traffic.write(
-        moment + settled_after,
-        request_id=request_id,
-        organization_id=ORGANIZATION,
-        backend_reported_input_tokens=11,
-        **facts,
-    )
+    facts = {"organization_id": ORGANIZATION, "backend_reported_input_tokens": 11, **facts}
+    traffic.write(moment + settled_after, request_id=request_id, **facts)
     return request_id
 
 
@@ -59,7 +60,7 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """Rows of February and March 2025 and of today; one of February was settled in March."""
     made = partitions.ensure(MOMENTS[0]) if request.param == "months" else []
     ids = [admit(moment) for moment in MOMENTS]
-    ids.append(admit(MARCH - timedelta(seconds=1), timedelta(seconds=5), error_code=None))
+    ids.append(admit(MARCH - SECOND, 5 * SECOND, error_code=None))
     admit(datetime.now(UTC).replace(microsecond=0))
     yield ids
     drop_tables(made)
@@ -234,3 +235,33 @@ def test_two_runs_do_not_write_to_one_directory(ledger: list[str], tmp_path: Pat
 def test_recent_months_are_never_pruned(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--keep: at least 3"):
         run("prune", "--keep", "2", "--archive", str(tmp_path))
+
+
+def test_a_row_that_is_stamped_in_a_pruned_month_is_refused_aloud(tmp_path: Path) -> None:
+    admit(MARCH)
+    prune(tmp_path)
+
+    for admitted in (MARCH + SECOND, MARCH - SECOND):
+        one = receipt(request_id=id_of(admitted), organization_id=ORGANIZATION)
+        with pytest.raises(IntegrityError):
+            rows.insert([one], MARCH + 2 * SECOND)
+
+    assert not UsageRow.objects.exists()
+    assert differences() == []
+
+
+def test_rows_that_an_older_release_archived_too_early_are_named_and_no_difference(
+    reader: Client, tmp_path: Path
+) -> None:
+    """Nothing can be done about them, so the command succeeds."""
+    for moment in (MARCH, MARCH + SECOND):
+        admit(moment, organization_id=str(Organization.objects.get().pk))
+    prune(tmp_path)
+    for model in (PrunedSum, UsageRollup):
+        model.objects.update(hour=datetime(2025, 4, 1, tzinfo=UTC))
+
+    (note,) = [line for line in run("verify_ledger").splitlines() if line.startswith("Note: ")]
+    assert "2025-04-01T00:00:00.000Z: 2 row(s)" in note
+    april = {"start": "2025-04-01", "end": "2025-05-01"}
+    assert reader.get("/v1/usage", april).json()["requests"] == 2
+    assert reader.get("/v1/usage/export", april).json()["rows"] == []
