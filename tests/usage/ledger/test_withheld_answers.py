@@ -20,6 +20,7 @@ from tests.support.ledger.ledgers import (
     all_records,
     break_journal,
     failing_syncs,
+    outcomes,
     read,
     repair_journal,
     running_ledger,
@@ -64,6 +65,21 @@ async def test_without_database_and_journal_one_answer_is_withheld_and_admission
         assert found == {unnoted.request_id: "internal_error"}
         await until_async(lambda: ledger.state.database_answers and not ledger.state.rows_in_memory)
         await ledger.admit_durably(admitted())
+
+
+async def test_without_the_journal_rows_go_to_the_database_alone(journal_directory: Path) -> None:
+    break_journal(journal_directory)
+    async with running_ledger() as ledger:
+        for _ in range(3):
+            each = receipt()
+            await ledger.admit_durably(each)
+            await ledger.record(each)
+        assert len(await read(outcomes)) == 3
+        assert ledger.accepts_rows()
+        assert not ledger.state.journal_works
+        repair_journal(journal_directory)
+        await ledger.admit_durably(admitted())
+        assert ledger.state.journal_works
 
 
 async def test_a_client_that_gets_500_is_not_billed_a_success(
