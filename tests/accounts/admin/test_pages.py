@@ -49,21 +49,17 @@ def act(client: Client, page: str, action: str, *chosen: Any, **fields: Any) -> 
     )
 
 
-def test_every_page_renders(operator: Client, organization: Organization) -> None:
-    api_key = keys.mint(organization, Scope.READ, "laptop").api_key
+def test_pages_render_that_no_other_test_opens(
+    operator: Client, organization: Organization
+) -> None:
+    keys.mint(organization, Scope.READ, "laptop")
     user = User.objects.create_user("ann@example.com", PASSWORD)
     Membership.objects.create(user=user, organization=organization)
     for page in (
-        KEYS,
-        f"{KEYS}add/",
-        f"{KEYS}{api_key.pk}/change/",
         f"{KEYS}?q=laptop",
         *(f"{KEYS}?status={status}" for status in KeyStatus),
-        ORGANIZATIONS,
         f"{ORGANIZATIONS}add/",
-        f"{ORGANIZATIONS}{organization.pk}/change/",
         f"{ORGANIZATIONS}?q=acme",
-        USERS,
         f"{USERS}add/",
         f"{USERS}{user.pk}/change/",
         f"{USERS}?q=ann",
