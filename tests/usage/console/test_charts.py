@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usage.console.charts import PLOT_HEIGHT, Metric, stacked
+from usage.console.charts import PLOT_HEIGHT, Metric, drawn_bucket, stacked
 from usage.queries.periods import Bucket, Period
 from usage.queries.series import Point
 
@@ -104,3 +104,17 @@ def test_every_bar_is_inside_the_plot_and_the_table_has_every_request(
         assert 0 <= float(segment.x[:-1]) <= 100 - float(segment.width[:-1])
     table = [int(row.total.text.replace(",", "")) for row in chart.table]
     assert sum(table) == sum(requests for *_, requests in drawn)
+
+
+def test_more_hours_than_fit_are_drawn_as_days() -> None:
+    assert drawn_bucket(WEEK, Bucket.HOUR) is Bucket.HOUR
+    assert drawn_bucket(Period(START, START + timedelta(days=31)), Bucket.HOUR) is Bucket.DAY
+
+
+def test_labels_of_hours_carry_the_day_at_midnight() -> None:
+    two_days = Period(START, START + timedelta(days=2))
+
+    chart = stacked([point(0, "m", 1)], two_days, Bucket.HOUR, Metric.REQUESTS, "requests")
+
+    first = [label.text for label in chart.labels][:5]
+    assert first == ["1 Nov", "06:00", "12:00", "18:00", "2 Nov"]

@@ -94,6 +94,21 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert "not in the sample" in everything
 
 
+def test_the_independent_count_is_shown_where_there_is_one(console: Client, insert: Insert) -> None:
+    row = insert(
+        "2026-11-05T10:00:00",
+        svc_counted_input_tokens=11,
+        svc_counted_output_tokens=12,
+        reconciliation="diverged",
+        reconciliation_divergence="0.0800",
+    )
+
+    said = words(console.get(f"/console/requests/{row.request_id}").content.decode())
+
+    assert "diverged, divergence 0.0800" in said
+    assert "Input, counted independently 11" in said
+
+
 @pytest.mark.parametrize(
     ("came_from", "led_to"),
     [

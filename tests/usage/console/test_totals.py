@@ -18,6 +18,8 @@ def totals(console: Client, query: str) -> list[dict[str, str]]:
     answer = console.get(f"/console/usage/totals.csv?{NOVEMBER}&{query}")
     assert answer.status_code == 200
     assert answer["content-type"] == "text/csv; charset=utf-8"
+    name = f"usage-northwind-{query.replace('=', '-')}-2026-11-01-2026-12-01.csv"
+    assert answer["content-disposition"] == f'attachment; filename="{name}"'
     return list(csv.DictReader(io.StringIO(answer.content.decode())))
 
 
