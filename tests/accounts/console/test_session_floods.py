@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx2
+import pytest
 from django.http import HttpResponse
 from django.test import Client
 from websockets.sync.client import connect
