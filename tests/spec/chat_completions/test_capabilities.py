@@ -19,12 +19,8 @@ SCHEMA = {
 STRUCTURED = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
 
 CASES: list[tuple[bool, bool, dict[str, Any], str | None]] = [
-    (False, False, {}, None),
     (False, False, {"tools": []}, None),
     (False, False, {"tools": [TOOL], "tool_choice": "none"}, None),
-    (False, False, {"response_format": {"type": "json_object"}}, None),
-    (False, True, {"tools": [TOOL]}, "model_does_not_support_tools"),
-    (False, True, {"tools": [TOOL], "tool_choice": "auto"}, "model_does_not_support_tools"),
     (False, True, {"tools": [TOOL], "tool_choice": "required"}, "model_does_not_support_tools"),
     (True, False, {"tools": [TOOL]}, None),
     (
