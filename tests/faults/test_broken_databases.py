@@ -90,7 +90,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
 ) -> None:
     before = to_database.struck
     for number in range(1, 4):
-        to_database.lose_reply_to(b"WITH inserted AS")
+        to_database.lose_reply_to(b"EXECUTE svc_rows_")
 
         assert_all_served(case, 3)
 

@@ -13,7 +13,7 @@ from tests.faults.soak.disk import make_immutable
 from tests.faults.soak.place import Place
 from tests.support.until import until
 
-_ROW_STATEMENT = b"WITH inserted AS"
+_ROW_STATEMENT = b"EXECUTE svc_rows_"
 """The beginning of the statement that writes a batch on PostgreSQL."""
 
 
