@@ -13,7 +13,7 @@ import pytest
 
 from tests.conformance.http import table as http_table
 from tests.conformance.http.case import After, Case, get
-from tests.conformance.http.engine import fits, judge
+from tests.conformance.http.engine import judge
 from tests.conformance.model_server import understood
 from tests.conformance.place import Place
 from tests.conformance.results import Expectation, Outcome, Result, compare
@@ -100,12 +100,6 @@ def test_a_prompt_that_names_keys_becomes_one_that_the_simulator_understands() -
     assert set(json.loads(said)) == {"setup", "punchline"}
     plain = {"messages": [{"role": "user", "content": "Hello 'you'"}]}
     assert understood(plain) == plain
-
-
-def test_statuses_are_given_one_by_one_or_by_class() -> None:
-    assert fits(404, "200|4xx")
-    assert not fits(404, "200|400")
-    assert not fits(404, "5xx")
 
 
 @pytest.mark.parametrize("tables", [http_table, websocket_table])
@@ -195,10 +189,3 @@ def test_the_engine_of_websockets_tells_what_is_wrong(answers: list[bytes], prob
         (found,) = websocket_run(place, [case])
     assert problem in found.detail
     assert (found.outcome is Outcome.PASSED) is (problem == ""), found
-
-
-def test_frames_are_written_as_the_protocol_has_them() -> None:
-    assert frame(1, b"Hello", masked=False) == b"\x81\x05Hello"
-    masked = frame(1, b"Hello")
-    assert masked[:2] == b"\x81\x85"
-    assert bytes(a ^ b for a, b in zip(masked[6:], masked[2:6] * 2, strict=False)) == b"Hello"

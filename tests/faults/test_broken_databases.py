@@ -9,11 +9,13 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
+import httpx2
 import pytest
 from django.db import connection
 
+from accounts.models import Scope
 from tests.support.faults.case import Case, publish_on
-from tests.support.live import Gateway
+from tests.support.live import NO_TLS, Gateway
 from tests.support.live_catalog import backend
 from tests.support.servers.database_outage import rows_locked
 from tests.support.servers.tcp_proxy import FaultProxy, Way
@@ -97,6 +99,19 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_written_twice(
         assert to_database.struck - before == number
         case.agree(1 + 3 * number)
     case.check(10)
+
+
+@pytest.mark.postgresql
+def test_a_kept_connection_that_the_database_closed_fails_no_request_of_a_view(
+    behind_database_proxy: Gateway, to_database: FaultProxy
+) -> None:
+    gateway = behind_database_proxy
+    headers = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
+    for _ in range(4):
+        answer = httpx2.get(f"{gateway.url}/v1/usage", headers=headers, timeout=60, verify=NO_TLS)
+
+        assert answer.status_code == 200
+        to_database.reset()
 
 
 def test_rows_wait_for_a_lock_on_them(gateway: Gateway) -> None:

@@ -28,17 +28,6 @@ def nowhere(gateway: Gateway) -> Backend:
     return backend(gateway, base_url=f"http://127.0.0.1:{free_port()}/v1")
 
 
-def publish_with_short_timeouts(gateway: Gateway, *, running_usage: str = "vllm") -> str:
-    """Publish a model whose backend times out after half a second; return its identifier."""
-    hasty = backend(
-        gateway,
-        first_byte_seconds=0.5,
-        idle_seconds=0.5,
-        running_usage=running_usage,
-    )
-    return publish(gateway, hasty).identifier
-
-
 def ready(
     gateway: Gateway, *backends: Backend, served_as: str = "name-on-the-backend", **columns: Any
 ) -> ModelEntry:

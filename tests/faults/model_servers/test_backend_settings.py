@@ -28,27 +28,6 @@ def received(
     return asked
 
 
-def test_the_cap_reaches_a_server_that_reads_either_name(
-    gateway: Gateway, scripted: ScriptedServer, streamed: bool
-) -> None:
-    body = received(gateway, scripted, streamed=streamed)["body"]
-
-    assert body["max_tokens"] == body["max_completion_tokens"] > 0
-
-
-@pytest.mark.parametrize(
-    ("read", "refused"),
-    [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")],
-)
-def test_the_cap_goes_under_one_name_where_the_operator_says_so(
-    gateway: Gateway, scripted: ScriptedServer, read: str, refused: str
-) -> None:
-    body = received(gateway, scripted, streamed=True, output_cap_field=read)["body"]
-
-    assert body[read] > 0
-    assert refused not in body
-
-
 def test_headers_and_fields_of_the_operator_reach_the_server(
     gateway: Gateway, scripted: ScriptedServer, streamed: bool
 ) -> None:

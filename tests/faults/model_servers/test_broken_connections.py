@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -42,16 +41,11 @@ FAULTS: dict[str, tuple[Callable[[FaultProxy], None], tuple[int, str | None]]] =
     "answer lost": (lambda proxy: proxy.half_open(Way.TO_CLIENT), SILENT),
     "slow within patience": (lambda proxy: proxy.delay(PATIENCE / 4), SERVED),
     "request cut": (lambda proxy: proxy.cut(Cut(Way.TO_SERVER, 100, End.FIN)), GONE),
-    "request reset": (lambda proxy: proxy.cut(Cut(Way.TO_SERVER, 100, End.RST)), GONE),
-    "reset before headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 0, End.RST)), GONE),
     "end before headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 0, End.FIN)), GONE),
-    "reset in headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 40, End.RST)), GONE),
     "end in headers": (lambda proxy: proxy.cut(Cut(Way.TO_CLIENT, 40, End.FIN)), GONE),
 }
 LOOKS_STALE = {
     "request cut",
-    "request reset",
-    "reset before headers",
     "end before headers",
 }
 """Faults that look, on a kept connection, as if the server had closed it. A connection that ends
@@ -80,46 +74,6 @@ def test_a_broken_connection_has_the_contracts_error_and_books_that_agree(
     broken.heal()
     rows = case.check()
     assert len(rows) == 1 + warm
-
-
-@pytest.mark.parametrize("end", End)
-def test_an_answer_that_breaks_off_in_mid_body_ends_in_band(
-    case: Case, broken: FaultProxy, end: End, streamed: bool
-) -> None:
-    broken.cut(Cut(Way.TO_CLIENT, 1000, end, pause=0.1))
-
-    seen = case.ask("[[sim tokens=300]]", streamed=streamed)
-
-    assert broken.struck
-    assert seen.told == in_band(GONE, streamed)
-    broken.heal()
-    case.check()
-
-
-def test_a_stream_that_stops_coming_ends_in_band(case: Case, broken: FaultProxy) -> None:
-    before = broken.carried[Way.TO_CLIENT]
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(case.ask, "[[sim tokens=400 pace=40]]", streamed=True)
-        until(lambda: broken.carried[Way.TO_CLIENT] > before + 1000)
-        broken.blackhole()
-        seen = future.result()
-
-    assert seen.told == in_band(SILENT, streamed=True)
-    assert seen.pieces > 0
-    broken.heal()
-    case.check()
-
-
-def test_a_pooled_connection_that_the_server_closed_is_not_used(
-    case: Case, broken: FaultProxy, streamed: bool
-) -> None:
-    for _ in range(5):
-        assert case.ask(streamed=streamed).complete
-        broken.reset()
-        until(lambda: broken.open_connections == 0)
-
-    assert case.ask(streamed=streamed).complete
-    case.check()
 
 
 @contextmanager
@@ -155,18 +109,6 @@ def test_a_connection_attempt_times_out(hasty: Gateway, streamed: bool) -> None:
 
         assert seen.told == GONE
         case.agree()
-
-
-@pytest.mark.parametrize("address", ["http://nowhere.invalid/v1", "https://127.0.0.1:PORT/v1"])
-def test_an_unknown_name_and_failing_tls_are_an_unavailable_backend(
-    gateway: Gateway, address: str, streamed: bool
-) -> None:
-    port = str(gateway.simulator.port)
-    lost = single(gateway, base_url=address.replace("PORT", port), first_byte_seconds=20)
-    case = Case(gateway, publish_on(gateway, lost), [gateway.simulator.requests])
-
-    assert case.ask(streamed=streamed).told == GONE
-    case.agree(1)
 
 
 def test_an_answer_that_never_ends_is_ended_by_the_total_time(

@@ -223,14 +223,6 @@ def test_tool_calls_are_the_same_in_every_dialect(talk: Talk, streamed: bool) ->
     talk.assert_exact(answer)
 
 
-def test_the_output_cap_is_kept_in_every_dialect(talk: Talk, streamed: bool) -> None:
-    answer = talk.ask("", "tokens=50", streamed=streamed, max_completion_tokens=7)
-
-    assert answer["choices"][0]["finish_reason"] == "length"
-    assert answer["usage"]["completion_tokens"] <= 7
-    talk.assert_exact(answer)
-
-
 def test_logprobs_are_passed_on_where_they_were_asked_for(talk: Talk, streamed: bool) -> None:
     fields = {"logprobs": True, "top_logprobs": 1}
     if streamed:
@@ -265,18 +257,6 @@ def test_a_disconnected_client_pays_for_the_reported_tokens(
     else:
         assert not entry["aborted"], "read on for its figures"
         assert row.backend_reported_output_tokens == entry["produced_tokens"] == 60
-
-
-def test_a_stream_that_is_cut_ends_in_band_with_the_last_figures(talk: Talk, dialect: str) -> None:
-    running = DIALECTS[dialect].running_usage is not RunningUsage.NONE
-
-    *_, last = talk.chunks("", "tokens=40 pace=400 fault=cut@10")
-
-    assert last["error"]["code"] == "backend_unavailable"
-    row = talk.row()
-    assert (row.outcome, row.http_status) == ("backend_unavailable", 200)
-    assert row.generated_output_tokens == 10
-    assert row.backend_reported_output_tokens == (10 if running else 0)
 
 
 SILENT = {"ollama", "ollama-2024"}

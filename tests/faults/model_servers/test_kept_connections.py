@@ -83,20 +83,6 @@ def test_a_kept_connection_that_ends_later_may_have_worked_and_is_not_replaced(
     assert len(scripted.requests_of(seen.marker)) == 1
 
 
-def test_a_new_connection_that_ends_is_not_replaced(
-    gateway: Gateway, scripted: ScriptedServer, streamed: bool
-) -> None:
-    new = single(gateway, base_url=scripted.base_url, keep_alive="off")
-    case = Case(gateway, publish_on(gateway, new), [scripted.requests])
-    assert case.ask(streamed=streamed).complete
-    scripted.say(Script([End.FIN]), Script([End.FIN]))
-
-    seen = case.ask(streamed=streamed)
-
-    assert seen.told == GONE
-    assert len(scripted.requests_of(seen.marker)) == 1
-
-
 @contextmanager
 def mortal_server() -> Iterator[int]:
     """The port of a server that answers one request and crashes on the second."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
 from inference.models import Backend
-from inference.wire.dialects import RunningUsage
-from simulators.chat.dialects import DIALECTS
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.faults.case import publish_on, single
-from tests.support.faults.seen import new_marker
 from tests.support.live import Gateway, events
 from tests.support.metrics import metrics
 from tests.support.model_servers.dialects import LONG, Dialect, DialectServer, running
-from tests.support.until import until
 
 VLLM, LLAMA_CPP = "continuous_usage_stats", "timings_per_token"
 BOTH = {VLLM, LLAMA_CPP}
@@ -91,69 +86,3 @@ def test_a_client_that_disconnects_from_the_very_first_stream_is_metered(
     assert row.backend_reported_input_tokens == PROMPT_TOKENS
     assert 3 <= row.backend_reported_output_tokens < LONG
     assert metrics(gateway).sum("svc_unreported_tokens_total", model=model) == 0
-
-
-@pytest.mark.parametrize("dialect", sorted(DIALECTS))
-def test_the_dialects_of_real_servers_are_learnt(gateway: Gateway, dialect: str) -> None:
-    expected = {RunningUsage.VLLM: {VLLM}, RunningUsage.LLAMA_CPP: {LLAMA_CPP}}
-    model = publish_on(gateway, single(gateway))
-    for known in (BOTH, expected.get(DIALECTS[dialect].running_usage, set())):
-        marker = new_marker()
-        gateway.chat(f"{marker} [[sim dialect={dialect} tokens=4]]", model, stream=True)
-
-        entry = until(partial(gateway.simulator.request_with, marker))
-        assert asked_by(entry["body"]) == known
-
-
-def test_a_refusal_for_another_reason_reaches_the_caller_and_is_not_repeated_for_ever(
-    gateway: Gateway,
-) -> None:
-    with running(Dialect(running="vllm", refused=frozenset({"seed"}))) as server:
-        model = publish_on(gateway, backend_on(gateway, server))
-        assert gateway.chat("hello", model, stream=True).status_code == 200
-        for expected in ([{VLLM}, set()], [{VLLM}]):
-            server.bodies.clear()
-            answer = gateway.chat("hello", model, stream=True, seed=1)
-
-            error = answer.json()["error"]
-            assert (answer.status_code, error["code"]) == (400, "backend_rejected_request")
-            assert "Unsupported parameter: 'seed'" in error["message"]
-            assert asked(server) == expected
-            assert gateway.chat("hello", model, stream=True).status_code == 200
-
-    outcomes = sorted(row.outcome for row in gateway.rows_when(5))
-    assert outcomes == ["backend_rejected"] * 2 + ["success"] * 3
-
-
-def test_a_whole_answer_asks_for_nothing_and_teaches_nothing(gateway: Gateway) -> None:
-    with running(Dialect(running="vllm")) as server:
-        model = publish_on(gateway, backend_on(gateway, server))
-        for streamed in (False, True):
-            assert gateway.chat("hello", model, stream=streamed).status_code == 200
-
-        assert asked(server) == [set(), BOTH]
-
-
-def test_a_new_address_is_learnt_anew(gateway: Gateway) -> None:
-    with running(Dialect(running="vllm")) as one, running(Dialect(running="llama.cpp")) as other:
-        backend = backend_on(gateway, one)
-        model = publish_on(gateway, backend)
-        for _ in range(2):
-            gateway.chat("hello", model, stream=True)
-        backend.base_url = f"{other.root}/v1"
-        backend.save()
-
-        until(lambda: gateway.chat("hello", model, stream=True) and other.bodies)
-        gateway.chat("hello", model, stream=True)
-
-        assert asked(other) == [BOTH, {LLAMA_CPP}]
-
-
-def test_a_request_is_sent_three_times_at_most_to_two_backends(gateway: Gateway) -> None:
-    full = Dialect(refused=frozenset({VLLM}), dies_of="hello")
-    with running(full) as one, running(full) as other:
-        model = publish_on(gateway, backend_on(gateway, one), backend_on(gateway, other))
-
-        assert gateway.chat("hello", model, stream=True).status_code == 200
-
-        assert sorted(map(asked, (one, other)), key=str) == [[set()], [BOTH]]

@@ -175,10 +175,8 @@ def left_after_the_first_word(
 
 IMPOSSIBLE = {
     "negative": timings(-1),
-    "absent": timings(None),
     "no prompt": timings(2, None),
     "shrinking": timings(0),
-    "not a number": timings("many"),
     "not an object": {"timings": [1]},
 }
 

@@ -101,7 +101,6 @@ BEGUN: list[Step] = [CHUNKED_HEAD, chunked(ROLE_FRAME), chunked(CONTENT_FRAMES[0
 INSIDE = chunked(CONTENT_FRAMES[1])[:40]
 TEXT = json.dumps(chunk({"content": "naïve ☃"}), ensure_ascii=False)
 SPLIT = f"data: {TEXT}\n\n".encode()
-AT = SPLIT.index("☃".encode()) + 1
 GZIPPED = gzip.compress(completion())
 PADDED = chunk({"content": "x"}, padding="y" * (1024 * 1024))
 
@@ -111,14 +110,10 @@ STATUSES = {
         201: INVALID,
         400: REJECTED,
         401: FAILED,
-        403: FAILED,
-        404: FAILED,
         408: SILENT,
         413: REJECTED,
-        422: REJECTED,
         429: FULL,
         500: FAILED,
-        502: FAILED,
         503: FULL,
         504: SILENT,
     }.items()
@@ -131,7 +126,6 @@ NOT_ANSWERS = {
     ),
     "html": both([body(b"<html>hello</html>", 200, "text/html")], INVALID),
     "not json": both([body(b"{not json", 200)], INVALID),
-    "a list": both([body(b"[]", 200)], INVALID),
     "deeply nested": both([body(b"[" * 100_000, 200)], INVALID),
     "not http": both([b"SSH-2.0-OpenSSH_9.7\r\n\r\n", End.FIN], INVALID),
     "gzip": Row(
@@ -151,13 +145,9 @@ NOT_ANSWERS = {
     ),
 }
 BROKEN_OFF = {
-    "end at a frame": Row([*BEGUN, End.FIN], in_band(GONE), [WHOLE[:-200], SOON, End.FIN], GONE),
     "reset at a frame": Row([*BEGUN, End.RST], in_band(GONE), [WHOLE[:-200], SOON, End.RST], GONE),
     "end inside a frame": Row(
         [*BEGUN, INSIDE, End.FIN], in_band(GONE), [WHOLE[:-1], End.FIN], GONE
-    ),
-    "reset inside a frame": Row(
-        [*BEGUN, INSIDE, SOON, End.RST], in_band(GONE), [WHOLE[:-1], End.RST], GONE
     ),
     # Without a length or chunks the connection's end is the end of the answer.
     "end without a length": Row(
@@ -233,22 +223,6 @@ FRAMING = {
         SERVED,
     ),
     "CRLF": only_streamed(stream(*GOOD, line_end="\r\n"), SERVED),
-    "CR": only_streamed(stream(*GOOD, line_end="\r"), SERVED),
-    "split UTF-8": Row(
-        [
-            STREAM_HEAD,
-            *frames(ROLE),
-            SPLIT[:AT],
-            Pause(0.02),
-            SPLIT[AT:],
-            *frames(FINISH, chunk(None, usage=usage(1)), DONE),
-            End.FIN,
-        ],
-        SERVED,
-        [body(completion(usage=usage(1)))],
-        SERVED,
-        1,
-    ),
     "bad UTF-8": Row(
         [STREAM_HEAD, ROLE_FRAME, SPLIT.replace("☃".encode(), b"\xff\xfe"), End.FIN],
         in_band(INVALID),
