@@ -13,10 +13,7 @@ import pytest
 from speech.audio.pcm import SAMPLE_RATE
 from tests.support.live import NO_TLS
 from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
-from tests.support.speech.errors import error_of
-from tests.support.speech.listening import sentence_heard
 from tests.support.speech.speech_server import described, heard, said, speaking
-from tests.support.texts.sentences import SENTENCES
 from tests.support.until import until
 
 FORMATS = ["wav", "mp3", "pcm", "opus", "flac"]
@@ -65,14 +62,6 @@ def test_the_sound_comes_in_events_and_the_usage_last(speech: SpeechAccount, nam
     assert 0 <= int(answer.headers["x-upstream-ms"]) <= int(answer.headers["x-gateway-ms"])
 
 
-def test_the_words_are_heard_in_the_events(speech: SpeechAccount) -> None:
-    text = SENTENCES[0]
-
-    *deltas, _ = events_of(speech.speak(text, response_format="pcm", stream_format="sse"))
-
-    assert sentence_heard(sound_of(deltas), SENTENCES) == text
-
-
 def test_pcm_events_come_while_the_rest_is_spoken(
     speech: SpeechAccount, remote: dict[str, str]
 ) -> None:
@@ -96,12 +85,6 @@ def test_pcm_events_come_while_the_rest_is_spoken(
     assert speech.row(request_id).outcome == "success"
 
 
-def test_audio_is_the_default_and_may_be_named(speech: SpeechAccount) -> None:
-    for fields in ({}, {"stream_format": "audio"}, {"stream_format": None}):
-        assert speech.speak(**fields).headers["content-type"] == "audio/wav"
-    assert error_of(speech.speak(stream_format="text"))[:2] == (400, "invalid_request_error")
-
-
 def test_a_failure_after_the_first_event_is_the_last_one(
     speech: SpeechAccount, remote: dict[str, str]
 ) -> None:
@@ -117,14 +100,6 @@ def test_a_failure_after_the_first_event_is_the_last_one(
     assert (row.outcome, row.http_status, row.error_type) == ("backend_error", 200, "proxy_error")
 
 
-def test_a_failure_before_the_first_event_is_a_status(
-    speech: SpeechAccount, remote: dict[str, str]
-) -> None:
-    answer = speech.speak("[[sim fault:status@500]] No.", remote["file"], stream_format="sse")
-
-    assert error_of(answer)[:2] == (502, "proxy_error")
-
-
 async def test_one_gateway_can_stand_behind_another(speech: SpeechAccount) -> None:
     backend = described(
         speech.url,
@@ -136,16 +111,3 @@ async def test_one_gateway_can_stand_behind_another(speech: SpeechAccount) -> No
         pcm = await heard(engine, said(SENTENCE, rate=2.0))
 
     assert len(pcm) / 2 / SAMPLE_RATE == pytest.approx(1.0, abs=0.5)
-
-
-def test_the_sdk_reads_the_events(speech: SpeechAccount) -> None:
-    with (
-        speech.openai() as sdk,
-        sdk.audio.speech.with_streaming_response.create(
-            model="any", voice="ava", input=SENTENCE, response_format="pcm", stream_format="sse"
-        ) as answer,
-    ):
-        *deltas, done = read_events(answer.iter_lines())
-
-    assert sound_of(deltas)
-    assert done["type"] == "speech.audio.done"

@@ -6,20 +6,18 @@ import io
 from typing import Any
 
 import httpx2
-import numpy as np
 import pytest
 import soundfile
 
 from accounts.models import Plan, Scope
 from core import clock
-from speech.audio.pcm import SAMPLE_RATE, samples, silence
-from speech.text.tags import AFTER_SENTENCE
+from speech.audio.pcm import SAMPLE_RATE
 from tests.support.builders import speech_rows
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import TWO_SENTENCES, SpeechAccount, decoded
 from tests.support.speech.errors import error_of
-from tests.support.speech.listening import loudness, sentence_heard, steepest_step
+from tests.support.speech.listening import loudness, sentence_heard
 from tests.support.texts.sentences import SENTENCES
 
 CONTENT_TYPES = {
@@ -72,14 +70,6 @@ def test_pcm_is_streamed(speech: SpeechAccount) -> None:
     assert loudness(answer.content) > 0.02
 
 
-def test_wav_is_the_default(speech: SpeechAccount) -> None:
-    answer = speech.speak()
-
-    assert answer.headers["content-type"] == "audio/wav"
-    assert answer.content[:4] == b"RIFF"
-    assert int.from_bytes(answer.content[4:8], "little") == len(answer.content) - 8
-
-
 @pytest.mark.parametrize("name", CONTENT_TYPES)
 def test_the_timing_headers_are_consistent(speech: SpeechAccount, name: str) -> None:
     answer = speech.speak(response_format=name)
@@ -88,76 +78,17 @@ def test_the_timing_headers_are_consistent(speech: SpeechAccount, name: str) -> 
     assert 0 <= upstream <= gateway <= answer.elapsed.total_seconds() * 1000 + 1
 
 
-def test_sentences_are_joined_without_a_click(speech: SpeechAccount) -> None:
-    parts = [f"{part}." for part in TWO_SENTENCES.rstrip(".").split(". ")]
-    apart = [speech.speak(part, response_format="pcm").content for part in parts]
+def test_a_recogniser_hears_the_sentence(speech: SpeechAccount) -> None:
+    content = speech.speak(SENTENCES[4], voice="leo", response_format="flac").content
 
-    together = speech.speak(TWO_SENTENCES, response_format="pcm").content
-
-    assert_as_long(together, silence(AFTER_SENTENCE).join(apart))
-    # Measured 20 ms around the pause; within speech the steps vary with each call.
-    first = len(apart[0])
-    meeting = together[first - 1000 : first + len(silence(AFTER_SENTENCE)) + 1000]
-    assert steepest_step(meeting) < 0.2 * max(map(steepest_step, apart))
-
-
-def test_a_pause_is_silence_of_its_length(speech: SpeechAccount) -> None:
-    apart = [speech.speak(part, response_format="pcm").content for part in ("One.", "Two.")]
-
-    with_pause = speech.speak("One.\n[pause:1.5s]Two.", response_format="pcm").content
-
-    assert_as_long(with_pause, silence(1.5).join(apart))
-    loud = np.flatnonzero(np.abs(samples(with_pause)) > 300)
-    assert np.diff(loud).max() >= 1.5 * SAMPLE_RATE
-
-
-def test_tags_are_never_spoken(speech: SpeechAccount) -> None:
-    plain = speech.speak("Good morning to you.", response_format="pcm").content
-
-    tagged = speech.speak("[laughs]Good morning to you.[sighs]", response_format="pcm").content
-
-    assert_as_long(tagged, plain)
-
-
-@pytest.mark.parametrize("number", [0, 4, 9])
-def test_a_recogniser_hears_the_sentence(speech: SpeechAccount, number: int) -> None:
-    content = speech.speak(SENTENCES[number], voice="leo", response_format="flac").content
-
-    assert sentence_heard(decoded(content)[0], SENTENCES) == SENTENCES[number]
-
-
-def test_romanized_hindi_sounds_as_devanagari_does(speech: SpeechAccount) -> None:
-    romanized, devanagari, english = (
-        speech.speak(text, voice="asha", response_format="pcm").content
-        for text in ("namaste, aap kaise hain", "नमस्ते, आप कैसे हैं", "good day, how are you")
-    )
-
-    assert_as_long(romanized, devanagari)
-    assert abs(len(english) - len(devanagari)) > 10_000
-
-
-def test_a_long_text_is_spoken_whole(speech: SpeechAccount) -> None:
-    sentence = "A very long text is spoken from its beginning to its end. "
-
-    answer = speech.speak((sentence * 80)[:4096], response_format="flac")
-
-    one = len(speech.speak(sentence, response_format="pcm").content + silence(AFTER_SENTENCE))
-    assert len(decoded(answer.content)[0]) == pytest.approx(4096 / len(sentence) * one, rel=0.03)
+    assert sentence_heard(decoded(content)[0], SENTENCES) == SENTENCES[4]
 
 
 @pytest.mark.parametrize(
     ("fields", "status", "kind", "named"),
     [
         ({"voice": "nobody"}, 400, "proxy_error", "GET /v1/models"),
-        ({"voice": "voice_" + "0" * 32}, 400, "proxy_error", "GET /v1/models"),
-        ({"voice": None}, 400, "invalid_request_error", "'voice'"),
-        ({"input": 3}, 400, "invalid_request_error", "'input'"),
-        ({"input": "  "}, 400, "invalid_request_error", "'input'"),
-        ({"input": "[pause]"}, 400, "invalid_request_error", "'input'"),
         ({"input": "Hi [pause:9s]"}, 400, "invalid_request_error", "'input'"),
-        ({"input": "Hi" + "[pause]" * 21}, 400, "invalid_request_error", "'input'"),
-        ({"input": "x" * 4097}, 400, "invalid_request_error", "4096"),
-        ({"response_format": "aac"}, 400, "invalid_request_error", "'response_format'"),
     ],
 )
 def test_a_refusal_names_what_is_wrong_and_leaves_no_row(
@@ -170,7 +101,7 @@ def test_a_refusal_names_what_is_wrong_and_leaves_no_row(
     assert speech.rows() == []
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"input": "\\ud800", "voice": "ava"}'])
+@pytest.mark.parametrize("body", [b"{", b'{"input": "\\ud800", "voice": "ava"}'])
 def test_a_body_that_is_not_a_json_object_is_400(speech: SpeechAccount, body: bytes) -> None:
     assert error_of(speech.post(body))[:2] == (400, "invalid_request_error")
 
@@ -207,7 +138,6 @@ def test_the_longest_input_in_escapes_is_accepted(speech: SpeechAccount) -> None
     [
         {"authorization": ""},
         {"authorization": "Bearer sk_nonsense"},
-        {"authorization": "Basic abc"},
     ],
 )
 def test_a_bad_key_is_refused_before_the_body(
@@ -227,7 +157,7 @@ def test_a_key_of_another_scope_is_refused_like_a_bad_key(speech: SpeechAccount)
     assert error_of(answer)[:2] == (401, "auth_error")
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_another_method_is_refused(speech: SpeechAccount, method: str) -> None:
     answer = httpx2.request(
         method, f"{speech.url}/v1/audio/speech", headers=speech.headers, verify=False, timeout=60
@@ -235,11 +165,3 @@ def test_another_method_is_refused(speech: SpeechAccount, method: str) -> None:
 
     assert answer.status_code == 405
     assert answer.headers["allow"] == "POST"
-
-
-def test_the_inference_surface_has_no_speech(speech: SpeechAccount) -> None:
-    answer = httpx2.post(
-        f"{speech.gateway.base_url}/audio/speech", headers=speech.headers, verify=False, timeout=60
-    )
-
-    assert answer.status_code == 404

@@ -37,30 +37,9 @@ def error_then_close(conversation: Any) -> tuple[str, str, int]:
 @pytest.mark.parametrize(
     ("messages", "named"),
     [
-        ([{"type": "text", "text": "Hi"}], "'start'"),
         ([{"type": "done"}], "'start'"),
-        ([{"type": "nonsense"}], "'type'"),
-        ([{"type": "start"}], "'voice'"),
-        ([{"type": "start", "voice": "ava", "response_format": "aac"}], "'response_format'"),
         ([{"type": "start", "voice": "ava"}, {"type": "start", "voice": "ava"}], "started"),
-        ([{"type": "start", "voice": "ava"}, {"type": "text"}], "'text'"),
-        ([{"type": "start", "voice": "ava"}, {"type": "text", "text": "x" * 4097}], "4096"),
-        (
-            [
-                {"type": "start", "voice": "ava"},
-                {"type": "text", "text": "[pause:60s]"},
-            ],
-            "'text'",
-        ),
         ([{"type": "start", "voice": "ava"}, {"type": "done"}], "no words"),
-        (
-            [
-                {"type": "start", "voice": "ava"},
-                {"type": "text", "text": " [pause] ... "},
-                {"type": "done"},
-            ],
-            "no words",
-        ),
         (
             [
                 {"type": "start", "voice": "ava"},
@@ -89,7 +68,14 @@ def test_a_bad_message_ends_the_session(
     assert named in said
 
 
-@pytest.mark.parametrize("message", ["", "[]", "{", "null", '{"type": NaN}', b"binary", b""])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        '{"type": NaN}',
+        b"binary",
+    ],
+)
 def test_an_invalid_message_ends_the_session(speech: SpeechAccount, message: str | bytes) -> None:
     with speech.session() as session:
         session.socket.send(message)
@@ -122,9 +108,7 @@ def test_an_unknown_voice_ends_the_session(speech: SpeechAccount) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {},
         {"authorization": "Bearer sk_nonsense"},
-        {"authorization": "Bearer svc_live_nonsense"},
     ],
 )
 def test_a_bad_key_is_a_401_at_the_upgrade(speech: SpeechAccount, headers: dict[str, str]) -> None:

@@ -113,26 +113,6 @@ def test_cancel_is_accepted_after_done(speech: SpeechAccount) -> None:
     assert len(frames) < 60
 
 
-def test_a_tag_may_be_split_over_two_messages(speech: SpeechAccount) -> None:
-    with speech.session(response_format="pcm") as session:
-        session.text("One. [pau")
-        session.text("se:2s] Two.")
-        session.done()
-        frames = [frame for frame in session.rest() if isinstance(frame, bytes)]
-
-    assert len(frames) == 2
-    assert len(b"".join(frames)) / 2 / SAMPLE_RATE > 2.5
-
-
-def test_empty_texts_are_no_error(speech: SpeechAccount) -> None:
-    with speech.session() as session:
-        for text in ("", " ", "Hello there.", "", "\n"):
-            session.text(text)
-        session.done()
-
-        assert len(session.rest()) == 2
-
-
 def test_the_row_of_a_session_has_its_facts(speech: SpeechAccount) -> None:
     text = "The first one. [pause] The second one!"
     with speech.session(response_format="flac") as session:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import httpx2
-import openai
 import pytest
 
-from accounts.models import Organization, Plan
+from accounts.models import Plan
 from tests.support.live import NO_TLS, Gateway
 from tests.support.speech.caller import SENTENCE, SpeechAccount, seconds
 from tests.support.speech.client import SpeechClient, client_of, error_of, new_client
@@ -42,13 +41,6 @@ def test_a_voice_that_is_not_listed_cannot_be_retrieved(
     [(status, kind, _)] = told
     assert (status, kind) == (404, "not_found_error")
     assert new_client(gateway, Plan.ENTERPRISE).get("/v1/models/asha").status_code == 200
-
-
-def test_the_sdk_retrieves_a_voice(speech: SpeechAccount) -> None:
-    with speech.openai() as sdk:
-        assert sdk.models.retrieve("ava").id == "ava"
-        with pytest.raises(openai.NotFoundError):
-            sdk.models.retrieve("nobody")
 
 
 def test_speech_clients_list_the_same_voices_by_name(client: SpeechClient) -> None:
@@ -116,33 +108,3 @@ def test_a_slash_at_the_end_of_a_chat_path_is_ignored(gateway: Gateway) -> None:
     assert answer.status_code == 200
     assert answer.json()["choices"][0]["message"]["content"]
     assert "acme/demo-8b" in {model["id"] for model in listed.json()["data"]}
-
-
-@pytest.mark.parametrize("path", ["/audio/speech", "/models", "/v1/v1/audio/speech", "/voices"])
-def test_a_wrong_base_url_is_explained(client: SpeechClient, path: str) -> None:
-    answer = client.request("POST", path, content=b"{}")
-
-    assert error_of(answer) == (404, "not_found_error")
-    assert "ends in /v1" in answer.json()["error"]["message"]
-
-
-def test_a_wrong_base_url_of_the_chat_api_is_explained(gateway: Gateway) -> None:
-    headers = {"authorization": f"Bearer {gateway.key}"}
-    for path, told in (("/chat/completions", True), ("/nothing", False), ("/audiobooks", False)):
-        answer = httpx2.post(
-            f"{gateway.url}{path}", json={}, headers=headers, verify=NO_TLS, timeout=60
-        )
-
-        assert answer.status_code == 404
-        assert ("ends in /v1" in answer.json()["error"]["message"]) == told
-
-
-def test_listing_voices_is_free(speech: SpeechAccount, gateway: Gateway) -> None:
-    limits = Organization.objects.filter(pk=speech.organization.pk)
-    limits.update(speech_requests_per_minute=1)
-    client = client_of(gateway, speech.organization)
-
-    answers = [client.get("/v1/audio/voices").status_code for _ in range(4)]
-
-    assert answers == [200] * 4
-    assert speech.rows() == []

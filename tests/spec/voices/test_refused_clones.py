@@ -15,16 +15,9 @@ from tests.support.builders import clips
 from tests.support.speech.client import CLIP, SpeechClient, error_of
 
 
-def _file(*parts: bytes, **layout: Any) -> str:
-    return clips.base64_of(clips.riff(clips.chunk(b"fmt ", clips.layout(**layout)), *parts))
-
-
 def _without(*names: str, **fields: Any) -> dict[str, Any]:
     whole = {"name": "Anna", "audio_b64": CLIP, "consent": True, **fields}
     return {name: value for name, value in whole.items() if name not in names}
-
-
-_NAN = np.where(np.arange(64_000) == 9, np.nan, clips.voice(4.0))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -36,51 +29,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "consent as text": (_without(consent="true"), "'consent' must be true"),
     "null name": (_without(name=None), "'name' is required"),
     "number as name": (_without(name=7), "'name' must be a string, not a number"),
-    "list as name": (_without(name=["a"]), "'name' must be a string, not an array"),
     "object as audio": (_without(audio_b64={}), "'audio_b64' must be a string, not an object"),
-    "boolean as audio": (_without(audio_b64=True), "'audio_b64' must be a string, not a boolean"),
-    "blank name": (_without(name=" \t"), "'name' cannot be used: it is blank"),
     "41 characters": (_without(name="x" * 41), "'name' cannot be used: it has 41 characters"),
-    "control character": (_without(name="a\0b"), "it holds U+0000"),
-    "writing direction": (_without(name="a\u202eb"), "it holds U+202E"),
-    "empty audio": (_without(audio_b64=""), "'audio_b64' cannot be used: it is empty"),
     "not base64": (_without(audio_b64="####"), "it is not valid base64"),
-    "line breaks": (_without(audio_b64=CLIP[:76] + "\n" + CLIP[76:]), "it is not valid base64"),
-    "not ASCII": (_without(audio_b64="é" * 8), "it is not valid base64"),
-    "no padding": (_without(audio_b64=CLIP.rstrip("=")[:-3]), "it is not valid base64"),
     "not a WAV": (_without(audio_b64=clips.base64_of(b"hello there, this is text")), "not a WAV"),
-    "an MP3": (_without(audio_b64=clips.base64_of(b"ID3" + b"\0" * 60)), "an MP3 file"),
-    "2.9 seconds": (
-        _without(audio_b64=clips.base64_of(clips.wav(clips.voice(2.9)))),
-        "the clip is 2.900 seconds long; it must be 3 to 12 seconds",
-    ),
     "12.1 seconds": (
         _without(audio_b64=clips.base64_of(clips.wav(clips.voice(12.1)))),
         "the clip is 12.100 seconds long",
     ),
-    "truncated": (
-        _without(audio_b64=clips.base64_of(clips.wav(clips.voice(4.0))[:100_000])),
-        "the WAV file is cut short",
-    ),
-    "a size that lies": (
-        _without(audio_b64=_file(clips.chunk(b"data", b"\0" * 96_000, size=0x7000_0000))),
-        "the WAV file is cut short",
-    ),
-    "65 535 channels": (
-        _without(audio_b64=_file(clips.chunk(b"data", b"\0" * 96_000), channels=65_535)),
-        "it has 65535 channels; use 1 or 2",
-    ),
-    "NaN samples": (
-        _without(audio_b64=clips.base64_of(clips.wav(_NAN, bits=32, floating=True))),
-        "not finite numbers",
-    ),
     "silence": (
         _without(audio_b64=clips.base64_of(clips.wav(np.zeros(64_000)))),
         "the clip is silent",
-    ),
-    "clipped through": (
-        _without(audio_b64=clips.base64_of(clips.wav(np.sign(clips.voice(4.0))))),
-        "the clip is clipped through",
     ),
 }
 
@@ -99,16 +58,7 @@ def test_a_wrong_body_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"[]",
-        b'"text"',
-        b"null",
-        b"{",
-        b"\xff\xfe{}",
         b'{"name": "\xc3("}',
-        b'{"name": "\\ud800"}',
-        b'{"name": NaN}',
-        b'{"consent": 1e999}',
         b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"name=Anna&consent=true",
     ],
