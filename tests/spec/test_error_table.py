@@ -12,13 +12,9 @@ from accounts.keys.keys import mint, revoke
 from accounts.models import Organization, Scope
 from core import errors
 from core.errors import ApiError
-from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import WITHOUT_DATABASE
 from tests.support.live import NO_TLS, Gateway
-from tests.support.live_catalog import (
-    backend,
-    publish,
-)
 from tests.support.served import refuses
 from tests.support.until import until
 
@@ -207,24 +203,6 @@ def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Ga
         assert int(second.headers[f"x-ratelimit-limit-{scope}"]) > 0
         assert int(second.headers[f"x-ratelimit-remaining-{scope}"]) >= 0
         assert second.headers[f"x-ratelimit-reset-{scope}"].endswith("s")
-
-
-def test_a_full_service_is_503_without_quota_headers_and_without_a_row(
-    gateway: Gateway, start_gateway: Callable[..., Gateway]
-) -> None:
-    starved = start_gateway(SVC_BACKEND_QUEUE_LENGTH="1", SVC_BACKEND_QUEUE_SECONDS="0.1")
-    entry = publish(starved, backend(gateway, max_concurrency=1, running_usage="vllm"))
-    with RawClient(starved) as first:
-        first.chat("[[sim tokens=100 pace=20]]", entry.identifier, stream=True)
-        first.read_until(2, b"data: ")
-
-        refused = starved.chat("hi", entry.identifier)
-
-        assert_refused(refused, 503, "server_overloaded", None)
-        assert starved.rows() == []
-        first.disconnect(Disconnect.RST)
-    starved.rows_when(1)
-    assert starved.chat("hi", entry.identifier).status_code == 200
 
 
 def test_a_process_at_its_bounds_answers_503(start_gateway: Callable[..., Gateway]) -> None:

@@ -29,13 +29,10 @@ def message(port: int, path: str) -> str:
         ("/v1/completions", "/v1/completions does not exist here. Set the client to chat"),
         ("/v1/embeddings", "/v1/embeddings does not exist here. Use another service"),
         ("/chat/completions", "The base URL of this service ends in /v1; set it in the client."),
-        ("/models", "The base URL of this service ends in /v1; set it in the client."),
-        ("/responses", "The base URL of this service ends in /v1; set it in the client."),
         ("/v1/v1/chat/completions", "The base URL of this service ends in /v1, once and"),
         ("/v1/chat/completions/chat/completions", "The base URL of this service ends in /v1, once"),
         ("/v1/chat/completions//", "The path is /v1/chat/completions, without a slash at its end."),
         ("/v1/audio/speech", "/v1/audio/speech is at the other address of this service: the one"),
-        ("/v1/nothing-like-it", "There is nothing at this address."),
     ],
 )
 def test_the_inference_surface_says_what_to_set(gateway: Gateway, path: str, said: str) -> None:

@@ -8,15 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 import httpx2
-import pytest
 
 from accounts.models import Scope
-from core.ids import NIL_UUID
 from tests.support.gateways import Served
 from tests.support.live import Gateway
 from tests.support.served import another_gateway
 from tests.support.until import until
-from usage.models import ThrottleCount
 
 
 def summary(gateway: Gateway, base_url: str | None = None, **query: str) -> Any:
@@ -77,13 +74,6 @@ def test_the_reported_usage_of_an_answer_is_in_the_summary_at_once(gateway: Gate
     }
 
 
-def test_an_inference_key_cannot_read_usage(gateway: Gateway) -> None:
-    answer = httpx2.get(f"{gateway.base_url}/usage", headers=gateway.headers, timeout=60)
-
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] is None
-
-
 def test_refusals_by_a_limit_appear_within_seconds(gateway: Gateway) -> None:
     with limited(gateway, requests_per_minute=1) as slow_key:
         statuses = [gateway.chat("say: hello").status_code for _ in range(3)]
@@ -128,20 +118,3 @@ def test_counts_of_refusals_are_written_before_the_server_ends(
         assert summary(gateway)["throttled"]["total"] == 0
 
     assert summary(gateway)["throttled"]["total"] == 1
-
-
-@pytest.fixture
-def _no_marks_left(gateway: Gateway) -> Iterator[None]:
-    yield
-    ThrottleCount.objects.filter(organization_id=NIL_UUID).delete()
-
-
-@pytest.mark.usefixtures("_no_marks_left")
-def test_a_server_that_does_not_count_says_so_and_so_do_the_others(
-    gateway: Gateway, served: Served
-) -> None:
-    unavailable: Any = {"source": "unavailable", "total": None, "by_limit_scope": []}
-
-    with another_gateway(gateway, served, SVC_THROTTLE_COUNTERS="false") as (_, base_url):
-        assert summary(gateway, base_url)["throttled"] == unavailable
-        assert until(lambda: summary(gateway)["throttled"] == unavailable)

@@ -121,37 +121,3 @@ def test_the_total_does_not_depend_on_the_breakdown_that_is_asked_for(
     for summary in summaries:
         assert summary.tokens == TokenFigures(**expected["tokens"])
         assert summary.cost == (Cost(**expected["cost"]) if expected["cost"] else None)
-
-
-@examples
-@given(ledger=written_rows, period=periods, where=moments)
-def test_two_periods_that_meet_are_the_period_around_both(
-    ledger: list[tuple[datetime, dict[str, Any]]], period: Period, where: datetime
-) -> None:
-    organization_id, _ = write(ledger)
-    where = min(max(where, period.start + timedelta(milliseconds=1)), period.end)
-    parts = [Period(period.start, where)]
-    if where < period.end:
-        parts.append(Period(where, period.end))
-
-    found = [ask(organization_id, part, Bucket.HOUR) for part in parts]
-
-    whole = ask(organization_id, period, Bucket.HOUR)
-    assert added(part.tokens for part in found) == astuple(whole.tokens)
-    assert sum(part.requests for part in found) == whole.requests
-
-
-@examples
-@given(ledger=written_rows, period=periods)
-def test_the_filters_of_all_keys_add_up_to_no_filter(
-    ledger: list[tuple[datetime, dict[str, Any]]], period: Period
-) -> None:
-    organization_id, _ = write(ledger)
-    whole = ask(organization_id, period, Bucket.DAY)
-
-    parts = [
-        ask(organization_id, period, Bucket.DAY, api_key_id=str(uuid.UUID(int=number)))
-        for number in range(3)
-    ]
-
-    assert added(part.tokens for part in parts) == astuple(whole.tokens)

@@ -218,19 +218,6 @@ def test_the_whole_period_comes_in_one_csv_in_constant_memory(
     assert most - before < 50_000_000 < size
 
 
-@pytest.mark.long
-def test_pages_of_10000_reach_the_end(gateway: Gateway, reader: Reader, many: int) -> None:
-    cursor: str | None = ""
-    seen: set[str] = set()
-    for _ in range(many // 10_000):
-        body = reader.get(limit=10_000, cursor=cursor, **PERIOD).json()
-        seen.update(row["request_id"] for row in body["rows"])
-        cursor = body["next_cursor"]
-
-    assert cursor is None
-    assert len(seen) == many
-
-
 @pytest.mark.postgresql
 @pytest.mark.parametrize(
     ("version", "broken"),

@@ -89,17 +89,9 @@ def test_a_limit_outside_1_to_10000_is_refused(api: Client, limit: str) -> None:
     ("parameters", "code", "param"),
     [
         ({"format": "xml"}, "invalid_query", "format"),
-        ({"format": "CSV"}, "invalid_query", "format"),
-        ({"start": "yesterday"}, "invalid_query", "start"),
-        ({"end": "2026-13-01"}, "invalid_query", "end"),
-        ({"api_key_id": "svc_live_abc"}, "invalid_query", "api_key_id"),
-        ({"model": "a\x00b"}, "invalid_query", "model"),
-        ({"start": "2026-11-02", "end": "2026-11-02"}, "period_inverted", "end"),
         ({"start": "2026-01-01", "end": "2026-04-04T00:00:00.001Z"}, "period_too_long", "end"),
         ({"cursor": "nonsense"}, "invalid_cursor", "cursor"),
-        ({"cursor": "a\x00"}, "invalid_cursor", "cursor"),
         ({"format": "csv", "cursor": "nonsense"}, "cursor_not_supported", "cursor"),
-        ({"format": "csv", "start": "nonsense"}, "invalid_query", "start"),
         ({"format": "csv", "start": "2026-01-01", "end": "2026-05-01"}, "period_too_long", "end"),
     ],
 )
