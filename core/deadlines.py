@@ -20,29 +20,35 @@ class _Wheel:
     """The deadlines in use on one event loop; its timer runs while there are any."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._running: set[Deadline] = set()
-        self._is_ticking = False
+        self.loop = loop
+        self.running: set[Deadline] = set()
+        self.is_ticking = False
 
-    def add(self, deadline: Deadline) -> None:
-        self._running.add(deadline)
-        if not self._is_ticking:
-            self._is_ticking = True
-            self._loop.call_later(_TICK_SECONDS, self._tick)
-
-    def remove(self, deadline: Deadline) -> None:
-        self._running.discard(deadline)
+    def start(self) -> None:
+        self.is_ticking = True
+        self.loop.call_later(_TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
-        now = self._loop.time()
-        for each in [each for each in self._running if each.due <= now]:
+        now = self.loop.time()
+        for each in [each for each in self.running if each.due <= now]:
             each.expire()
-        self._is_ticking = bool(self._running)
-        if self._is_ticking:
-            self._loop.call_later(_TICK_SECONDS, self._tick)
+        self.is_ticking = bool(self.running)
+        if self.is_ticking:
+            self.loop.call_later(_TICK_SECONDS, self._tick)
 
 
 _wheels: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wheel] = WeakKeyDictionary()
+_latest: _Wheel | None = None
+"""The wheel that was used last: a process mostly has one event loop."""
+
+
+def _wheel_of(loop: asyncio.AbstractEventLoop) -> _Wheel:
+    global _latest  # noqa: PLW0603
+    wheel = _wheels.get(loop)
+    if wheel is None:
+        wheel = _wheels[loop] = _Wheel(loop)
+    _latest = wheel
+    return wheel
 
 
 class Deadline:
@@ -52,21 +58,26 @@ class Deadline:
     leaving it raises ``TimeoutError``.
     """
 
-    __slots__ = ("_cancelling", "_is_expired", "_loop", "_task", "due")
+    __slots__ = ("_cancelling", "_is_expired", "_loop", "_task", "_wheel", "due")
 
     def __init__(self, seconds: float = inf) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        wheel = _latest
+        self._wheel = wheel if wheel is not None and wheel.loop is loop else _wheel_of(loop)
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self._is_expired = False
-        self.due = self._loop.time() + seconds
+        self.due = loop.time() + seconds
         """When it expires, on the loop's clock; may be moved at any time."""
 
     def __enter__(self) -> Self:
         self._task = asyncio.current_task()
         assert self._task is not None  # noqa: S101  # coroutines run in tasks
         self._cancelling = self._task.cancelling()
-        self._wheel().add(self)
+        wheel = self._wheel
+        wheel.running.add(self)
+        if not wheel.is_ticking:
+            wheel.start()
         return self
 
     def __exit__(
@@ -75,7 +86,7 @@ class Deadline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._wheel().remove(self)
+        self._wheel.running.discard(self)
         task, self._task = self._task, None
         if (
             self._is_expired
@@ -90,9 +101,3 @@ class Deadline:
         if self._task is not None and not self._is_expired and self.due <= self._loop.time():
             self._is_expired = True
             self._task.cancel()
-
-    def _wheel(self) -> _Wheel:
-        wheel = _wheels.get(self._loop)
-        if wheel is None:
-            wheel = _wheels[self._loop] = _Wheel(self._loop)
-        return wheel

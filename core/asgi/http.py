@@ -134,6 +134,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         self.failure: ApiError | None = None
         """The error that the answer ended with, in-band errors too."""
         self._maker: Stoppable | None = None
+        self._headers: dict[bytes, bytes] | None = None
         self._held = 0
         self._body_read = False
         self._body_late = False
@@ -185,10 +186,10 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
 
     def header(self, name: bytes) -> bytes | None:
         """The first request header called ``name`` (lower case), or None."""
-        for header, value in self.scope["headers"]:
-            if header == name:
-                return value  # type: ignore[no-any-return]  # ASGI: headers are pairs of bytes
-        return None
+        known = self._headers
+        if known is None:
+            known = self._headers = dict(reversed(self.scope["headers"]))
+        return known.get(name)
 
     async def read_body(self, largest: int) -> bytes:
         """Read and return the request body, of at most ``largest`` bytes.

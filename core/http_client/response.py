@@ -39,6 +39,7 @@ class Response:
         "due",
         "has_length",
         "headers",
+        "is_encoded",
         "keeps_alive",
         "released",
         "reused",
@@ -66,6 +67,8 @@ class Response:
         """Names in lower case, in the order of the answer."""
         self.has_length = False
         """Whether the head says how long the body is, or that it comes in chunks."""
+        self.is_encoded = False
+        """Whether the head names a coding of the body, such as gzip."""
         self.keeps_alive = False
         """Whether the head leaves the connection open after the answer (RFC 9112, 9.3 and 6.3)."""
         self.reused = False
@@ -84,10 +87,6 @@ class Response:
             if known == name:
                 return value.decode("latin-1")
         return default
-
-    def has_header(self, name: bytes) -> bool:
-        """Whether there is a header called ``name``, which is in lower case."""
-        return any(known == name for known, _ in self.headers)
 
     async def read(self) -> bytes:
         """Return the next bytes of the body, at least one, as many as have arrived; b"" at its end.
@@ -274,6 +273,8 @@ class AnswerParser:
                     raise _Refused
             elif name == b"content-length":
                 response.has_length = True
+            elif name == b"content-encoding":
+                response.is_encoded = True
         response.has_length = response.has_length or codings > 0 or status in (204, 304)
         response.keeps_alive = self._parser.should_keep_alive()
         response.status = status

@@ -56,26 +56,32 @@ class MemoryLimiter:
     def take(self, charges: Sequence[Charge]) -> Granted | Refusal:
         """``reserve`` for synchronous callers."""
         for charge in charges:
-            if charge.is_unseeded and charge.bucket not in self._buckets:
+            window = charge.window
+            if window is None:
+                continue
+            if window.used_before is None and charge.bucket not in self._buckets:
                 raise WindowUnknown
         now = self._clock()
         known = len(self._turn)
-        buckets = [self._bucket(charge, now) for charge in charges]
+        taken = []
         fits = True
-        for bucket, charge in zip(buckets, charges, strict=True):
-            if charge.window is not None and charge.window.used_before is not None:
-                bucket.used = max(bucket.used, charge.window.used_before)
-            used = bucket.drain(now, charge.limit)
-            if used + charge.amount * charge.unit > charge.limit * charge.unit:
+        for charge in charges:
+            bucket, unit = self._bucket(charge, now), charge.unit
+            window = charge.window
+            if window is not None and window.used_before is not None:
+                bucket.used = max(bucket.used, window.used_before)
+            parts = charge.amount * unit
+            if bucket.drain(now, charge.limit) + parts > charge.limit * unit:
                 fits = False
+            taken.append((bucket, parts))
         if fits:
-            for bucket, charge in zip(buckets, charges, strict=True):
-                bucket.used += charge.amount * charge.unit
+            for bucket, parts in taken:
+                bucket.used += parts
         # Only now: evicting earlier could drop a full bucket that this very call takes from.
         self._evict_idle(now, 1 + 2 * (len(self._turn) - known))
         if fits:
             return Granted(charges)
-        return refusal(charges, [int(bucket.used) for bucket in buckets])
+        return refusal(charges, [int(bucket.used) for bucket, _ in taken])
 
     def settle(self, granted: Granted, actual: Sequence[int]) -> None:
         if granted.settled:

@@ -93,7 +93,8 @@ class Holder:
     def hold(self, places: Share) -> None:
         """Move to ``places``. Raises ``ServerOverloaded``, and then keeps its earlier place."""
         places.take(1, self.owner)
-        self.release_place()
+        if self._place is not None:
+            self._place.release(1, self.owner)
         self._place = places
 
     def release_place(self) -> None:

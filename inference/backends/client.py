@@ -97,7 +97,7 @@ class BackendClient:
             )
         except (HttpError, ValueError) as error:
             raise _failure(backend, error) from None
-        if response.status == 200 and not response.has_header(b"content-encoding"):
+        if response.status == 200 and not response.is_encoded:
             return response
         try:
             await _refuse(deployment, response)

@@ -287,9 +287,11 @@ class Exchange:
             try:
                 frames = relay.feed(read)
             except ApiError:
-                await self._send(client, relay.unsent, relay)
+                if relay.unsent:
+                    await self._send(client, relay.unsent, relay)
                 raise
-            await self._send(client, frames, relay)
+            if frames:
+                await self._send(client, frames, relay)
             if not read:
                 break
             if (progress := self._meter.progress(PROGRESS_SECONDS)) is not None:
@@ -300,7 +302,7 @@ class Exchange:
             raise BackendProtocolError("The model server ended its answer without a finish reason.")
 
     async def _send(self, client: Client, frames: bytes, relay: Relay) -> None:
-        if not frames or client.disconnected:
+        if client.disconnected:
             return
         if client.backed_up:
             # Wait for the client now; the gateway's write timeout ends one that never reads.

@@ -206,16 +206,14 @@ class Meter:
             return self.reported_output
         return self.reported_output + self.unreported_tokens
 
-    def delivered_tokens(self, complete: bool) -> int:
-        """Return the tokens sent to the client: all generated ones for a ``complete`` answer.
+    def delivered_tokens(self) -> int:
+        """Return the tokens sent to the client of an answer that is not complete.
 
-        Otherwise, with running usage, the count reported with the last frame sent and a part of
-        those that followed the last report; without, the same fraction of the generated tokens as
-        of the text pieces.
+        With running usage, the count reported with the last frame sent and a part of those that
+        followed the last report; without, the same fraction of the generated tokens as of the text
+        pieces.
         """
         generated = self.generated_tokens
-        if complete:
-            return generated
         if self._delivered_reported:
             unreported = self.unreported_pieces
             sent = max(0, self._delivered_pieces - len(self.pieces) + unreported)
@@ -256,7 +254,7 @@ class Meter:
             self.reported_output,
             self.reported_reasoning,
             self.generated_tokens,
-            self.delivered_tokens(complete=False),
+            self.delivered_tokens(),
         )
 
     def admitted(self) -> Receipt:
@@ -271,8 +269,9 @@ class Meter:
         receipt.backend_reported_input_tokens = self.reported_input
         receipt.backend_reported_output_tokens = self.reported_output
         receipt.backend_reported_reasoning_tokens = self.reported_reasoning
-        receipt.generated_output_tokens = self.generated_tokens
-        receipt.delivered_output_tokens = self.delivered_tokens(complete=failure is None)
+        generated = self.generated_tokens
+        receipt.generated_output_tokens = generated
+        receipt.delivered_output_tokens = generated if failure is None else self.delivered_tokens()
         receipt.system_fingerprint = self.fingerprint
         if self.first_token is not None:
             receipt.time_to_first_token_ms = round((self.first_token - self.arrived) * 1000)

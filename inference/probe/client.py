@@ -209,7 +209,7 @@ async def _require_success(response: Response, secrets: Collection[str]) -> None
         except errors.HttpError:
             pass
         raise ErrorStatus(status, reason_in(bytes(body[:_LARGEST_ERROR]), secrets=secrets) or "")
-    if response.has_header(b"content-encoding"):
+    if response.is_encoded:
         raise ProbeError("it compresses its answers though it is asked not to")
 
 

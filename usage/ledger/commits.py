@@ -197,7 +197,7 @@ class GroupCommit:
                 return
             self.fallback.keep(entry)
             await self.fallback.close()
-            await entry.durable
+            await entry.answer
 
     # -- the next job ------------------------------------------------------------------------
 

@@ -26,11 +26,13 @@ MAX_IN_MEMORY: Final = 10_000
 class Waiting(msgspec.Struct, eq=False):
     """A receipt whose answer is held back until its row is durable.
 
-    ``begun``: whether the client has received the beginning of its answer; ``segment``: the
+    The request awaits ``answer``, which its cancellation cancels; ``durable`` ends all the same, with
+    the row. ``begun``: whether the client has received the beginning of its answer; ``segment``: the
     journal segment to be synced.
     """
 
     receipt: AnyReceipt
+    answer: asyncio.Future[None]
     durable: asyncio.Future[None]
     begun: bool | None = None
     segment: Segment | None = None
@@ -44,6 +46,15 @@ class Waiting(msgspec.Struct, eq=False):
         """Release the answer, because its row is durable."""
         if not self.durable.done():
             self.durable.set_result(None)
+            if not self.answer.done():
+                self.answer.set_result(None)
+
+    def withhold(self) -> None:
+        """Fail the answer, because its row could not be stored."""
+        if not self.durable.done():
+            self.durable.set_result(None)
+            if not self.answer.done():
+                self.answer.set_exception(InternalError())
 
 
 class JournalFallback:
@@ -150,8 +161,7 @@ class JournalFallback:
             self.journal.settled(receipt)
         except OSError:
             log.error("ledger: row %s cannot be stored; its answer is withheld", receipt.request_id)
-        if not entry.durable.done():
-            entry.durable.set_exception(InternalError())
+        entry.withhold()
 
     async def _sync(self) -> None:
         """Sync the journal until no row waits for it; release the synced answers each round."""

@@ -159,12 +159,13 @@ class Ledger:
         must then be withheld, and the row says so (``usage.receipts.withheld``).
         """
         commits = self._begun()
-        entry = Waiting(receipt, asyncio.get_running_loop().create_future(), begun)
+        made = asyncio.get_running_loop().create_future
+        entry = Waiting(receipt, made(), made(), begun)
         if commits.is_closed:
             await commits.write_late(entry)
             return
         commits.add(entry)
-        await asyncio.shield(entry.durable)
+        await entry.answer
 
     def _begun(self) -> GroupCommit:
         if self._commits is None:

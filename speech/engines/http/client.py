@@ -175,7 +175,7 @@ def _check(backend: BackendRef, response: Response) -> None:
     """Raise the ``EngineError`` of a failure status (docs/operate/speech-backends.md, Failures)."""
     status = response.status
     if 200 <= status < 300:
-        if response.has_header(b"content-encoding"):
+        if response.is_encoded:
             raise EngineProtocolError("The speech server's answer is compressed.")
         return
     if status in (401, 403, 404):

@@ -103,7 +103,7 @@ async def test_status_and_headers_are_those_of_the_final_answer(post: Post) -> N
     assert response.header(b"x-kind") == "final"
     assert response.header(b"content-type") == "text/x; a=b"
     assert response.header(b"missing", "-") == "-"
-    assert response.has_header(b"content-length")
+    assert response.has_length
 
 
 @pytest.mark.parametrize(
