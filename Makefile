@@ -132,11 +132,17 @@ contracts: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# svc beside LiteLLM's proxy and Portkey's gateway, which needs node and npm and is left out without.
+# svc beside routers, proxies and gateways of others. Portkey's needs node and npm, nginx its Debian package: each is
+# left out without.
 PORTKEY := benchmarks/peers/portkey
 
-bench-compare: $(VENV)/installed-dev .venv-litellm/installed $(PORTKEY)/node_modules/installed
+bench-compare: $(VENV)/installed-dev .venv-litellm/installed .venv-clients/installed .venv-peers/installed $(PORTKEY)/node_modules/installed
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+.venv-peers/installed: requirements-peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip $(LOCKED) -r requirements-peers.txt
+	touch $@
 
 $(PORTKEY)/node_modules/installed: $(PORTKEY)/package-lock.json
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
@@ -161,6 +167,7 @@ lock: .venv-tools/installed
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(COMPILE) -o requirements-clients.txt requirements-clients.in
 	$(COMPILE) -o requirements-litellm.txt requirements-litellm.in
+	$(COMPILE) -o requirements-peers.txt requirements-peers.in
 	$(COMPILE) -o requirements-conformance.txt requirements-conformance.in
 	$(COMPILE) -o requirements-tools.txt requirements-tools.in
 	$(call EXTRA,neural) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-neural.txt -
@@ -173,4 +180,4 @@ sbom: .venv-tools/installed
 	.venv-tools/bin/python -m deploy.sbom $(FILE)
 
 clean:
-	rm -rf $(VENV) .venv-clients .venv-litellm .venv-conformance .venv-transformers .venv-tools $(PORTKEY)/node_modules $(SUITES)/node_modules var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-peers .venv-conformance .venv-transformers .venv-tools $(PORTKEY)/node_modules $(SUITES)/node_modules var .pytest_cache .mypy_cache .ruff_cache

@@ -210,7 +210,7 @@ def at_least(what: str, found: float, wanted: float) -> Goal:
 
 def times_at_least(what: str, found: float, wanted: float) -> Goal:
     """A multiple that should be at least ``wanted``."""
-    return Goal(what, f"{found:.1f}x", f">= {wanted:g}x", found >= wanted)
+    return Goal(what, f"{found:.1f}x", f">= {wanted:.3g}x", found >= wanted)
 
 
 def goals_table(goals: Iterable[Goal]) -> str:

@@ -7,10 +7,11 @@ from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.payloads import Pace
+from benchmarks.peers.peer import Peer
 from benchmarks.processes import ROOT, Server, free_port
 from benchmarks.tables import Target
 
-NAME: Final = "LiteLLM's proxy"
+_NAME: Final = "LiteLLM's proxy"
 _PYTHON: Final = ROOT / ".venv-litellm/bin/python"
 _PROGRAM: Final = ROOT / ".venv-litellm/bin/litellm"
 _ENVIRONMENT: Final = {
@@ -25,12 +26,12 @@ _ENVIRONMENT: Final = {
 }
 
 
-def missing() -> str | None:
+def _missing() -> str | None:
     """Why the proxy cannot run here, or None."""
     return None if _PROGRAM.exists() else "it is not installed: run `make clients`"
 
 
-def start(bench: Bench) -> Target:
+def _start(bench: Bench) -> Target:
     """Start the proxy with one worker, without a database, keys or limits."""
     port = free_port()
     config = bench.directory / "litellm.yaml"
@@ -47,7 +48,7 @@ def start(bench: Bench) -> Target:
         program=str(_PYTHON),
     )
     bench.stack.callback(server.stop)
-    return Target(NAME, port, server=server, exact=False)
+    return Target(_NAME, port, server=server, exact=False)
 
 
 def _settings(backend_port: int) -> dict[str, object]:
@@ -67,3 +68,6 @@ def _settings(backend_port: int) -> dict[str, object]:
         "litellm_settings": {"telemetry": False, "num_retries": 0},
         "router_settings": {"num_retries": 0, "disable_cooldowns": True},
     }
+
+
+PEER: Final = Peer(_NAME, _missing, _start, cpu=40.0, slow=False)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Final
 
 from benchmarks.bench import Bench
+from benchmarks.peers.peer import Peer
 from benchmarks.processes import Server, free_port
 from benchmarks.tables import Target
 
-NAME: Final = "Portkey's gateway"
+_NAME: Final = "Portkey's gateway"
 _FOLDER: Final = Path(__file__).parent / "portkey"
 _PROGRAM: Final = _FOLDER / "node_modules/@portkey-ai/gateway/build/start-server.js"
 
 
-def missing() -> str | None:
+def _missing() -> str | None:
     """Why the gateway cannot run here, or None."""
     if shutil.which("node") is None:
         return "node is not installed"
@@ -25,13 +25,7 @@ def missing() -> str | None:
     return None
 
 
-def version() -> str:
-    """The version that is locked."""
-    locked = json.loads((_FOLDER / "package.json").read_text())
-    return str(locked["dependencies"]["@portkey-ai/gateway"])
-
-
-def start(bench: Bench) -> Target:
+def _start(bench: Bench) -> Target:
     """Start the gateway, which is one process and takes its backend from each request's headers."""
     port = free_port()
     server = Server(
@@ -46,4 +40,7 @@ def start(bench: Bench) -> Target:
         "x-portkey-provider": "openai",
         "x-portkey-custom-host": f"http://127.0.0.1:{bench.stub_port}/v1",
     }
-    return Target(NAME, port, server=server, headers=headers, exact=False)
+    return Target(_NAME, port, server=server, headers=headers, exact=False)
+
+
+PEER: Final = Peer(_NAME, _missing, _start, cpu=4.5)
