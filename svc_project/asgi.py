@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
@@ -72,18 +72,30 @@ router = SurfaceRouter(
 
 
 class Application:
-    """Serves both surfaces."""
+    """Serves both surfaces.
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"}:
-            await runtime.ensure_started()
-            await router(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await runtime.lifespan(receive, send)
+    It returns the coroutine that answers instead of waiting for it: a stream wakes every coroutine
+    that waits for another one, once for each frame.
+    """
+
+    _asgi_single_callable = True
+    """Tells asgiref, and so Daphne, that a call with three arguments is right."""
+
+    def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "lifespan":
+            return runtime.lifespan(receive, send)
+        if runtime.has_started:
+            return router(scope, receive, send)
+        return _start_and_serve(scope, receive, send)
 
     def has_socket(self, scope: Mapping[str, Any]) -> bool:
         """Whether there is a WebSocket at the path of ``scope``, on its surface."""
         return router.has_socket(scope)
+
+
+async def _start_and_serve(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    await runtime.ensure_started()
+    await router(scope, receive, send)
 
 
 application = Application()

@@ -98,27 +98,27 @@ class SurfaceRouter:
         self._probes = probes
         self._django = django
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> Awaitable[None]:
+        """Return the coroutine that answers."""
         surface = surface_of(scope)
         path = _without_last_slash(scope["path"])
         if path != scope["path"]:
             scope = {**scope, "path": path}
         if scope["type"] == "websocket":
-            await self._open_socket(surface, scope, receive, send)
-            return
-        consumer = self.consumers[surface].get(scope["path"])
-        is_probe = surface is Surface.INFERENCE and scope["path"] in self._probes
-        if is_probe and consumer is None and not _is_disguised(scope):
-            await self._probes[scope["path"]](scope, receive, send)
-        elif (error := _refusal(scope, is_api=consumer is not None)) is not None:
-            await _refuse(surface, error, _counted(surface, send))
-        elif consumer is not None:
-            await consumer(scope, receive, send)
-        elif scope["path"] in self.sockets.get(surface, {}):
+            return self._open_socket(surface, scope, receive, send)
+        consumer = self.consumers[surface].get(path)
+        if consumer is None and surface is Surface.INFERENCE and not _is_disguised(scope):
+            consumer = self._probes.get(path)
+            if consumer is not None:
+                return consumer(scope, receive, send)
+        if (error := _refusal(scope, is_api=consumer is not None)) is not None:
+            return _refuse(surface, error, _counted(surface, send))
+        if consumer is not None:
+            return consumer(scope, receive, send)
+        if path in self.sockets.get(surface, {}):
             error = UpgradeRequired() if scope["method"] == "GET" else MethodNotAllowed("GET")
-            await _refuse(surface, error, _counted(surface, send))
-        else:
-            await self._django({**scope, "surface": surface}, receive, send)
+            return _refuse(surface, error, _counted(surface, send))
+        return self._django({**scope, "surface": surface}, receive, send)
 
     def has_socket(self, scope: Mapping[str, Any]) -> bool:
         """Whether there is a WebSocket at the path of ``scope``, on its surface."""

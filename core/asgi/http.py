@@ -141,6 +141,18 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         self._receive: Callable[[], Awaitable[dict[str, Any]]]
         self._send: Callable[[dict[str, Any]], Awaitable[None]]
 
+    @classmethod
+    def as_asgi(cls, **arguments: Any) -> Callable[..., Awaitable[None]]:
+        """Return the ASGI application that makes a consumer with ``arguments`` for each request.
+
+        As Channels' own, but without a coroutine that waits for the consumer's.
+        """
+
+        def application(scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+            return cls(**arguments)(scope, receive, send)
+
+        return application
+
     async def __call__(
         self,
         scope: dict[str, Any],

@@ -202,6 +202,7 @@ class Connection(asyncio.Protocol):
             self.abort()
         elif self._reading:
             self._reading = False
+            response.is_held = True
             self._transport.pause_reading()
 
     def _reuse_after(self, response: Response) -> None:

@@ -40,6 +40,7 @@ class Response:
         "has_length",
         "headers",
         "is_encoded",
+        "is_held",
         "keeps_alive",
         "released",
         "reused",
@@ -78,6 +79,8 @@ class Response:
         """Whether any byte of an answer has arrived, an interim one (1xx) included."""
         self.complete = False
         self.released = False
+        self.is_held = False
+        """Whether the connection reads no more until the buffer was emptied."""
         self.buffered = 0
         self.due = due
 
@@ -98,9 +101,15 @@ class Response:
                 return b""
             if self._error is not None:
                 raise self._take_error()
-            await self.wait()
+            try:
+                await self._news()
+            except asyncio.CancelledError:
+                self.close()
+                raise
         parts, self._parts, self.buffered = self._parts, [], 0
-        self._resume()
+        if self.is_held:
+            self.is_held = False
+            self._resume()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def read_all(self, limit: int) -> bytes:
@@ -139,16 +148,10 @@ class Response:
 
     # What follows is for the connection.
 
-    async def wait(self) -> None:
-        """Wait until something has happened. A cancelled task closes the connection at once."""
+    def _news(self) -> asyncio.Future[None]:
+        """The future of the next thing that happens. Who waits for it closes when it is cancelled."""
         self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        except asyncio.CancelledError:
-            self.close()
-            raise
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _take_error(self) -> HttpError:
         """Return the failure, only once: its traceback will hold the frames that hold this answer."""
@@ -188,7 +191,11 @@ class Response:
         while not self.status:
             if self._error is not None:
                 raise self._take_error()
-            await self.wait()
+            try:
+                await self._news()
+            except asyncio.CancelledError:
+                self.close()
+                raise
 
 
 def _nothing(*_: object) -> None:

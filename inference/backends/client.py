@@ -105,16 +105,6 @@ class BackendClient:
             response.close()
         raise BackendProtocolError
 
-    async def read_some(self, response: Response) -> bytes:
-        """Read the next bytes of an answer's body, at least one; empty at its end.
-
-        Raises ``ConnectionLost``.
-        """
-        try:
-            return await response.read()
-        except HttpError:
-            raise ConnectionLost from None
-
     async def is_alive(self, backend: BackendRef, seconds: float) -> bool:
         """Whether ``GET /models`` is answered within ``seconds`` with a status below 500.
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from accounts.keys.consumer import KeyConsumer
 from accounts.keys.principal import Principal
 from accounts.models import Scope
-from core.asgi.http import JSON_TYPE, Header, Stoppable
+from core.asgi.http import JSON_TYPE, Header
 from core.asgi.sse import frame
 from core.errors import (
     ApiError,
@@ -33,9 +33,9 @@ STREAM_HEADERS: tuple[Header, ...] = (
 
 
 class ChatCompletionsConsumer(KeyConsumer):
-    """Authenticates, then reads the body, then answers through a ``ChatSink``.
+    """Authenticates, reads the body, and is the ``Sink`` of the answer: server-sent events, or one JSON body.
 
-    ``service`` returns the process's ``ChatService``.
+    The status 200 is sent with the first bytes. ``service`` returns the process's ``ChatService``.
     """
 
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
@@ -48,6 +48,7 @@ class ChatCompletionsConsumer(KeyConsumer):
         self._service = service
         self.lifecycle_headers: tuple[Header, ...] = ()
         """Headers of the model's answers, by its place in the catalog's lifecycle."""
+        self._streamed = False
 
     async def answer_to(self, principal: Principal) -> None:
         chat = self._service()
@@ -60,58 +61,31 @@ class ChatCompletionsConsumer(KeyConsumer):
             captured = False
             captures.forbidden()
         call = await preparation.prepare(body, principal, self.request_id, self.arrived, captured)
+        self._streamed = bool(call.request.stream)
         self.lifecycle_headers = deprecation_headers(call.model)
         end_watch = self.watch_client()
         try:
-            await chat.complete(call, ChatSink(self, bool(call.request.stream)))
+            await chat.complete(call, self)
         finally:
             end_watch()
 
-
-class ChatSink:
-    """Sends the answer to the consumer's client: server-sent events, or one JSON body.
-
-    The status 200 is sent with the first bytes.
-    """
-
-    __slots__ = ("_consumer", "_streamed", "status")
-
-    def __init__(self, consumer: ChatCompletionsConsumer, streamed: bool) -> None:
-        self._consumer = consumer
-        self._streamed = streamed
-        self.status: int | None = None
-
-    @property
-    def disconnected(self) -> bool:
-        return self._consumer.disconnected
-
-    @property
-    def backed_up(self) -> bool:
-        return self._consumer.backed_up
-
     def admit(self) -> None:
-        self._consumer.hold(in_flight)
+        self.hold(in_flight)
 
-    def follow(self, exchange: Stoppable) -> None:
-        self._consumer.follow(exchange)
-
-    async def send(self, frames: bytes) -> None:
-        if self.status is None:
-            await self._start(STREAM_HEADERS)
-        await self._consumer.send_body(frames, more=True)
+    async def send_frames(self, frames: bytes) -> None:
+        if not self.started:
+            await self.start(200, STREAM_HEADERS + self.lifecycle_headers)
+        await self.send_body(frames, more=True)
 
     async def finish(self, last: bytes) -> None:
-        if self.status is None:
+        if not self.started:
             length = (b"content-length", str(len(last)).encode())
-            await self._start(STREAM_HEADERS if self._streamed else (JSON_TYPE, length))
-        await self._consumer.send_body(last, more=False)
+            headers = STREAM_HEADERS if self._streamed else (JSON_TYPE, length)
+            await self.start(200, headers + self.lifecycle_headers)
+        await self.send_body(last, more=False)
 
     async def fail(self, error: ApiError) -> None:
-        if self.status is None:
+        if not self.started:
             raise error
-        self._consumer.failure = error
-        await self._consumer.send_body(frame(error_body(error)), more=False)
-
-    async def _start(self, headers: tuple[Header, ...]) -> None:
-        self.status = 200
-        await self._consumer.start(200, headers + self._consumer.lifecycle_headers)
+        self.failure = error
+        await self.send_body(frame(error_body(error)), more=False)

@@ -20,9 +20,10 @@ from core.errors import (
     InternalError,
     drop_traceback,
 )
+from core.http_client.request import HttpError
 from core.http_client.response import Response
 from core.monitoring.logs import log_unexpected
-from inference.backends.client import BackendClient, NotStarted
+from inference.backends.client import BackendClient, ConnectionLost, NotStarted
 from inference.backends.health_checks import HealthChecks
 from inference.backends.outcomes import TotalTimeout, fingerprint, report, report_not_started
 from inference.backends.pool import BackendPool, Lease
@@ -84,12 +85,12 @@ class Client(Protocol):
 
     @property
     def backed_up(self) -> bool:
-        """Whether the socket's buffer is full, so that the next ``send`` waits for the client."""
+        """Whether the socket's buffer is full, so that the next ``send_frames`` waits for the client."""
 
     def follow(self, exchange: Stoppable) -> None:
         """Stop ``exchange`` when the client disconnects, or already has, and when the server stops."""
 
-    async def send(self, frames: bytes) -> None:
+    async def send_frames(self, frames: bytes) -> None:
         """Write ``frames`` to the client's socket; does nothing once the client disconnected."""
 
 
@@ -279,11 +280,15 @@ class Exchange:
             else WholeRelay(self._meter, created)
         )
         self._relay = relay
-        read_some, take = self._egress.client.read_some, self._content.take
+        captured = self._content if self._content.kept_bytes else None
         while not relay.done:
             self._timeouts.wait_at_most(backend.timeouts.idle)
-            read = await read_some(response)
-            take(read)
+            try:
+                read = await response.read()
+            except HttpError:
+                raise ConnectionLost from None
+            if captured is not None:
+                captured.take(read)
             try:
                 frames = relay.feed(read)
             except ApiError:
@@ -308,7 +313,7 @@ class Exchange:
             # Wait for the client now; the gateway's write timeout ends one that never reads.
             self._timeouts.wait_until_deadline()
         self._sending = True
-        await client.send(frames)
+        await client.send_frames(frames)
         self._sending = False
         if not client.disconnected:
             self._meter.mark_delivered()

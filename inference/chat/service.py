@@ -35,8 +35,8 @@ class Sink(Client, Protocol):
     """Where an answer goes."""
 
     @property
-    def status(self) -> int | None:
-        """The HTTP status that was sent, or None before it was sent."""
+    def status(self) -> int:
+        """The HTTP status that was sent; 0 before."""
 
     def admit(self) -> None:
         """Count the request as in flight. Raises ``ServerOverloaded``."""
@@ -140,7 +140,7 @@ class ChatService:
         receipt = meter.receipt(failure, metered.http_status(failure, sink.status))
         self._count_doubtful_usage(call, ended, receipt)
         metrics.observe(receipt)
-        return await metered.record(self.ledger, receipt, failure, begun=sink.status is not None)
+        return await metered.record(self.ledger, receipt, failure, begun=bool(sink.status))
 
     async def _count(self, call: ChatCall, meter: Meter) -> ApiError | None:
         """Put the gateway's own token counts into ``meter``; on failure the count of pieces stays.

@@ -50,8 +50,13 @@ class Runtime:
         self._upkeep: asyncio.Task[None] | None = None
         self._beside: list[asyncio.Task[None]] = []
 
+    @property
+    def has_started(self) -> bool:
+        """Whether everything runs."""
+        return self._started is not None and self._started.done()
+
     async def ensure_started(self) -> None:
-        """Return when everything runs; costs nothing from the second call on."""
+        """Return when everything runs."""
         if self._started is None:
             self._started = asyncio.create_task(self._start())
         if not self._started.done():

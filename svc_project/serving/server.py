@@ -172,6 +172,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
     """
     config = uvicorn.Config(
         "svc_project.asgi:application",
+        interface="asgi3",
         loop="uvloop",
         http=PipelinedProtocol,
         ws=BoundedWebSocket,

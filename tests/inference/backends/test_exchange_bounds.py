@@ -58,7 +58,7 @@ class Reader:
     def follow(self, exchange: Stoppable) -> None:
         """Do nothing: the tests stop the exchange themselves."""
 
-    async def send(self, frames: bytes) -> None:
+    async def send_frames(self, frames: bytes) -> None:
         self.read += len(frames)
         self.has_read.set()
 
