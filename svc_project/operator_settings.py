@@ -382,12 +382,16 @@ SECTIONS: Final = (
             Setting(
                 "SVC_WORKER_BLOCKED_SECONDS",
                 "60",
-                "With several workers: how long a worker's event loop may be blocked before the "
+                "How long a worker's event loop may be blocked before the "
                 "parent kills and replaces it ([processes](operate/production.md#workers)). Starting "
                 "does not count. `0`: never.",
             ),
             Setting(
-                "SVC_DRAIN_SECONDS", "30", "Time for running requests to finish after SIGTERM."
+                "SVC_DRAIN_SECONDS",
+                "660",
+                "Time for running requests and sessions to finish after SIGTERM, or after a "
+                "[reload](operate/production.md#reload); the longest answer fits. What runs then is "
+                "ended, and the process too. A process ends earlier when nothing runs.",
             ),
         ),
     ),

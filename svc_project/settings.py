@@ -307,7 +307,7 @@ SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN")
 # What the parent of the workers gives each: its number, and the socket of the page process. Without one
 # views run in this process.
 SVC_WORKER = int(os.environ.get("SVC_WORKER", "0"))
-SVC_PAGE_SOCKET = os.environ.get("SVC_PAGE_SOCKET", "")
+SVC_PAGE_SOCKET = os.environ.get("SVC_PAGE_SOCKET", "") if SVC_WORKERS > 1 else ""
 
 # Metering.
 SVC_SAMPLED_FRACTION = env.number("SVC_SAMPLED_FRACTION", most=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 from core.errors import ApiError, ClientDisconnected, ServerShuttingDown
@@ -11,8 +12,8 @@ from core.errors import ApiError, ClientDisconnected, ServerShuttingDown
 class Running(Protocol):
     """A request that is being answered."""
 
-    def server_draining(self) -> None:
-        """Finish the accepted work, then end; the server takes no new work."""
+    def server_draining(self, seconds: float) -> None:
+        """Finish within ``seconds``: the process ends then. Called once, perhaps at the beginning."""
 
     def server_stopping(self) -> None:
         """End soon: the drain time is over."""
@@ -23,17 +24,21 @@ class Drain:
 
     After ``announce`` the process reports that it is about to stop, and serves as before. After
     ``begin`` it refuses new requests with ``server_shutting_down``; after ``abort`` running
-    requests end with the same code, and write their rows. ``begin`` and ``abort`` are called on
-    the event loop.
+    requests end with the same code, and write their rows. After ``hand_over`` another process serves
+    at the address, and this one what comes on the connections that it has. All but ``announce`` are
+    called on the event loop.
     """
 
     def __init__(self) -> None:
         self.stopping = False
         self.draining = False
+        self._ends_at: float | None = None
         self._running: set[Running] = set()
 
     def enter(self, request: Running) -> None:
         self._running.add(request)
+        if self._ends_at is not None:
+            request.server_draining(max(0.0, self._ends_at - time.monotonic()))
 
     def leave(self, request: Running) -> None:
         self._running.discard(request)
@@ -47,17 +52,21 @@ class Drain:
         """Report not ready from now on, so that load balancers send requests elsewhere."""
         self.stopping = True
 
-    def begin(self) -> None:
-        """Refuse new work from now on, and notify the running requests."""
-        if self.draining:
-            return
+    def begin(self, seconds: float) -> None:
+        """Refuse new work from now on; running requests have ``seconds``."""
         self.stopping = self.draining = True
-        for request in tuple(self._running):
-            request.server_draining()
+        self.hand_over(seconds)
+
+    def hand_over(self, seconds: float) -> None:
+        """Notify the running requests, and those that begin from now on, of the end in ``seconds``."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + seconds
+            for request in tuple(self._running):
+                request.server_draining(seconds)
 
     def abort(self) -> None:
-        """Abort the requests that are still running."""
-        self.begin()
+        """Refuse new work, and abort the requests that are still running."""
+        self.begin(0.0)
         for request in tuple(self._running):
             request.server_stopping()
 

@@ -186,7 +186,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         if self.disconnected:
             maker.stop(ClientDisconnected())
 
-    def server_draining(self) -> None:
+    def server_draining(self, seconds: float) -> None:
         """Do nothing: an accepted request runs to its end."""
 
     def server_stopping(self) -> None:

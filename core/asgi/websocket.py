@@ -96,7 +96,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
 
     An ``ApiError`` that ``converse`` raises before ``accept`` is the answer to the upgrade; after
     ``accept`` it is sent as one message, then the socket is closed. ``draining`` is done when the
-    server takes no new work, ``stopping`` when the drain time is over.
+    process is about to end, with the seconds until then, ``stopping`` when that time is over.
     """
 
     channel_layer_alias = None
@@ -109,7 +109,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
     """Headers of an upgrade refused with ``server_overloaded``."""
 
     scope: dict[str, Any]
-    draining: asyncio.Future[ApiError]
+    draining: asyncio.Future[float]
     stopping: asyncio.Future[ApiError]
 
     def __init__(self) -> None:
@@ -164,8 +164,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
     def close_code(self, error: ApiError) -> int:
         """The close code of a failed session."""
 
-    def server_draining(self) -> None:
-        self.draining.set_result(ServerShuttingDown())
+    def server_draining(self, seconds: float) -> None:
+        self.draining.set_result(seconds)
 
     def server_stopping(self) -> None:
         if not self.stopping.done():

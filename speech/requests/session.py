@@ -1,18 +1,22 @@
 """One WebSocket session: text comes in, each sentence goes out as one complete file.
 
 Three tasks run concurrently: read messages, speak and send sentences, check the key. Sentences are
-spoken in order, at most two ahead of the one that is sent. When the server begins to drain, the
-sentences that are complete by then are spoken, and the session ends.
+spoken in order, at most two ahead of the one that is sent. When the process is about to end, the client
+is told how long the session may still last.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from accounts.keys.principal import Principal
 from core.asgi.drain import absorbed_cancellation
@@ -82,14 +86,13 @@ class Session:
         self._bounds = bounds
         self._loop = asyncio.get_running_loop()
         self._reader = ScriptReader()
-        self._sentences: asyncio.Queue[Sentence | ApiError | None] = asyncio.Queue()
-        """Sentences to speak, then None, or the error that ends the session after them."""
+        self._sentences: asyncio.Queue[Sentence | None] = asyncio.Queue()
+        """Sentences to speak, then None."""
         self._received = 0
         self._queued = 0
         self._unread = 0
         """Sentences that the voice could not read."""
         self._is_done = False
-        self._is_ending = False
         self._active_at = self._loop.time()
         self._pace = Pace(bounds.messages_per_second)
         self._charged: list[Reserved] = []
@@ -120,8 +123,8 @@ class Session:
             asyncio.create_task(self._watch_key(check_key)),
         ]
         running = [delivering, *others]
+        announcing = asyncio.create_task(self._announce_end())
         try:
-            self._socket.draining.add_done_callback(self._server_drains)
             ends: list[asyncio.Future[Any]] = [*running, self._socket.stopping]
             longest = self._bounds.longest_seconds or None
             await asyncio.wait(ends, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
@@ -133,10 +136,9 @@ class Session:
         except asyncio.CancelledError:
             return absorbed_cancellation()
         finally:
-            self._socket.draining.remove_done_callback(self._server_drains)
-            for part in running:
+            for part in (*running, announcing):
                 part.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*running, announcing, return_exceptions=True)
             for reserved in self._charged:
                 reserved.refund_characters()
             self._held.release_all()
@@ -159,8 +161,6 @@ class Session:
             if (early := self._pace.early(self._loop.time())) > 0:
                 # Nothing is read meanwhile, which slows the client down (backpressure).
                 await asyncio.sleep(early)
-            if self._is_ending:
-                continue
             if isinstance(message, Start):
                 raise InvalidField("The session was started already. Send text.", param="type")
             if self._is_done:
@@ -223,10 +223,13 @@ class Session:
             sentences = self._reader.feed(text)
         return sentences
 
-    def _server_drains(self, draining: asyncio.Future[ApiError]) -> None:
-        if not self._is_done:
-            self._is_ending = True
-            self._sentences.put_nowait(draining.result())
+    async def _announce_end(self) -> None:
+        """Tell the client when the process is about to end; it may open the next session then."""
+        await asyncio.wait([self._socket.draining])
+        seconds = math.floor(self._socket.draining.result())
+        message = {"type": "draining", "seconds": seconds}
+        with contextlib.suppress(ApiError):
+            await self._socket.send_text(msgspec.json.encode(message).decode())
 
     def _queue(self, sentences: list[Sentence]) -> None:
         if sentences:
@@ -266,8 +269,6 @@ class Session:
 
     async def _spoken(self) -> AsyncGenerator[_Spoken | UnreadableText, None]:
         while (sentence := await self._sentences.get()) is not None:
-            if isinstance(sentence, ApiError):
-                raise sentence
             principal = self._principal
             # Resolved for each sentence: a clone may have been deleted, a plan changed.
             voice = await self._service.voices.resolve(self._start.voice, principal)

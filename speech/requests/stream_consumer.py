@@ -152,14 +152,14 @@ class SpeechStreamConsumer(SocketConsumer):
         """Read the first message, which must be ``start`` and arrive in time."""
         receiving = asyncio.ensure_future(self.receive_text())
         try:
-            ends: list[asyncio.Future[Any]] = [receiving, self.draining]
+            ends: list[asyncio.Future[Any]] = [receiving, self.stopping]
             await asyncio.wait(
                 ends,
                 timeout=settings.SVC_SPEECH_START_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if self.draining.done():
-                raise self.draining.result()
+            if self.stopping.done():
+                raise self.stopping.result()
             if receiving.done():
                 message = parse_message(receiving.result())
                 if not isinstance(message, Start):

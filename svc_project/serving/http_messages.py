@@ -12,7 +12,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import unquote
 
 import httptools
@@ -69,6 +69,9 @@ class HttpMessages(HttpToolsProtocol):
     An answer to HTTP/1.0 has no chunks (RFC 9112, section 6.1) and no ``100 Continue`` before it
     (RFC 9110, section 10.1.1).
     """
+
+    is_leaving: ClassVar[bool] = False
+    """Whether each connection of this process gets one more answer, because another process serves."""
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -141,6 +144,8 @@ class HttpMessages(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if cycle.scope["http_version"] == "1.0":
             cycle.waiting_for_100_continue = False
+        if self.is_leaving and not self.pipeline:
+            cycle.keep_alive = False
         if not cycle.keep_alive:
             app = _LastAnswer(app, cycle)
         super()._start_asgi_task(cycle, app)

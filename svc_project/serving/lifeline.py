@@ -1,70 +1,124 @@
-"""The pair of sockets between ``serve``'s parent and each of its workers.
+"""The pair of sockets between ``serve``'s parent and each of its children.
 
-A worker sends heartbeats of its event loop on its end, and reads there that the parent has ended:
-the kernel closes the parent's end with the parent, however it ends.
+A child says how it was set up, then sends heartbeats of its event loop. On its end it learns that the
+next generation of processes takes over, and that the parent has ended: the kernel closes the parent's
+end with the parent, however it ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 
 BEAT_SECONDS: Final = 0.5
 _BEAT: Final = b"."
+_HAND_OVER: Final = b"h"
+_PLAN_END: Final = b"\n"
 _MOST_READ: Final = 4096
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What the parent learns of the settings from the first worker, which has checked them.
+
+    ``silence_seconds`` is the longest time without a heartbeat, 0 for any; ``state_file`` is where the
+    parent says how it is.
+    """
+
+    workers: int
+    silence_seconds: float
+    state_file: str
+
+
 class WorkerEnd:
-    """The worker's end, opened by the descriptor that the worker was given."""
+    """The child's end, opened by the descriptor that the child was given."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
+
+    def introduce(self, plan: Plan) -> None:
+        """Send the plan, before the first heartbeat."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(asdict(plan)).encode() + _PLAN_END)
 
     def beat(self) -> None:
         """Send a heartbeat of the event loop; dropped when the parent does not read."""
         with contextlib.suppress(OSError):
             self._socket.send(_BEAT, socket.MSG_DONTWAIT)
 
-    def watch(self, orphaned: Callable[[], None]) -> None:
-        """Start a thread that calls ``orphaned`` when the parent has ended.
+    def watch(
+        self, orphaned: Callable[[], None], handed_over: Callable[[], None] = lambda: None
+    ) -> None:
+        """Start a thread that calls ``handed_over`` when the next generation takes over, and
+        ``orphaned`` when the parent has ended.
 
         A thread, because a worker whose event loop hangs must end too.
         """
 
         def wait() -> None:
             with contextlib.suppress(OSError):
-                while self._socket.recv(_MOST_READ):
-                    pass
+                while told := self._socket.recv(_MOST_READ):
+                    if _HAND_OVER in told:
+                        handed_over()
             orphaned()
 
         threading.Thread(target=wait, name="lifeline", daemon=True).start()
 
 
 class ParentEnd:
-    """The parent's end. ``descriptor`` is the worker's end, to be passed to the worker."""
+    """The parent's end. ``descriptor`` is the child's end, to be passed to the child."""
 
-    def __init__(self) -> None:
-        self._socket, self._workers = socket.socketpair()
+    def __init__(self, adopted: socket.socket | None = None) -> None:
+        if adopted is None:
+            self._socket, self._workers = socket.socketpair()
+        else:
+            self._socket = self._workers = adopted
         self._socket.setblocking(False)
+        self._read = b""
 
     @property
     def descriptor(self) -> int:
         return self._workers.fileno()
 
     def close_worker_end(self) -> None:
-        """Close this process's copy of the worker's end, once the worker has it."""
+        """Close this process's copy of the child's end, once the child has it."""
         self._workers.close()
 
+    def keep_over_exec(self) -> int:
+        """Return the descriptor of this end, which the next program of this process adopts."""
+        self._socket.set_inheritable(True)
+        return self._socket.fileno()
+
+    def plan(self) -> Plan | None:
+        """The plan that the child has sent; None before it has."""
+        with contextlib.suppress(BlockingIOError):
+            self._read += self._socket.recv(_MOST_READ)
+        line, end, self._read = self._read.partition(_PLAN_END)
+        if not end:
+            self._read = line
+            return None
+        said = json.loads(line)
+        # The child may be of a later release, which says more.
+        return Plan(**{each.name: said[each.name] for each in fields(Plan)})
+
     def has_beaten(self) -> bool:
-        """Whether the worker has sent a heartbeat since the last call."""
+        """Whether the child has sent a heartbeat since the last call."""
+        beats, self._read = self._read, b""
         try:
-            return bool(self._socket.recv(_MOST_READ))
+            return bool(self._socket.recv(_MOST_READ) or beats)
         except OSError:
-            return False
+            return bool(beats)
+
+    def hand_over(self) -> None:
+        """Tell the child that the next generation takes over."""
+        with contextlib.suppress(OSError):
+            self._socket.send(_HAND_OVER)
 
     def close(self) -> None:
         self._socket.close()
@@ -95,6 +149,10 @@ class Heartbeats:
             if has_beaten or (stood_still and worker in self._since):
                 self._since[worker] = now
         return {worker: now - self._since[worker] for worker in beats if worker in self._since}
+
+    def has_begun(self, worker: int) -> bool:
+        """Whether ``worker`` has ever sent a heartbeat."""
+        return worker in self._since
 
     def remove(self, worker: int) -> None:
         self._since.pop(worker, None)

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -18,8 +19,10 @@ from django.conf import settings
 
 from core import garbage
 from core.asgi.drain import drain
+from svc_project.serving.http_messages import HttpMessages
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
+from svc_project.serving.listeners import BACKLOG
 from svc_project.serving.websocket_protocol import BoundedWebSocket
 
 log = logging.getLogger(__name__)
@@ -30,7 +33,6 @@ _CLOSE_SECONDS = 2.0
 _LAST_SECONDS = 30.0
 """The time for the end of a process after its drain: rows, engines, connections."""
 _LOOK_SECONDS = 0.05
-_BACKLOG = 2048
 
 
 class DrainingServer(uvicorn.Server):
@@ -42,15 +44,16 @@ class DrainingServer(uvicorn.Server):
     that outlast
     ``SVC_DRAIN_SECONDS`` are aborted and write their rows. A second Ctrl-C stops at once; a
     second SIGTERM changes nothing, because service managers signal every process of a group and
-    the parent of the workers signals them again. SIGHUP works as SIGTERM.
+    the parent of the workers signals them again.
 
-    With a ``line`` it is a worker: it sends the parent heartbeats, and when the parent has ended,
-    for any reason, it drains and ends too.
+    It sends the parent heartbeats on ``line``. When the parent has ended, for any reason, it drains and
+    ends too. When the parent says that the next generation serves, nothing is refused: connections that
+    are open get one more answer each, with ``Connection: close``, and the process ends when none is left.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, config: uvicorn.Config, line: WorkerEnd | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, line: WorkerEnd) -> None:
         super().__init__(config)
         self._line = line
         self.servers = []
@@ -67,8 +70,7 @@ class DrainingServer(uvicorn.Server):
             log.error("Cannot listen: %s", error.strerror)
             await self.lifespan.shutdown()
             sys.exit(1)
-        if self._line is not None:
-            self._beat(self._line)
+        self._beat()
         garbage.keep_loaded_objects()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -113,62 +115,55 @@ class DrainingServer(uvicorn.Server):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
-    def _beat(self, line: WorkerEnd) -> None:
-        line.beat()
-        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat, line)
+    def _beat(self) -> None:
+        self._line.beat()
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    def handed_over(self) -> None:
+        """Finish what runs because the next generation serves; called in a thread of its own."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by now
+                self._loop.call_soon_threadsafe(self._begin_hand_over)
+
+    def _begin_hand_over(self) -> None:
+        self._handing_over = asyncio.ensure_future(self._hand_over())
+
+    async def _hand_over(self) -> None:
+        self._close_addresses()
+        seconds = settings.SVC_DRAIN_SECONDS
+        drain.hand_over(seconds)
+        HttpMessages.is_leaving = True
+        await _wait_until(lambda: not (drain.running or self.server_state.connections), seconds)
+        await self._finish()
 
     def _begin_drain(self) -> None:
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
         await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
-        drain.begin()
+        drain.begin(settings.SVC_DRAIN_SECONDS)
         self._close_addresses()
-        await _wait_until_idle(settings.SVC_DRAIN_SECONDS)
+        await _wait_until(lambda: not drain.running, settings.SVC_DRAIN_SECONDS)
+        await self._finish()
+
+    async def _finish(self) -> None:
+        """End, and abort what still runs."""
         if drain.running:
             drain.abort()
-            await _wait_until_idle(_ABORT_SECONDS)
+            await _wait_until(lambda: not drain.running, _ABORT_SECONDS)
         self.should_exit = True
 
 
-async def _wait_until_idle(seconds: float) -> None:
+async def _wait_until(is_over: Callable[[], bool], seconds: float) -> None:
     deadline = asyncio.get_running_loop().time() + seconds
-    while drain.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # polling is simpler than an event, and rare
+    while not is_over() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # polling is simpler than an event, and rare
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Reserve an address; connections to it are refused until a process listens on the socket.
-
-    So nobody waits for a start: a proxy tries the next server. Raises ``OSError`` when the address
-    is not available.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    reserved = socket.socket(family, socket.SOCK_STREAM)
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        reserved.bind((host, port))
-    except OSError:
-        reserved.close()
-        raise
-    return reserved
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket, whose connections wait for a server. Raises ``OSError``."""
-    listener = bind(host, port)
-    try:
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
+def run(sockets: list[socket.socket], line: WorkerEnd) -> None:
     """Serve on ``sockets`` in this process until a signal; returns when all rows are written.
 
-    ``line`` connects a worker to its parent.
+    ``line`` connects this worker to its parent.
     """
     config = uvicorn.Config(
         "svc_project.asgi:application",
@@ -181,7 +176,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         ws_ping_interval=settings.SVC_WEBSOCKET_PING_SECONDS or None,
@@ -193,9 +188,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd | None = None) -> None:
         ws_max_queue=8,
     )
     server = DrainingServer(config, line)
-    # Under nohup SIGHUP is ignored: the server outlives its terminal.
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, server.handle_exit)
-    if line is not None:
-        line.watch(server.orphaned)
+    # A terminal that hangs up signals every process of the group; the parent decides.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    line.watch(server.orphaned, server.handed_over)
     server.run(sockets)

@@ -82,9 +82,9 @@ def test_bodies_that_are_being_read_are_no_files(
         ]
 
         until(lambda: metrics(gateway).sum("svc_body_bytes") >= 2 * _SIZE)
-        assert (bytes_on_disk(gateway.command.process.pid), files()) == (0, set())
+        assert (bytes_on_disk(gateway.command.worker), files()) == (0, set())
 
         for client in clients:
             client.send(b"}")
             assert client.answer()[0] == 400
-        assert (bytes_on_disk(gateway.command.process.pid), files()) == (0, set())
+        assert (bytes_on_disk(gateway.command.worker), files()) == (0, set())

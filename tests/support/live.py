@@ -22,6 +22,7 @@ from openai import AsyncOpenAI, OpenAI
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
 from svc_project.operator_settings import SETTINGS
+from tests.support.processes import children, runs, workers_of
 from tests.support.servers.own_servers import free_port as free_port  # many take it from here
 from tests.support.until import until
 from usage.models import UsageRow
@@ -47,11 +48,17 @@ def with_constants(environment: Mapping[str, str]) -> dict[str, str]:
 class Command:
     """A ``manage.py`` command that runs until it is stopped."""
 
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        log: Path,
+        program: str = "manage.py",
+    ) -> None:
         self.log = log
         self._file = log.open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", *arguments],
+            [sys.executable, program, *arguments],
             cwd=ROOT,
             env={**os.environ, **with_constants(environment)},
             stdout=self._file,
@@ -81,10 +88,21 @@ class Command:
                 self.process.wait()
             self._file.close()
 
+    @property
+    def worker(self) -> int:
+        """The process id of the only worker of a ``serve``."""
+        (pid,) = until(lambda: workers_of(self.process.pid))
+        return pid
+
     def kill(self) -> None:
-        """Send SIGKILL, and wait."""
+        """Send SIGKILL to the process and to those that it has started, and wait."""
+        self.process.send_signal(signal.SIGSTOP)  # so that a parent replaces nothing
+        pids = children(self.process.pid)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        until(lambda: not any(map(runs, pids)))
         self._file.close()
 
 

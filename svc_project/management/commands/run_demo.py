@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -18,8 +19,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.models import Scope
 from core.catalog_tables import CatalogFileError
 from svc_project.management import demo, one_server
-from svc_project.serving import server
+from svc_project.serving import supervisor
 from svc_project.serving.lifeline import ParentEnd
+from svc_project.serving.listeners import listen
 
 _SIMULATOR_SECONDS = 20.0
 _DEMO_MODEL = "acme/demo-8b"
@@ -130,11 +132,16 @@ class Command(BaseCommand):
         ]
         with _simulator(simulator_port):
             self._greet(seeded, options, model)
-            server.run(sockets)
+            # Its workers read the port from the environment.
+            os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
+            try:
+                supervisor.serve_on(sockets, reloads=False)
+            except supervisor.CannotServe as error:
+                raise CommandError(str(error), returncode=error.status) from None
 
     def _listen(self, host: str, port: int) -> socket.socket:
         try:
-            return server.listen(host, port)
+            return listen(host, port)
         except OSError as error:
             raise CommandError(
                 f"Cannot listen on {host}:{port}: {error.strerror}. "

@@ -22,7 +22,7 @@ from simulators.speech.faults import Faults as SpeechFaults
 from simulators.speech.faults import parse_faults as parse_speech_faults
 from simulators.speech.options import SpeechOptions
 from svc_project.serving.lifeline import WorkerEnd
-from svc_project.serving.server import listen
+from svc_project.serving.listeners import listen
 
 
 class Command(BaseCommand):

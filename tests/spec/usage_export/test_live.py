@@ -119,7 +119,7 @@ def many(gateway: Gateway) -> int:
 
 
 def resident_bytes(gateway: Gateway) -> int:
-    for line in Path(f"/proc/{gateway.command.process.pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{gateway.command.worker}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise LookupError("VmRSS")

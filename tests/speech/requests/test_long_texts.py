@@ -32,7 +32,7 @@ FAILURES = [(ServerOverloaded, 503), (InternalError, 500)]
 
 
 def text_pid(gateway: Gateway) -> int:
-    pids = worker_pids("speech.synthesis.text_worker", gateway.command.process.pid)
+    pids = worker_pids("speech.synthesis.text_worker", gateway.command.worker)
     assert len(pids) == 1
     return pids[0]
 
@@ -96,7 +96,7 @@ def test_a_killed_text_process_is_replaced(gateway: Gateway, speech: SpeechAccou
     assert speech.speak(LONG).status_code == 200
     before = text_pid(gateway)
     os.kill(before, signal.SIGKILL)
-    until(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.process.pid))
+    until(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.worker))
 
     assert speech.speak(LONG).status_code == 200
     assert text_pid(gateway) != before

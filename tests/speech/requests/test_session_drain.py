@@ -32,31 +32,20 @@ class Case(NamedTuple):
     """Messages after the signal."""
     frames: int | None
     """Frames after the signal; None: as many as there were."""
-    outcome: str
-    sentences: int | None
     characters: int | None
 
 
 CASES = {
-    "nothing left to speak: an incomplete sentence is neither spoken nor charged": Case(
-        "ava", f"{SENTENCE}And then", False, (), 0, "interrupted", 1, len(SENTENCE)
+    "text that comes during the drain is spoken": Case(
+        "ava",
+        f"{SENTENCE}And then",
+        False,
+        ({"type": "text", "text": " we went home."}, {"type": "done"}),
+        1,
+        len(SENTENCE) + len("And then we went home."),
     ),
-    "accepted sentences are spoken; text and 'done' that come during the drain are ignored": Case(
-        voice="pcm",
-        text=SLOW * 2,
-        is_done=False,
-        during=({"type": "text", "text": SENTENCE * 3}, {"type": "done"}),
-        frames=1,
-        outcome="interrupted",
-        sentences=2,
-        characters=2 * len(SLOW),
-    ),
-    "one that sent 'done' ends normally": Case(
-        "pcm", SLOW * 3, True, (), 2, "success", 3, 3 * len(SLOW)
-    ),
-    "one can be cancelled": Case(
-        "pcm", SLOW * 3, False, ({"type": "cancel"},), None, "success", None, None
-    ),
+    "one that sent 'done' goes on": Case("pcm", SLOW * 3, True, (), 2, 3 * len(SLOW)),
+    "one can be cancelled": Case("pcm", SLOW * 3, False, ({"type": "cancel"},), None, None),
 }
 
 
@@ -81,28 +70,27 @@ def assert_told_to_go_elsewhere(message: Any, session: Conversation) -> None:
 
 
 def assert_ends(case: Case, speech: SpeechAccount, session: Conversation) -> None:
-    *frames, last = session.rest()
-    assert all(isinstance(each, bytes) for each in frames)
+    messages = session.rest()
+    frames = [each for each in messages if isinstance(each, bytes)]
+    told, last = (each for each in messages if not isinstance(each, bytes))
+    assert told["type"] == "draining"
+    assert 0 < told["seconds"] <= 30
+    assert (last, session.close_code) == ({"type": "session.done"}, 1000)
     assert len(frames) == (len(frames) if case.frames is None else case.frames)
     row = speech.row_when_written()
-    if case.outcome == "interrupted":
-        assert_told_to_go_elsewhere(last, session)
-        assert (row.outcome, row.http_status, row.close_code) == ("interrupted", 101, 1012)
-    else:
-        assert (last, session.close_code) == ({"type": "session.done"}, 1000)
-        assert (row.outcome, row.close_code) == ("success", None)
-    if case.sentences is not None:
-        assert (row.sentences, row.characters) == (case.sentences, case.characters)
+    assert (row.outcome, row.close_code) == ("success", None)
+    if case.characters is not None:
+        assert (row.sentences, row.characters) == (len(frames) + 1, case.characters)
 
 
-def test_a_server_that_drains_ends_each_session_after_what_it_has_accepted(
+def test_a_session_is_told_that_the_server_drains_and_goes_on(
     start_gateway: Callable[..., Gateway], remote: dict[str, str]
 ) -> None:
-    gateway = start_gateway()
-    unstarted, voices = speech_account(gateway), {"ava": "ava", **remote}
+    gateway = start_gateway(SVC_DRAIN_SECONDS="30")
+    late, voices = speech_account(gateway), {"ava": "ava", **remote}
     opened: list[tuple[Case, SpeechAccount, Conversation]] = []
     with ExitStack() as stack:
-        before_start = Conversation(stack.enter_context(unstarted.connect()))
+        before_start = Conversation(stack.enter_context(late.connect()))
         for case in CASES.values():
             speech = speech_account(gateway)
             session = stack.enter_context(speech.session(voice=voices[case.voice]))
@@ -116,12 +104,16 @@ def test_a_server_that_drains_ends_each_session_after_what_it_has_accepted(
         for case, _, session in opened:
             for message in case.during:
                 session.send(**message)
-        [told] = before_start.rest()
-        assert_told_to_go_elsewhere(told, before_start)
+        before_start.send(type="start", voice="ava")
+        assert before_start.receive()["type"] == "ready"
+        assert before_start.receive()["type"] == "draining"
+        before_start.text(SENTENCE)
+        before_start.done()
+        assert before_start.rest()[-1] == {"type": "session.done"}
         for each in opened:
             assert_ends(*each)
 
-    assert unstarted.rows() == []
+    assert late.row_when_written().outcome == "success"
     assert gateway.command.process.wait(60) == 0
 
 
@@ -148,7 +140,8 @@ def test_what_outlasts_the_drain_is_interrupted(
         refused = kept.post(f"{asker.url}/v1/audio/speech", json=body)
         while raw.recv(65536):
             pass
-        *frames, last = session.rest()
+        told, *frames, last = session.rest()
+        assert told == {"type": "draining", "seconds": 1}
         assert time.monotonic() - began >= 1
         assert_told_to_go_elsewhere(last, session)
     row = talker.row_when_written()

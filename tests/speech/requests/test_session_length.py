@@ -176,7 +176,7 @@ def test_a_reader_that_goes_on_stalling_loses_its_connection(speech: SpeechAccou
 def open_connections(speech: SpeechAccount) -> int:
     """The open connections to the speech port."""
     end = f":{speech.gateway.speech_port:04X}"
-    pid = speech.gateway.command.process.pid
+    pid = speech.gateway.command.worker
     with open(f"/proc/{pid}/net/tcp", encoding="ascii") as table:
         fields = [line.split() for line in table][1:]
     return sum(line[1].endswith(end) and line[3] == "01" for line in fields)

@@ -38,6 +38,6 @@ def _write(found: dict[str, int]) -> None:
     part.rename(whole)
 
 
-if "serve" in sys.argv:
+if "serve_process" in sys.argv:
     signal.signal(signal.SIGUSR1, _begin)
     signal.signal(signal.SIGUSR2, _end)

@@ -190,7 +190,7 @@ def writes_blocked() -> contextlib.AbstractContextManager[None]:
 
 def views_threads(gateway: Gateway) -> int:
     """Threads of the process that Django's views run in."""
-    tasks = Path(f"/proc/{gateway.command.process.pid}/task").glob("*/comm")
+    tasks = Path(f"/proc/{gateway.command.worker}/task").glob("*/comm")
     return sum(task.read_text().startswith("django") for task in tasks)
 
 

@@ -117,7 +117,7 @@ def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
         os.kill(command.process.pid, signal.SIGSTOP)  # so that it replaces no worker
         for worker in workers_of(command.process.pid):
             os.kill(worker, signal.SIGKILL)
-        command.kill()
+        command.process.kill()
         until(lambda: not runs(found))
     assert list(tmp_path.glob("svc-pages-*")) == []
 

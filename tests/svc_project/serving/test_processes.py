@@ -118,25 +118,6 @@ def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
         until(lambda: not any(map(runs, pids)))
 
 
-@pytest.mark.redis
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_sighup_drains_as_sigterm_does(
-    gateway: Gateway, served: Served, workers: str, ended_at_last: set[int]
-) -> None:
-    redis = os.environ["SVC_TEST_REDIS_URL"]
-    with another_gateway(gateway, served, "--workers", workers, REDIS_URL=redis) as (command, url):
-        until(lambda: ask(url, gateway, "say: up").status_code == 200)
-        pids = children(command.process.pid)
-        ended_at_last |= pids
-        with slow_stream(url, gateway, tokens=30) as pieces:
-            text = next(pieces)
-            command.process.send_signal(signal.SIGHUP)
-            text += "".join(pieces)
-        assert command.process.wait(SLOW) == 0
-        until(lambda: not any(map(runs, pids)))
-    assert events(text)[-1] == "[DONE]"
-
-
 def test_under_nohup_sighup_changes_nothing_and_an_engines_process_ends_with_a_killed_gateway(
     start_gateway: Callable[..., Gateway], ended_at_last: set[int]
 ) -> None:

@@ -173,7 +173,7 @@ def test_requests_leave_nothing_to_the_garbage_collector(
     _, tenant = make("frugal")
     target = Target(gateway.port, gateway.speech_port, tenant)
     learning = publish(gateway, backend(gateway)).identifier
-    pid = gateway.command.process.pid
+    pid = gateway.command.worker
 
     async def a_stream_that_is_refused_twice(target: Target) -> None:
         """Refused without running usage too, so that its dialect is never found."""

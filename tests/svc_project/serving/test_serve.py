@@ -19,7 +19,7 @@ import httpx2
 import pytest
 
 from accounts.models import Scope
-from svc_project.serving import server
+from svc_project.serving import listeners
 from tests.support.gateways import Served
 from tests.support.live import NO_TLS, ROOT, Command, Gateway, events, free_port
 from tests.support.processes import workers_of
@@ -57,7 +57,7 @@ def test_sigterm_lets_running_streams_finish_and_refuses_new_ones(
 
 
 def test_connections_are_refused_until_a_server_listens() -> None:
-    with server.bind("127.0.0.1", 0) as reserved, socket.socket() as probe:
+    with listeners.bind("127.0.0.1", 0) as reserved, socket.socket() as probe:
         assert probe.connect_ex(reserved.getsockname()) == errno.ECONNREFUSED
         assert not reserved.get_inheritable()
 
@@ -103,34 +103,45 @@ def test_several_workers_serve_from_any_directory_and_a_dead_one_is_replaced(
     assert len(gateway.rows()) == 11
 
 
-NEVER_READY = """
+PROGRAM = f"""
 import sys
-from pathlib import Path
-import django
-django.setup()
-from svc_project.serving import server, supervisor
-supervisor._PROGRAM, supervisor._RESTART_SECONDS = Path(sys.argv[1]), 0.0
-try:
-    supervisor.Supervisor(2, [server.bind("127.0.0.1", 0)], 0).run()
-except supervisor.NeverReady as error:
-    print(error)
+sys.path.insert(0, {str(ROOT)!r})
+from svc_project.serving import lifeline, supervisor
+if sys.argv[1] == "serve":
+    supervisor._RESTART_SECONDS = 0.0
+    sys.exit(supervisor.main(sys.argv[2:]))
 """
+UNREADY = "lifeline.WorkerEnd(int(sys.argv[-1])).introduce(lifeline.Plan(1, 0.0, '/nowhere/x'))\n"
 
 
-def test_a_parent_whose_workers_never_start_gives_up(tmp_path: Path) -> None:
-    broken = tmp_path / "manage.py"
-    broken.write_text("raise SystemExit(3)")
+@pytest.mark.parametrize(
+    ("worker", "status", "words"),
+    [
+        ("sys.exit('The settings are wrong.')", 1, ["The settings are wrong."]),
+        ("sys.exit(3)", 3, []),
+        (
+            f"if '--skip-checks' not in sys.argv: {UNREADY}sys.exit(4)",
+            1,
+            ["No worker became ready", "is the 5th process that ended, with 4"],
+        ),
+    ],
+    ids=["it says why", "its status is passed on", "it ends later in its start"],
+)
+def test_a_parent_whose_worker_never_starts_gives_up(
+    tmp_path: Path, worker: str, status: int, words: list[str]
+) -> None:
+    program = tmp_path / "manage.py"
+    program.write_text(PROGRAM + worker)
     done = subprocess.run(
-        [sys.executable, "-c", NEVER_READY, str(broken)],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "svc_project.settings"},
+        [sys.executable, str(program), "serve", "--port", "0", "--speech-port", "0"],
+        check=False,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert "No worker became ready" in done.stdout
-    assert "with 3" in done.stdout
+    assert done.returncode == status
+    assert all(each in done.stderr for each in words), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_stream_that_outlasts_the_drain_ends_in_band_and_has_its_row(
@@ -165,7 +176,7 @@ def test_several_workers_need_a_shared_store() -> None:
         timeout=60,
     )
 
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "REDIS_URL" in refused.stderr
 
 
@@ -195,7 +206,7 @@ def test_requests_leave_no_connection_or_file_open(gateway: Gateway) -> None:
             assert httpx2.get(gateway.url + path, headers=read).status_code == 200
 
     def open_files() -> int:
-        return len(os.listdir(f"/proc/{gateway.command.process.pid}/fd"))
+        return len(os.listdir(f"/proc/{gateway.command.worker}/fd"))
 
     ask_each_view()
     before = open_files()

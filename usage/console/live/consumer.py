@@ -97,7 +97,8 @@ class LiveRequestsConsumer(SocketConsumer):
             receiving.result()
             raise InvalidField("This WebSocket accepts no messages.")
         if self.draining.done():
-            raise self.draining.result()
+            # The page opens another one, at a process that stays.
+            raise ServerShuttingDown
 
     def error_message(self, error: ApiError) -> str:
         return msgspec.json.encode({"type": "error", "message": error.message}).decode()
