@@ -106,7 +106,7 @@ SECTIONS: Final = (
                 "8001",
                 "The port of the speech surface; `serve --speech-port` sets it.",
             ),
-            Setting("SVC_WORKERS", "1", "Worker processes of `serve`."),
+            Setting("SVC_WORKERS", "1", "Worker processes of `serve`, at most 1024."),
             Setting(
                 "SVC_HTTPS_ONLY",
                 "false",

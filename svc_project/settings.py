@@ -58,7 +58,7 @@ ALLOWED_HOSTS: list[str] = env.hosts("ALLOWED_HOSTS")
 SVC_PUBLIC_URL = env.origin("SVC_PUBLIC_URL")
 SPEECH_HOSTS: list[str] = env.hosts("SPEECH_HOSTS")
 SVC_SPEECH_PORT = env.whole("SVC_SPEECH_PORT", least=1, most=65535)
-SVC_WORKERS = env.whole("SVC_WORKERS", least=1)
+SVC_WORKERS = env.whole("SVC_WORKERS", least=1, most=1024)
 
 # Daphne gives ``runserver`` its ASGI server. Every other process would pay for loading it with a fifth of
 # its start and 19 MB.

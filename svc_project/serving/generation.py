@@ -23,6 +23,8 @@ from svc_project.serving.listeners import BACKLOG
 
 log = logging.getLogger(__name__)
 
+_COUNT_BYTES: Final = 4 * 1024
+"""Four for each worker, of which there are at most 1024."""
 _PAGES_END_SECONDS: Final = 20.0
 """The time for the page process to end after the last worker."""
 
@@ -106,6 +108,7 @@ class Generation:
         self._page_directory = tempfile.mkdtemp(prefix="svc-pages-")
         self._page_listener: socket.socket | None = None
         self._last_worker_end, self._kept_open = os.pipe()
+        self._counts = _counts()
         self._ended_at: float | None = None
 
     # -- starting ----------------------------------------------------------------------------
@@ -169,8 +172,8 @@ class Generation:
     def _start_worker(self, number: int, share: int) -> Child:
         served = [listener.fileno() for listener in self._sockets]
         roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
-        roles += ["--share", str(share)]
-        return self._start(number, share, roles, [*served, self._kept_open])
+        roles += ["--share", str(share), "--counts", str(self._counts)]
+        return self._start(number, share, roles, [*served, self._kept_open, self._counts])
 
     def _start_pages(self) -> Child:
         self._page_listener = self._page_listener or self._listen()
@@ -272,6 +275,7 @@ class Generation:
         if self.children:
             return False
         os.close(self._last_worker_end)
+        os.close(self._counts)
         if self._page_listener is not None:
             self._page_listener.close()
         shutil.rmtree(self._page_directory, ignore_errors=True)
@@ -284,7 +288,7 @@ class Generation:
 
         Its descriptors stay open then.
         """
-        kept = [self._last_worker_end, self._kept_open]
+        kept = [self._last_worker_end, self._kept_open, self._counts]
         if self._page_listener is not None:
             kept.append(self._page_listener.fileno())
         for descriptor in kept:
@@ -316,8 +320,8 @@ class Generation:
         kept = saved["descriptors"]
         for descriptor in kept:
             os.set_inheritable(descriptor, False)
-        self._last_worker_end, self._kept_open = kept[:2]
-        self._page_listener = socket.socket(fileno=kept[2]) if kept[2:] else None
+        self._last_worker_end, self._kept_open, self._counts = kept[:3]
+        self._page_listener = socket.socket(fileno=kept[3]) if kept[3:] else None
         self.children = []
         for number, share, pid, descriptor in saved["children"]:
             with contextlib.suppress(OSError):
@@ -325,6 +329,13 @@ class Generation:
                 line.set_inheritable(False)
                 self.children.append(Child(number, share, _Process(pid), ParentEnd(line)))
         return self
+
+
+def _counts() -> int:
+    """The descriptor of a file without a name, in which the workers say how many connections they have."""
+    with tempfile.TemporaryFile() as file:
+        file.truncate(_COUNT_BYTES)
+        return os.dup(file.fileno())
 
 
 def program_of(argument: str) -> list[str]:

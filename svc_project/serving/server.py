@@ -19,6 +19,7 @@ from django.conf import settings
 
 from core import garbage
 from core.asgi.drain import drain
+from svc_project.serving.acceptor import Acceptor, Counts
 from svc_project.serving.http_messages import HttpMessages
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
@@ -53,9 +54,13 @@ class DrainingServer(uvicorn.Server):
 
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, config: uvicorn.Config, line: WorkerEnd) -> None:
+    def __init__(
+        self, config: uvicorn.Config, line: WorkerEnd, counts: Counts | None = None
+    ) -> None:
         super().__init__(config)
         self._line = line
+        self._counts = counts
+        self._acceptors: list[Acceptor] = []
         self.servers = []
         self._listening: list[socket.socket] = []
         self._addresses_closed = threading.Event()
@@ -64,7 +69,11 @@ class DrainingServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         self._listening = list(sockets or ())
         try:
-            await super().startup(sockets)
+            if self._counts is None:
+                await super().startup(sockets)
+            else:
+                await super().startup([])
+                self._accept(self._counts)
         except OSError as error:
             # Another server reserved the address as well, and listened first.
             log.error("Cannot listen: %s", error.strerror)
@@ -72,6 +81,19 @@ class DrainingServer(uvicorn.Server):
             sys.exit(1)
         self._beat()
         garbage.keep_loaded_objects()
+
+    def _accept(self, counts: Counts) -> None:
+        def protocol() -> asyncio.Protocol:
+            return self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+            )
+
+        connections = self.server_state.connections
+        self._acceptors = [
+            Acceptor(each, BACKLOG, protocol, connections, counts) for each in self._listening
+        ]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if drain.stopping:
@@ -105,6 +127,8 @@ class DrainingServer(uvicorn.Server):
     def _close_addresses(self) -> None:
         for listening in self.servers:
             listening.close()
+        while self._acceptors:
+            self._acceptors.pop().close()
         for each in self._listening:
             each.close()
         self._addresses_closed.set()
@@ -160,10 +184,10 @@ async def _wait_until(is_over: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def run(sockets: list[socket.socket], line: WorkerEnd) -> None:
+def run(sockets: list[socket.socket], line: WorkerEnd, counts: Counts | None) -> None:
     """Serve on ``sockets`` in this process until a signal; returns when all rows are written.
 
-    ``line`` connects this worker to its parent.
+    ``line`` connects this worker to its parent, ``counts`` to the other workers, if there are any.
     """
     config = uvicorn.Config(
         "svc_project.asgi:application",
@@ -187,7 +211,7 @@ def run(sockets: list[socket.socket], line: WorkerEnd) -> None:
         ws_max_size=256 * 1024,
         ws_max_queue=8,
     )
-    server = DrainingServer(config, line)
+    server = DrainingServer(config, line, counts)
     # A terminal that hangs up signals every process of the group; the parent decides.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     line.watch(server.orphaned, server.handed_over)

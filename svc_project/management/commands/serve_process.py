@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core.sharing import processors
 from svc_project.serving import page_process, server, state_file
+from svc_project.serving.acceptor import Counts
 from svc_project.serving.lifeline import Plan, WorkerEnd
 
 
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--sockets", help="descriptors that a worker serves on")
         parser.add_argument("--keep", type=int, help="descriptor that a worker keeps to the end")
         parser.add_argument("--share", type=int, help="which share of the processors, from 0")
+        parser.add_argument("--counts", type=int, help="descriptor of the workers' shared counts")
         parser.add_argument("--pages", type=int, help="descriptor to serve pages on")
         parser.add_argument("--until", type=int, help="descriptor that closes with all workers")
 
@@ -43,11 +45,14 @@ class Command(BaseCommand):
                     state_file=str(settings.SVC_DATA_DIR / state_file.NAME),
                 )
             )
-        os.set_inheritable(options["keep"], False)
+        for descriptor in (options["keep"], options["counts"]):
+            os.set_inheritable(descriptor, False)
         sockets = [socket.socket(fileno=int(number)) for number in options["sockets"].split(",")]
         for each in sockets:
             # Processes of engines would keep the address open after this worker.
             each.set_inheritable(False)
+        counts = None
         if settings.SVC_WORKERS > 1:
             processors.keep_to_share(options["share"], settings.SVC_WORKERS)
-        server.run(sockets, line)
+            counts = Counts(options["counts"], options["share"], settings.SVC_WORKERS)
+        server.run(sockets, line, counts)

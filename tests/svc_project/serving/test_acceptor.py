@@ -1,0 +1,84 @@
+"""Workers share connections evenly, also when many arrive at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from svc_project.serving.acceptor import Counts
+from tests.support.gateways import Served
+from tests.support.live import Gateway
+from tests.support.processes import workers_of
+from tests.support.served import another_gateway
+from tests.support.until import until
+
+CONNECTIONS = 60
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "ahead"),
+    [
+        (0, [0, 0], False),
+        (1, [0, 0], False),
+        (2, [0, 5], True),
+        (6, [5, 9], False),
+        (7, [5, 9], True),
+    ],
+)
+def test_a_worker_leaves_a_connection_to_another_that_has_two_less(
+    tmp_path: Path, own: int, others: list[int], ahead: bool
+) -> None:
+    with (tmp_path / "counts").open("w+b") as file:
+        file.truncate(4096)
+        workers = [Counts(file.fileno(), each, 3) for each in range(3)]
+        for worker, count in zip(workers[1:], others, strict=True):
+            worker.is_ahead(count)
+        assert workers[0].is_ahead(own) is ahead
+
+
+def connections_of(pid: int, port: int) -> int:
+    """The connections to ``port`` that the process holds (proc(5))."""
+    held = {os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()}
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(
+        line[1].endswith(f":{port:04X}") and line[3] == "01" and f"socket:[{line[9]}]" in held
+        for line in lines
+    )
+
+
+@pytest.mark.redis
+def test_a_burst_of_connections_is_shared_evenly(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    environment = {
+        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
+        "SVC_DATA_DIR": str(tmp_path),
+        "SVC_HEAD_SECONDS": "60",
+    }
+    with (
+        another_gateway(gateway, served, "--workers", "2", **environment) as (command, url),
+        ExitStack() as opened,
+    ):
+        workers = until(lambda: w if len(w := workers_of(command.process.pid)) == 2 else None)
+        port = int(url.rpartition(":")[2].removesuffix("/v1"))
+
+        def both_accept() -> bool:
+            opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+            return all(connections_of(pid, port) for pid in workers)
+
+        until(both_accept, 120)
+        before = sum(connections_of(pid, port) for pid in workers)
+        for _ in range(CONNECTIONS):
+            opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+        found = until(
+            lambda: (
+                c
+                if sum(c := [connections_of(pid, port) for pid in workers]) >= CONNECTIONS + before
+                else None
+            )
+        )
+        assert min(found) * 2 >= max(found), found
