@@ -332,10 +332,14 @@ class Generation:
 
 
 def _counts() -> int:
-    """The descriptor of a file without a name, in which the workers say how many connections they have."""
-    with tempfile.TemporaryFile() as file:
-        file.truncate(_COUNT_BYTES)
-        return os.dup(file.fileno())
+    """The descriptor of memory in which the workers say how many connections they have."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("svc-connections")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, _COUNT_BYTES)
+    return descriptor
 
 
 def program_of(argument: str) -> list[str]:

@@ -91,6 +91,7 @@ class Supervisor:
         self._generations = [
             Generation.adopted(each, self._sockets, self._program) for each in saved["generations"]
         ]
+        self._is_asked_to_reload = saved["is_asked_to_reload"]
         if saved["state_file"]:
             with contextlib.suppress(OSError):
                 self._state_file = StateFile(*saved["state_file"])
@@ -189,7 +190,7 @@ class Supervisor:
 
     def _execute(self) -> None:
         """Replace this program by that of the new release; the processes go on."""
-        saved = {
+        saved: dict[str, Any] = {
             "sockets": [each.fileno() for each in self._sockets],
             "generations": [each.saved() for each in self._generations],
             "state_file": None,
@@ -199,8 +200,12 @@ class Supervisor:
             os.set_inheritable(self._state_file.descriptor, True)
         for each in self._sockets:
             each.set_inheritable(True)
-        # A signal in between waits for the new program.
+        # A signal in between waits for the new program; one that came before must not be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        if self._is_stopping:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            return
+        saved["is_asked_to_reload"] = self._is_asked_to_reload
         program = [*self._program, *sys.argv[1:]]
         try:
             os.execve(program[0], program, {**os.environ, _SAVED: json.dumps(saved)})  # noqa: S606

@@ -31,7 +31,7 @@ BAD = [
     ("SVC_MAX_INFLIGHT", "-1", "a whole number"),
     ("SVC_MAX_INFLIGHT", "2.5", "a whole number"),
     ("SVC_WORKERS", "four", "a whole number"),
-    ("SVC_WORKERS", "0", "at least 1"),
+    ("SVC_WORKERS", "0", "from 1 to 1024"),
     ("SVC_DJANGO_THREADS", "1", "at least 2"),
     ("SVC_HTTPS_ONLY", "enabled", "true or false"),
     ("SVC_HTTPS_ONLY", "yess", "true or false"),

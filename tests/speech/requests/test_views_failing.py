@@ -111,10 +111,9 @@ async def test_a_request_with_an_internal_failure_has_a_row(place: str) -> None:
     assert (row.outcome, row.http_status, row.error_type) == ("internal_error", 500, "proxy_error")
 
 
-@pytest.mark.parametrize("place", ["listening to the drain", "ending"])
-async def test_a_session_with_an_internal_failure_returns_it_for_its_row(place: str) -> None:
-    each, socket = Collaborators(place), Socket(leaves=True)
-    socket.draining = each
+async def test_a_session_with_an_internal_failure_returns_it_for_its_row() -> None:
+    each, socket = Collaborators(), Socket(leaves=True)
+    socket.stopping = cast(Any, "no future")
     _, _, running = session(service(each), socket)
 
     assert isinstance(await running, InternalError)

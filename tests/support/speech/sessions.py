@@ -73,12 +73,6 @@ class Collaborators:
     def of(self, _: Any) -> Any:
         raise RuntimeError("no engine")
 
-    def add_done_callback(self, _: Any) -> None:
-        self._strikes("listening to the drain")
-
-    def remove_done_callback(self, _: Any) -> None:
-        self._strikes("ending")
-
 
 def service(each: Any, **parts: Any) -> SpeechService:
     """A service of ``each``, but for ``parts``."""

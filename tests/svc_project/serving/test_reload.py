@@ -225,6 +225,19 @@ def test_a_release_that_cannot_start_changes_nothing_and_the_next_one_may(
     assert "the reload failed and nothing has changed" in command.log.read_text()
 
 
+def test_a_second_sighup_during_a_reload_is_not_lost(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path)) as (command, url):
+        processes_of(command, 1)
+        until(lambda: ask(url, gateway, "say: served").status_code == 200)
+        command.process.send_signal(signal.SIGHUP)
+        until(lambda: len(workers_of(command.process.pid)) == 2)
+        command.process.send_signal(signal.SIGHUP)
+        until(lambda: "generation 3 serves" in command.log.read_text())
+        assert ask(url, gateway, "say: served").status_code == 200
+
+
 def test_sigterm_ends_both_generations(gateway: Gateway, served: Served, tmp_path: Path) -> None:
     with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path)) as (command, url):
         with slow_stream(url, gateway, tokens=100) as pieces:
