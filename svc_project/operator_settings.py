@@ -41,8 +41,10 @@ SECTIONS: Final = (
         (
             Setting(
                 "SVC_DATA_DIR",
-                "var/",
+                "",
                 "Journal, generated secrets, and the default SQLite database.",
+                shown="`var/` of a checkout; [installed](operate/commands.md#install): "
+                "`~/.local/state/svc`",
             ),
             Setting(
                 "DATABASE_URL",

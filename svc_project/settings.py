@@ -16,10 +16,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from core import variables
 from core.database.address import described
-from core.environment import SettingsEnv, made_once, refuse_unknown
+from core.environment import SettingsEnv, made_once, refuse_unknown, state_directory
 from svc_project import operator_settings
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+# Where templates, static files and catalogs of the demo are: a wheel has them inside this package.
+_SHIPPED = Path(__file__).resolve().parent / "shipped"
+SVC_IS_INSTALLED = _SHIPPED.is_dir()
+BASE_DIR = _SHIPPED if SVC_IS_INSTALLED else Path(__file__).resolve().parent.parent
 
 env = SettingsEnv({each.name: each.default for each in operator_settings.SETTINGS.values()})
 
@@ -29,7 +32,9 @@ VERSION = re.search(  # type: ignore[union-attr]  # the changelog always has a v
 
 DEBUG = env.flag("DEBUG")
 
-SVC_DATA_DIR = env.directory("SVC_DATA_DIR", default=BASE_DIR / "var")
+SVC_DATA_DIR = env.directory(
+    "SVC_DATA_DIR", default=state_directory() if SVC_IS_INSTALLED else BASE_DIR / "var"
+)
 
 
 # Names of the secrets that were not given, for the system checks (svc_project.checks).

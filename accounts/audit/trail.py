@@ -36,6 +36,7 @@ Verb = Callable[[Facts, Facts], str | None]
 NOT_SHOWN = "not shown"
 """Replaces both values of a changed secret."""
 
+_PROGRAMS = frozenset({"svc", "manage.py", "__main__.py", "django-admin"})
 _BEFORE = "_audit_before"
 
 
@@ -233,7 +234,7 @@ def _origin_of(request: HttpRequest) -> Origin:
 
 def _outside() -> Origin:
     """The origin outside of a request: the command that this process runs, if any."""
-    if Path(sys.argv[0]).name in ("manage.py", "django-admin") and len(sys.argv) > 1:
+    if Path(sys.argv[0]).name in _PROGRAMS and len(sys.argv) > 1:
         return Origin(f"command:{sys.argv[1]}"[:300], Source.COMMAND)
     return Origin("system", Source.SYSTEM)
 

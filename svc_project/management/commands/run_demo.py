@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from svc_project.serving import supervisor
 from svc_project.serving.lifeline import ParentEnd
 from svc_project.serving.listeners import listen
 
+_PROGRAM = Path(__file__).resolve().parents[2] / "__main__.py"
 _SIMULATOR_SECONDS = 20.0
 _DEMO_MODEL = "acme/demo-8b"
 _VOICE = "ava"
@@ -163,9 +165,10 @@ class Command(BaseCommand):
         if secrets:
             secrets = f"New keys, shown now and never again:\n{secrets}"
         else:
+            svc = "svc" if settings.SVC_IS_INSTALLED else ".venv/bin/python manage.py"
             secrets = (
                 "Keys were shown at the first start. For another one:\n"
-                f"  .venv/bin/python manage.py create_key {demo.ORGANIZATION} --scope inference\n"
+                f"  {svc} keys create {demo.ORGANIZATION} --scope inference\n"
             )
         self.stdout.write(
             _GREETING.format(
@@ -196,10 +199,9 @@ def _simulator(port: int) -> Iterator[None]:
     line = ParentEnd()
     process = subprocess.Popen(  # noqa: S603  # our own command line
         [
-            *(sys.executable, "manage.py", "simulate_backend", "--port", str(port)),
+            *(sys.executable, str(_PROGRAM), "simulate_backend", "--port", str(port)),
             *("--lifeline", str(line.descriptor)),
         ],
-        cwd=settings.BASE_DIR,
         stdout=subprocess.DEVNULL,
         pass_fds=[line.descriptor],
         # Ctrl-C goes to the server, which drains; the simulator must live until then.

@@ -1,0 +1,1 @@
+"""``svc doctor``: checks an installation, one line a check, and says what to do."""
