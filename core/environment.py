@@ -288,7 +288,7 @@ def _is_of_others(name: str, value: str) -> bool:
 def state_directory() -> Path:
     """The directory of svc among those where this user's programs keep data (XDG Base Directory 0.8)."""
     # A user without a home, such as a number that a container runs as, has that of services.
-    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib's raises where there is none
+    home = os.path.expanduser("~")  # pathlib's raises where there is none
     own = "/var/lib" if home == "~" else f"{home}/.local/state"
     return Path(os.environ.get("XDG_STATE_HOME") or own) / "svc"
 

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
-from django.db import transaction
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts import changes
 from accounts.admin.audit import AuditEntryAdmin
 from accounts.admin.keys import ApiKeyAdmin
 from accounts.admin.users import GroupAdmin, MembershipInline, UserAdmin
 from accounts.models import ApiKey, AuditEntry, Organization, User
+from accounts.organizations import set_disabled, with_working_keys
 from core import clock
 from core.admin.columns import Tone, badge
 
@@ -59,17 +58,7 @@ class OrganizationAdmin(OrganizationModelAdmin):
     actions = ("disable", "enable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
-        working = Q(expires_at=None) | Q(expires_at__gt=clock.now())
-        keys = (
-            ApiKey.objects.filter(working, organization=OuterRef("pk"), revoked_at=None)
-            .order_by()
-            .values("organization")
-            .annotate(number=Count("pk"))
-        )
-        rows: QuerySet[Organization] = (
-            super().get_queryset(request).annotate(keys=Subquery(keys.values("number")))
-        )
-        return rows
+        return with_working_keys(super().get_queryset(request))
 
     @admin.display(description="status", ordering="disabled_at")
     def standing(self, organization: Organization) -> SafeString:
@@ -87,24 +76,15 @@ class OrganizationAdmin(OrganizationModelAdmin):
 
     @admin.action(description="Disable selected organizations", permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        changed = self._set_disabled(chosen.filter(disabled_at=None), disabled=True)
+        changed = len(set_disabled(chosen, disabled=True))
         self.message_user(
             request, f"{changed} organizations disabled; their keys are refused.", messages.SUCCESS
         )
 
     @admin.action(description="Enable selected organizations", permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        changed = self._set_disabled(chosen.exclude(disabled_at=None), disabled=False)
+        changed = len(set_disabled(chosen, disabled=False))
         self.message_user(request, f"{changed} organizations enabled.", messages.SUCCESS)
-
-    def _set_disabled(self, chosen: QuerySet[Organization], *, disabled: bool) -> int:
-        with transaction.atomic():
-            changes.lock(changes.KEYS)
-            organizations = list(chosen.select_for_update())
-            for organization in organizations:
-                organization.disabled_at = clock.now() if disabled else None
-                organization.save(update_fields=["disabled_at"])
-        return len(organizations)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -5,12 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
+import msgspec
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
-from accounts.models import Organization
+from accounts.keys import keys
+from accounts.models import ApiKey, Organization, Plan, User
+
+LIMITS: Final = {
+    "requests_per_minute": "Chat requests a minute.",
+    "tokens_per_minute": "Chat tokens a minute.",
+    "speech_requests_per_minute": "Speech requests a minute.",
+    "speech_characters_per_day": "Characters spoken in a UTC day.",
+}
+"""The limits of an organization; a key of its own has the first two."""
+KEY_LIMITS: Final = tuple(LIMITS)[:2]
 
 
 def limit(text: str) -> int | None:
@@ -22,9 +36,42 @@ def limit(text: str) -> int | None:
     return int(text)
 
 
+def moment(text: str) -> datetime:
+    """A time of RFC 3339, whose zone must be given."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise argparse.ArgumentTypeError("must be a time with its zone, as 2027-01-31T00:00:00Z.")
+    return found
+
+
 def add_json_flag(parser: CommandParser) -> None:
     """The flag of every account command that scripts rely on."""
-    parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+    parser.add_argument("--json", action="store_true", help="Print JSON.")
+
+
+def add_limits(parser: CommandParser, names: Sequence[str] = tuple(LIMITS)) -> None:
+    """An argument for each limit; those that are not given are not among the options."""
+    for field in names:
+        parser.add_argument(
+            f"--{field.replace('_', '-')}",
+            type=limit,
+            metavar="N",
+            default=argparse.SUPPRESS,
+            help=f'{LIMITS[field]} A whole number or "unlimited".',
+        )
+
+
+def add_plan_and_limits(parser: CommandParser) -> None:
+    parser.add_argument("--plan", choices=Plan.values, default=argparse.SUPPRESS)
+    add_limits(parser)
+
+
+def plan_and_limits(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: options[name] for name in ("plan", *LIMITS) if name in options}
 
 
 def find_organization(name_or_id: str, argument: str) -> Organization:
@@ -37,6 +84,46 @@ def find_organization(name_or_id: str, argument: str) -> Organization:
         raise CommandError(
             f"{argument}: there is no organization {name_or_id!r}. Make it with create_organization."
         ) from None
+
+
+def add_key(parser: CommandParser) -> None:
+    """The arguments that name an existing key."""
+    parser.add_argument("key", metavar="KEY", help="The id, the prefix or the label of the key.")
+    parser.add_argument(
+        "--organization", metavar="NAME", help="Look only among its keys. Its name or its id."
+    )
+
+
+def find_key(options: Mapping[str, Any]) -> ApiKey:
+    """The key that ``add_key`` names. Of keys with one label, the one that works.
+
+    A whole key is cut to its prefix. Raises ``CommandError``.
+    """
+    among = ApiKey.objects.select_related("organization")
+    if options["organization"]:
+        organization = find_organization(options["organization"], "--organization")
+        among = among.filter(organization=organization)
+    named = keys.cut_secrets(options["key"].strip()).rstrip("….")
+    try:
+        found = list(among.filter(pk=uuid.UUID(named)))
+    except ValueError:
+        found = list(among.filter(Q(prefix=named) | Q(label=named))) if named else []
+    ended = (keys.KeyStatus.REVOKED, keys.KeyStatus.EXPIRED)
+    working = [each for each in found if keys.status(each) not in ended]
+    if not found:
+        raise CommandError(f"KEY: no key has the id, the prefix or the label {named!r}.")
+    if len(working or found) > 1:
+        shown = ", ".join(f"{each.prefix}… of {each.organization}" for each in working or found)
+        raise CommandError(f"KEY: several keys are named so: {shown}. Give the prefix of one.")
+    return (working or found)[0]
+
+
+def find_user(email: str) -> User:
+    """The user with that address. Raises ``CommandError``."""
+    try:
+        return User.objects.get_by_natural_key(email)
+    except User.DoesNotExist:
+        raise CommandError(f"EMAIL: there is no user {email!r}.") from None
 
 
 def refusal(error: ValidationError, arguments: Mapping[str, str]) -> CommandError:
@@ -52,3 +139,38 @@ def refusal(error: ValidationError, arguments: Mapping[str, str]) -> CommandErro
 def report(command: BaseCommand, as_json: bool, facts: Mapping[str, str], text: str) -> None:
     """Print ``facts`` as one JSON object, or ``text`` for people."""
     command.stdout.write(json.dumps(facts) if as_json else text)
+
+
+def report_rows(command: BaseCommand, as_json: bool, rows: Sequence[msgspec.Struct]) -> None:
+    """Print ``rows`` of one kind as a JSON array, or as a table with a column for each field."""
+    if as_json:
+        command.stdout.write(msgspec.json.encode(rows).decode())
+        return
+    if not rows:
+        command.stdout.write("none")
+        return
+    table = [
+        list(rows[0].__struct_fields__),
+        *([_cell(value) for value in msgspec.structs.astuple(row)] for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        command.stdout.write("  ".join(padded).rstrip())
+
+
+def report_row(command: BaseCommand, as_json: bool, row: msgspec.Struct) -> None:
+    """Print ``row`` as one JSON object, or a line for each field."""
+    if as_json:
+        command.stdout.write(msgspec.json.encode(row).decode())
+        return
+    for name, value in msgspec.structs.asdict(row).items():
+        command.stdout.write(f"{name:28}{_cell(value)}".rstrip())
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return "-" if value is None or value == "" else str(value)

@@ -42,14 +42,14 @@ def place() -> str:
 def failure_of(error: Error) -> Failure | None:
     """What ``error`` says of the database; None where the statement is at fault, and so the program.
 
-    The first error counts: others follow while transactions are rolled back.
+    The first of the errors that led to it counts: others follow while transactions are rolled back.
     """
-    first = _first(error)
-    if _is_missing(first):
-        words = f"{place()} has not the schema of this release: {_text(first)}. Run `svc migrate`."
-        return Failure(Kind.OTHER_SCHEMA, words)
-    if isinstance(first, OperationalError | InterfaceError):
-        return Failure(Kind.AWAY, f"{place()} does not answer: {_text(first)}")
+    for each in reversed(_chain(error)):
+        if _is_missing(each):
+            lacks = f"{place()} has not the schema of this release: {_text(each)}"
+            return Failure(Kind.OTHER_SCHEMA, f"{lacks}. Run `svc migrate`.")
+        if isinstance(each, OperationalError | InterfaceError):
+            return Failure(Kind.AWAY, f"{place()} does not answer: {_text(each)}")
     return None
 
 
@@ -59,12 +59,12 @@ def words_of(error: Error) -> str:
     return found.words if found else f"{place()}: {_text(error)}"
 
 
-def _first(error: Error) -> Error:
-    found: Error = error
-    seen: BaseException | None = error
-    while (seen := seen.__cause__ or seen.__context__) is not None:
+def _chain(error: Error) -> list[Error]:
+    found, seen = [error], error.__cause__ or error.__context__
+    while seen is not None:
         if isinstance(seen, Error):
-            found = seen
+            found.append(seen)
+        seen = seen.__cause__ or seen.__context__
     return found
 
 

@@ -11,19 +11,22 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from accounts.management.arguments import add_json_flag, find_organization, refusal, report
-from accounts.models import Membership, User
+from accounts.models import Membership, Organization, User
 
 
 class Command(BaseCommand):
     help = (
-        "Make a console user who belongs to an organization. Run again with the same address, it "
-        "adds the organization, sets the password and grants what is given; it takes nothing away."
+        "Make a console user who belongs to an organization, or an operator, who need not. Run again "
+        "with the same address, it adds the organization, sets the password and grants what is given; "
+        "it takes nothing away."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", metavar="EMAIL")
         parser.add_argument(
-            "--organization", metavar="NAME", required=True, help="Its name or its id."
+            "--organization",
+            metavar="NAME",
+            help="Its name or its id. Only an operator may be without one.",
         )
         parser.add_argument(
             "--password-stdin",
@@ -36,7 +39,7 @@ class Command(BaseCommand):
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organization = find_organization(options["organization"], "--organization")
+        organization = _organization(options)
         password = sys.stdin.readline().rstrip("\r\n") if options["password_stdin"] else None
         email = options["email"].strip().lower()
         with transaction.atomic():
@@ -51,14 +54,25 @@ class Command(BaseCommand):
             except ValidationError as error:
                 raise refusal(error, {"email": "EMAIL"}) from None
             user.save()
-            Membership.objects.get_or_create(user=user, organization=organization)
+            if organization is not None:
+                Membership.objects.get_or_create(user=user, organization=organization)
         report(
             self,
             options["json"],
-            {"user_id": str(user.pk), "organization_id": str(organization.pk)},
-            f"{'Made' if made else 'Updated'} user {user.email} of {organization.name}"
+            {"user_id": str(user.pk)}
+            | ({"organization_id": str(organization.pk)} if organization else {}),
+            f"{'Made' if made else 'Updated'} user {user.email}"
+            f"{f' of {organization.name}' if organization else ''}"
             f"{', an operator' if user.is_staff else ''}.",
         )
+
+
+def _organization(options: dict[str, Any]) -> Organization | None:
+    if options["organization"]:
+        return find_organization(options["organization"], "--organization")
+    if not options["operator"]:
+        raise CommandError("--organization: a user who is no operator needs one.")
+    return None
 
 
 def _set_password(user: User, password: str | None, made: bool) -> None:

@@ -7,8 +7,16 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.keys.keys import TooManyKeys, mint
-from accounts.management.arguments import add_json_flag, find_organization, refusal, report
+from accounts.keys.keys import KeyLimits, TooManyKeys, mint
+from accounts.management.arguments import (
+    KEY_LIMITS,
+    add_json_flag,
+    add_limits,
+    find_organization,
+    moment,
+    refusal,
+    report,
+)
 from accounts.models import Scope
 
 
@@ -19,12 +27,22 @@ class Command(BaseCommand):
         parser.add_argument("organization", metavar="ORGANIZATION", help="Its name or its id.")
         parser.add_argument("--scope", choices=Scope.values, required=True)
         parser.add_argument("--label", default="", help="What the key is for.")
+        add_limits(parser, KEY_LIMITS)
+        parser.add_argument(
+            "--expires-at", type=moment, metavar="TIME", help="When it ends; never by default."
+        )
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization = find_organization(options["organization"], "ORGANIZATION")
         try:
-            new = mint(organization, Scope(options["scope"]), options["label"])
+            new = mint(
+                organization,
+                Scope(options["scope"]),
+                options["label"],
+                limits=KeyLimits(*(options.get(name) for name in KEY_LIMITS)),
+                expires_at=options["expires_at"],
+            )
         except TooManyKeys as error:
             raise CommandError(error.message) from None
         except ValidationError as error:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import transaction
 
-from accounts import changes
-from accounts.management.arguments import add_json_flag, limit, refusal, report
-from accounts.models import Organization, Plan
-
-LIMITS = {
-    "requests_per_minute": "Chat requests a minute.",
-    "tokens_per_minute": "Chat tokens a minute.",
-    "speech_requests_per_minute": "Speech requests a minute.",
-    "speech_characters_per_day": "Characters spoken in a UTC day.",
-}
+from accounts.management.arguments import (
+    add_json_flag,
+    add_plan_and_limits,
+    plan_and_limits,
+    refusal,
+    report,
+)
+from accounts.organizations import change
 
 
 class Command(BaseCommand):
@@ -28,34 +24,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME")
-        parser.add_argument("--plan", choices=Plan.values, default=argparse.SUPPRESS)
-        for field, meaning in LIMITS.items():
-            parser.add_argument(
-                f"--{field.replace('_', '-')}",
-                type=limit,
-                metavar="N",
-                default=argparse.SUPPRESS,
-                help=f'{meaning} A whole number or "unlimited".',
-            )
+        add_plan_and_limits(parser)
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        given = {name: options[name] for name in ("plan", *LIMITS) if name in options}
-        with transaction.atomic():
-            changes.lock(changes.KEYS)
-            organization = (
-                Organization.objects.select_for_update().filter(name=options["name"]).first()
-            )
-            made = organization is None
-            organization = organization or Organization(name=options["name"])
-            for field, value in given.items():
-                setattr(organization, field, value)
-            try:
-                organization.full_clean()
-            except ValidationError as error:
-                raise refusal(error, {"name": "NAME"}) from None
-            if made or given:
-                organization.save()
+        try:
+            organization, made = change(options["name"], plan_and_limits(options))
+        except ValidationError as error:
+            raise refusal(error, {"name": "NAME"}) from None
         report(
             self,
             options["json"],

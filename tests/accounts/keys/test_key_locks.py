@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.db import connection, transaction
 
-from accounts.admin.organizations import OrganizationAdmin
 from accounts.keys import keys
 from accounts.keys.keys import NewKey
 from accounts.models import ApiKey, Organization, Scope
+from accounts.organizations import set_disabled
 from core import clock
 from tests.accounts.keys.test_key_changes import waits_for_a_lock
 from tests.support.until import until
@@ -25,7 +24,7 @@ Change = Callable[[NewKey], object]
 
 def disable(key: NewKey) -> None:
     chosen = Organization.objects.filter(pk=key.api_key.organization_id)
-    OrganizationAdmin(Organization, admin.site)._set_disabled(chosen, disabled=True)
+    set_disabled(chosen, disabled=True)
 
 
 def postpone(key: NewKey) -> None:

@@ -101,7 +101,7 @@ KEYS = {
     "--scope": (["Acme", "--scope=admin"], ["Acme"]),
     "--label": (["Acme", "--scope=read", "--label=" + "x" * 81],),
 }
-REVOKED = {"API_KEY_ID": ([""], ["svc_live_abc"], [NO_SUCH_ID])}
+REVOKED = {"KEY": ([""], ["svc_live_abc"], [NO_SUCH_ID])}
 
 
 @pytest.mark.parametrize(

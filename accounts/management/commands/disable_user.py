@@ -1,0 +1,27 @@
+"""Disable a user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from accounts.management.arguments import add_json_flag, find_user, report
+from accounts.models import User
+
+
+class Command(BaseCommand):
+    help = (
+        "End the sessions of a user, who can log in no more. Keys that the user made go on working."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email", metavar="EMAIL")
+        add_json_flag(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user: User = find_user(options["email"])
+        user.is_active = False
+        user.save(update_fields=["is_active"])
+        facts = {"user_id": str(user.pk)}
+        report(self, options["json"], facts, f"User {user.email} is disabled.")
