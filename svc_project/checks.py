@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
+from django.http.request import validate_host
 
 from core.backends.addresses import is_this_machine
 from core.database.clocks import LARGEST_DIFFERENCE, clock_difference
@@ -21,6 +24,13 @@ from svc_project.operator_settings import REMOVED
 
 SHORTEST_SECRET = 32
 """Characters; a shorter secret is probably a word and not random."""
+
+FEWEST_CHARACTERS = 8
+"""Different characters; of 32 random hex digits one in 30 million has fewer."""
+_PLACEHOLDER = re.compile(
+    r"change.?me|insecure|example|placeholder|replace.?(me|this)|password|secret|your.?(own|key)",
+    re.IGNORECASE,
+)
 
 TEMPORARY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
 """File systems in memory, or of a container's own layer."""
@@ -98,22 +108,37 @@ def generated_secrets(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def short_secrets(**_: Any) -> list[CheckMessage]:
+def weak_secrets(**_: Any) -> list[CheckMessage]:
+    """Warn: a secret that can be guessed protects nothing."""
     given = {
         "SECRET_KEY": [settings.SECRET_KEY],
         "SVC_KEY_PEPPERS": settings.SVC_KEY_PEPPERS,
         "SVC_CAPTURE_KEYS": settings.SVC_CAPTURE_KEYS,
         "SVC_CLONE_KEYS": settings.SVC_CLONE_KEYS,
+        "SVC_METRICS_TOKEN": [settings.SVC_METRICS_TOKEN] if settings.SVC_METRICS_TOKEN else [],
+    }
+    found = {
+        name: next(filter(None, map(_weakness, secrets)), None) for name, secrets in given.items()
     }
     return [
         Warning(
-            f"{name} holds a secret of fewer than {SHORTEST_SECRET} characters.",
+            f"{name} holds a secret {weakness}.",
             hint="Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'",
             id="svc.W003",
         )
-        for name, secrets in given.items()
-        if any(len(secret) < SHORTEST_SECRET for secret in secrets)
+        for name, weakness in found.items()
+        if weakness
     ]
+
+
+def _weakness(secret: str) -> str | None:
+    if len(secret) < SHORTEST_SECRET:
+        return f"of fewer than {SHORTEST_SECRET} characters"
+    if _PLACEHOLDER.search(secret):
+        return "that looks like the placeholder of an example"
+    if len(set(secret)) < FEWEST_CHARACTERS:
+        return f"of fewer than {FEWEST_CHARACTERS} different characters"
+    return None
 
 
 @register(Tags.security, deploy=True)
@@ -126,6 +151,43 @@ def without_tls(**_: Any) -> list[CheckMessage]:
             hint="Put a proxy that ends TLS in front and set SVC_HTTPS_ONLY=true.",
             id="svc.W004",
         )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def uncounted_proxy(**_: Any) -> list[CheckMessage]:
+    """Warn: TLS ends at a proxy, so every client has the address of that proxy."""
+    if settings.SVC_PROXIES or not settings.SVC_HTTPS_ONLY:
+        return []
+    return [
+        Warning(
+            "SVC_HTTPS_ONLY is on and SVC_PROXIES is 0: all clients have the address of the proxy, and "
+            "share one throttle of logins.",
+            hint="Set SVC_PROXIES to the number of proxies in front that add to X-Forwarded-For.",
+            id="svc.W013",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def unnamed_hosts(**_: Any) -> list[CheckMessage]:
+    """Warn: names under which people are to reach the gateway, and which it refuses."""
+    allowed = [*settings.ALLOWED_HOSTS, *settings.SPEECH_HOSTS]
+    public = urlsplit(settings.SVC_PUBLIC_URL).hostname
+    found = []
+    if (settings.SVC_PROXIES or settings.SVC_HTTPS_ONLY) and not _open_hosts():
+        found.append("A proxy is set, and ALLOWED_HOSTS names this machine alone: every request")
+    elif public and not validate_host(public, allowed):
+        found.append(
+            f"ALLOWED_HOSTS has not the host of SVC_PUBLIC_URL ({public}): a request for it"
+        )
+    return [
+        Warning(
+            f"{words} gets 400.",
+            hint="Add the names that clients and people use to ALLOWED_HOSTS.",
+            id="svc.W014",
+        )
+        for words in found
     ]
 
 

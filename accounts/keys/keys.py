@@ -158,6 +158,11 @@ def mint(
     )
 
 
+def working() -> QuerySet[ApiKey]:
+    """The keys of all organizations that have not ended."""
+    return ApiKey.objects.exclude(_ended())
+
+
 def of_organization(organization: Organization, *, live: bool) -> QuerySet[ApiKey]:
     """The working keys of ``organization``, or the ended ones, newest first."""
     every = ApiKey.objects.filter(organization=organization)
@@ -202,7 +207,7 @@ def _require_room_to_work(organization: Organization, besides: ApiKey | None) ->
 
 def _require_room_in_memory(besides: ApiKey | None) -> None:
     """Raise ``TooManyKeys`` when no key of any organization may work beside the others."""
-    others = ApiKey.objects.exclude(_ended())
+    others = working()
     if besides is not None:
         others = others.exclude(pk=besides.pk)
     if others.count() >= MOST_WORKING_KEYS:

@@ -49,7 +49,7 @@ def failure_of(error: Error) -> Failure | None:
             lacks = f"{place()} has not the schema of this release: {_text(each)}"
             return Failure(Kind.OTHER_SCHEMA, f"{lacks}. Run `svc migrate`.")
         if isinstance(each, OperationalError | InterfaceError):
-            return Failure(Kind.AWAY, f"{place()} does not answer: {_text(each)}")
+            return Failure(Kind.AWAY, f"{place()} is not available: {_text(each)}")
     return None
 
 
@@ -79,7 +79,8 @@ def _text(error: Error) -> str:
     A connection's error has no password, but several lines where several addresses were tried. The later
     lines of a statement's quote the statement.
     """
-    text = str(error).strip() or type(error).__name__
+    lines = str(error).strip().splitlines() or [type(error).__name__]
     if getattr(error.__cause__, "sqlstate", None):
-        text = text.splitlines()[0]
-    return " ".join(text.split())
+        return lines[0]
+    # Indented ones are libpq's hints.
+    return " ".join(line.strip() for line in lines if not line.startswith("\t"))

@@ -13,6 +13,7 @@ PROBLEMS_STATS: Final = "problems"
 class Problem(StrEnum):
     DRAINING = "draining"
     CATALOG_NOT_LOADED = "catalog_not_loaded"
+    SCHEMA_OLDER_THAN_CODE = "schema_older_than_code"
     NO_DURABLE_PLACE_FOR_USAGE_ROWS = "no_durable_place_for_usage_rows"
     DATABASE_AWAY = "database_away"
     JOURNAL_TAKES_NOTHING = "journal_takes_nothing"
@@ -25,6 +26,7 @@ class Problem(StrEnum):
 WORDS: Final[Mapping[Problem, str]] = {
     Problem.DRAINING: "The worker is draining and takes no new requests.",
     Problem.CATALOG_NOT_LOADED: "The catalog could not be read yet; no chat is served.",
+    Problem.SCHEMA_OLDER_THAN_CODE: "The database's schema is older than this release: run `svc migrate`.",
     Problem.NO_DURABLE_PLACE_FOR_USAGE_ROWS: "Neither the journal nor the database takes usage rows; "
     "requests are refused with 503.",
     Problem.DATABASE_AWAY: "The database does not answer; usage rows go to the journal.",

@@ -39,6 +39,7 @@ from inference.serving import monitoring
 from speech.serving import monitoring as speech_present
 from svc_project.gate.caller_threads import known, strangers
 from svc_project.serving.http_protocol import BoundedProtocol
+from svc_project.serving.schema import schema
 from svc_project.surfaces import Application, Receive, Send, host_of
 from usage.ledger.ledger import ledger
 
@@ -84,6 +85,7 @@ def unready_reasons() -> list[Problem]:
     found = {
         Problem.DRAINING: drain.stopping,
         Problem.CATALOG_NOT_LOADED: not catalog.is_loaded,
+        Problem.SCHEMA_OLDER_THAN_CODE: schema.is_older,
         Problem.NO_DURABLE_PLACE_FOR_USAGE_ROWS: not ledger.accepts_rows(),
     }
     return [reason for reason, applies in found.items() if applies]

@@ -30,6 +30,7 @@ from speech.voices.voices import voices
 from svc_project.gate import caller_threads
 from svc_project.serving import caches
 from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
+from svc_project.serving.schema import schema
 from svc_project.surfaces import Receive, Send
 from usage.console.live.hub import hub
 from usage.ledger import throttle_counts
@@ -90,7 +91,10 @@ class Runtime:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _start(self) -> None:
+        # First, because what follows tells in less words what is wrong with a database.
+        await schema.check()
         await ledger.start()
+        self._beside.append(asyncio.create_task(schema.watch()))
         await caches.start()
         hub.start()
         await speech.start()

@@ -1,0 +1,1 @@
+"""What `svc doctor` finds."""

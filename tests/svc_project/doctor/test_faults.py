@@ -1,0 +1,266 @@
+"""``svc doctor`` on installations with real faults: one line each, what to do, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live import ROOT, free_port
+
+SECRETS = (
+    "SECRET_KEY",
+    "SVC_KEY_PEPPERS",
+    "SVC_CAPTURE_KEYS",
+    "SVC_CLONE_KEYS",
+    "SVC_METRICS_TOKEN",
+)
+PASSWORD = "geheim-passwort"
+LIMITED = (
+    "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
+    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+"""Runs a program that may not write a file of more than 1000 bytes, as on a disk that is full."""
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """The settings of an installation without a fault."""
+    return {
+        **{name: value for name, value in os.environ.items() if name != "REDIS_URL"},
+        **{name: secrets.token_urlsafe(48) for name in SECRETS},
+        "SVC_DATA_DIR": str(directory / "data"),
+        "DATABASE_URL": f"sqlite:///{directory}/svc.sqlite3",
+        "SVC_HTTPS_ONLY": "true",
+        "SVC_PROXIES": "1",
+        "ALLOWED_HOSTS": "ai.example.com",
+        "SVC_PUBLIC_URL": "https://ai.example.com",
+    }
+
+
+def run(
+    *arguments: str, env: dict[str, str], program: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *program, str(ROOT / "manage.py"), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database, to be copied."""
+    directory = tmp_path_factory.mktemp("migrated")
+    made = run("migrate", "--verbosity=0", env=environment(directory))
+    assert made.returncode == 0, made.stderr
+    return directory / "svc.sqlite3"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, migrated: Path) -> dict[str, str]:
+    """The settings of an installation without a fault."""
+    shutil.copy(migrated, tmp_path / "svc.sqlite3")
+    return environment(tmp_path)
+
+
+def forget_migration(env: dict[str, str]) -> None:
+    with sqlite3.connect(env["DATABASE_URL"].removeprefix("sqlite:///")) as database:
+        database.execute("DELETE FROM django_migrations WHERE name = '0008_admissions'")
+
+
+def know_another(env: dict[str, str]) -> None:
+    with sqlite3.connect(env["DATABASE_URL"].removeprefix("sqlite:///")) as database:
+        database.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('usage', '0999_x', '2030-01-01')"
+        )
+
+
+def drop_database(env: dict[str, str]) -> None:
+    Path(env["DATABASE_URL"].removeprefix("sqlite:///")).unlink()
+
+
+def wrong_port(env: dict[str, str]) -> None:
+    env["DATABASE_URL"] = f"postgres://svc:{PASSWORD}@127.0.0.1:1/svc"
+
+
+def redis_away(env: dict[str, str]) -> None:
+    env["REDIS_URL"] = f"redis://:{PASSWORD}@127.0.0.1:1/0"
+
+
+def short_secret(env: dict[str, str]) -> None:
+    env["SVC_KEY_PEPPERS"] = "geheim"
+
+
+def placeholder(env: dict[str, str]) -> None:
+    env["SECRET_KEY"] = "django-insecure-" + secrets.token_urlsafe(48)
+
+
+def repeated(env: dict[str, str]) -> None:
+    env["SVC_METRICS_TOKEN"] = "abcabc" * 10
+
+
+def misspelt(env: dict[str, str]) -> None:
+    env["SVC_DRAIN_SECOND"] = "5"
+
+
+def not_a_directory(env: dict[str, str]) -> None:
+    env["SVC_DATA_DIR"] = "/proc/svc"
+
+
+def hosts_of_a_desk(env: dict[str, str]) -> None:
+    env["ALLOWED_HOSTS"] = "localhost"
+
+
+def other_public_name(env: dict[str, str]) -> None:
+    env["SVC_PUBLIC_URL"] = "https://console.example.com"
+
+
+def uncounted_proxy(env: dict[str, str]) -> None:
+    env["SVC_PROXIES"] = "0"
+
+
+def load_backends(env: dict[str, str]) -> None:
+    file = Path(env["SVC_DATA_DIR"]).with_name("catalog.toml")
+    file.write_text(
+        f"""
+        [[backends]]
+        name = "gone"
+        base_url = "http://127.0.0.1:{free_port()}/v1"
+        max_concurrency = 1
+        [[backends]]
+        name = "keyed"
+        base_url = "http://127.0.0.1:9/v1"
+        api_key_env = "SVC_BACKEND_KEY_KEYED"
+        max_concurrency = 1
+        [[speech_backends]]
+        name = "voices"
+        protocol = "openai"
+        base_url = "http://127.0.0.1:{free_port()}/v1"
+        model = "kokoro"
+        """
+    )
+    loaded = run("load_catalog", str(file), env=env)
+    assert loaded.returncode == 0, loaded.stderr
+
+
+Cause = Callable[[dict[str, str]], None]
+
+FAULTS: dict[str, tuple[tuple[Cause, ...], dict[str, str]]] = {
+    "database and Redis away": (
+        (wrong_port, redis_away, short_secret, hosts_of_a_desk),
+        {
+            "database": "database svc at 127.0.0.1, port 1 is not available: connection failed: connection "
+            'to server at "127.0.0.1", port 1 failed: Connection refused Start it, or correct DATABASE_URL',
+            "redis": "Redis at 127.0.0.1, port 1 does not answer",
+            "secrets": "SVC_KEY_PEPPERS holds a secret of fewer than 32 characters. Make one with",
+            "proxies": "every request gets 400. Add the names",
+        },
+    ),
+    "unmigrated": (
+        (drop_database, placeholder, other_public_name),
+        {
+            "schema": "Run `svc migrate`.",
+            "secrets": "SECRET_KEY holds a secret that looks like the placeholder of an example.",
+            "proxies": "ALLOWED_HOSTS has not the host of SVC_PUBLIC_URL (console.example.com)",
+        },
+    ),
+    "older schema": (
+        (forget_migration, repeated),
+        {
+            "schema": "older than this release: 1 migration(s) have not run, the first "
+            "usage.0008_admissions. Run",
+            "secrets": "SVC_METRICS_TOKEN holds a secret of fewer than 8 different characters.",
+        },
+    ),
+    "misspelt setting": ((misspelt,), {"settings": "SVC_DRAIN_SECOND is no setting."}),
+    "no directory": ((not_a_directory,), {"settings": "SVC_DATA_DIR: /proc/svc cannot be made"}),
+}
+"""Causes, and what the lines of the faults say, by subject."""
+
+
+def lines(output: str, subject: str) -> list[str]:
+    return [line for line in output.splitlines() if line.split()[1] == subject]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_one_line_that_says_what_to_do(installed: dict[str, str], name: str) -> None:
+    causes, expected = FAULTS[name]
+    for cause in causes:
+        cause(installed)
+
+    found = run("doctor", env=installed)
+
+    faults = [line for line in found.stdout.splitlines() if line.startswith("fault")]
+    assert {line.split()[1] for line in faults} == expected.keys()
+    assert len(faults) == len(expected)
+    for subject, words in expected.items():
+        (line,) = lines(found.stdout, subject)
+        assert words in line
+    assert (found.returncode, found.stderr) == (1, "")
+    assert PASSWORD not in found.stdout
+
+
+def test_what_works_for_now_is_a_warning(installed: dict[str, str]) -> None:
+    know_another(installed)
+    uncounted_proxy(installed)
+
+    found = run("doctor", env=installed)
+
+    assert found.returncode == 0, found.stdout
+    (newer,) = lines(found.stdout, "schema")
+    assert newer.startswith("warning")
+    assert "it does not know usage.0999_x." in newer
+    assert "share one throttle of logins" in lines(found.stdout, "proxies")[0]
+
+
+def test_a_full_disk_is_a_fault(installed: dict[str, str]) -> None:
+    found = run("doctor", env=installed, program=("-c", LIMITED))
+
+    (line,) = [each for each in lines(found.stdout, "journal") if each.startswith("fault")]
+    assert "takes no record: File too large. Make room there" in line
+    assert found.returncode == 1
+
+
+def test_servers_that_do_not_answer_are_named(installed: dict[str, str]) -> None:
+    load_backends(installed)
+
+    found = run("doctor", "--json", env=installed)
+
+    told = {
+        each["words"].partition(":")[0]: each
+        for each in json.loads(found.stdout)
+        if each["subject"] == "backend"
+    }
+    assert {name: each["state"] for name, each in told.items()} == {
+        "gone": "fault",
+        "keyed": "fault",
+        "voices": "fault",
+    }
+    assert "SVC_BACKEND_KEY_KEYED is not set" in told["keyed"]["words"]
+    assert all(each["todo"] for each in told.values())
+    assert found.returncode == 1
+
+
+def test_a_sound_installation_has_no_fault(installed: dict[str, str]) -> None:
+    found = run("doctor", "--json", env=installed)
+
+    told: list[dict[str, Any]] = json.loads(found.stdout)
+    # The disk under the tests may be one of a container.
+    assert {each["state"] for each in told if each["subject"] != "journal"} == {"ok"}, told
+    assert [each["subject"] for each in told if each["state"] == "ok"] == [
+        *("settings", "secrets", "proxies", "journal", "redis", "database", "schema", "clock"),
+        "sameness",
+    ]
+    assert found.returncode == 0
