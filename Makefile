@@ -14,7 +14,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # 1.9 instead of 1.2 seconds for a gateway.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run neural quick test test-all fuzz clients proxies real-transformers conformance check lint format types contracts bench bench-compare lock sbom clean
+.PHONY: run neural quick test test-all fuzz clients proxies real-transformers conformance check lint format types contracts bench bench-compare lock sbom wheel clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -151,7 +151,7 @@ $(PORTKEY)/node_modules/installed: $(PORTKEY)/package-lock.json
 	  echo "SKIPPED: Portkey's gateway, because node or npm is not installed."; \
 	fi
 
-# What locks the requirements and makes the list of components (docs/operate/supply-chain.md).
+# What locks the requirements, makes the list of components and builds the wheel (docs/operate/supply-chain.md).
 .venv-tools/installed: requirements-tools.txt
 	$(PYTHON) -m venv .venv-tools
 	.venv-tools/bin/pip $(LOCKED) -r requirements-tools.txt
@@ -179,5 +179,11 @@ FILE ?= var/svc.cdx.json
 sbom: .venv-tools/installed
 	.venv-tools/bin/python -m deploy.sbom $(FILE)
 
+# The program for hosts without a checkout (docs/operate/commands.md), built by locked tools; DIST= says where to.
+DIST ?= dist
+
+wheel: .venv-tools/installed
+	.venv-tools/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) .
+
 clean:
-	rm -rf $(VENV) .venv-clients .venv-litellm .venv-peers .venv-conformance .venv-transformers .venv-tools $(PORTKEY)/node_modules $(SUITES)/node_modules var .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-clients .venv-litellm .venv-peers .venv-conformance .venv-transformers .venv-tools $(PORTKEY)/node_modules $(SUITES)/node_modules dist var .pytest_cache .mypy_cache .ruff_cache
