@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from core.environment import SettingsEnv, refuse_unknown
+from core.environment import SettingsEnv, refuse_unknown, state_directory
 from tests.support.live import ROOT
 
 BAD = [
@@ -216,3 +216,22 @@ def test_a_listed_variable_of_a_backends_key_may_have_any_name() -> None:
     refuse_unknown({"SVC_OTHER": "x"}, {"SVC_DRAIN_SECONDS", "SVC_OTHER"}, "SVC_BACKEND_KEY_")
     with pytest.raises(ImproperlyConfigured, match="SVC_OTHER is no setting"):
         refuse_unknown({"SVC_OTHER": "x"}, {"SVC_DRAIN_SECONDS"}, "SVC_BACKEND_KEY_")
+
+
+@pytest.mark.parametrize(
+    ("home", "state_home", "directory"),
+    [
+        ("/home/ann", None, "/home/ann/.local/state/svc"),
+        ("/home/ann", "/srv/state", "/srv/state/svc"),
+        ("~", None, "/var/lib/svc"),
+    ],
+)
+def test_data_of_an_installation_are_where_the_user_keeps_such(
+    monkeypatch: pytest.MonkeyPatch, home: str, state_home: str | None, directory: str
+) -> None:
+    """A user without an entry, as a number that a container runs as, has no home."""
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    if state_home is not None:
+        monkeypatch.setenv("XDG_STATE_HOME", state_home)
+    assert state_directory() == Path(directory)
