@@ -36,6 +36,12 @@ def limit(text: str) -> int | None:
     return int(text)
 
 
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError("must be yes or no.")
+    return text == "yes"
+
+
 def moment(text: str) -> datetime:
     """A time of RFC 3339, whose zone must be given."""
     try:
@@ -66,12 +72,21 @@ def add_limits(parser: CommandParser, names: Sequence[str] = tuple(LIMITS)) -> N
 
 def add_plan_and_limits(parser: CommandParser) -> None:
     parser.add_argument("--plan", choices=Plan.values, default=argparse.SUPPRESS)
+    parser.add_argument(
+        "--diagnostic-captures",
+        type=_yes_or_no,
+        metavar="yes|no",
+        dest="captures_allowed",
+        default=argparse.SUPPRESS,
+        help="Whether a request may ask that its content is kept for operators.",
+    )
     add_limits(parser)
 
 
 def plan_and_limits(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that were given."""
-    return {name: options[name] for name in ("plan", *LIMITS) if name in options}
+    fields = ("plan", "captures_allowed", *LIMITS)
+    return {name: options[name] for name in fields if name in options}
 
 
 def find_organization(name_or_id: str, argument: str) -> Organization:

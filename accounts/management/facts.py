@@ -31,6 +31,7 @@ class OrganizationFacts(msgspec.Struct):
     tokens_per_minute: int | str
     speech_requests_per_minute: int | str
     speech_characters_per_day: int | str
+    diagnostic_captures: bool
     created_at: str
 
 
@@ -75,6 +76,7 @@ def organizations(rows: QuerySet[Organization]) -> Iterator[OrganizationFacts]:
             tokens_per_minute=_limit(row.tokens_per_minute),
             speech_requests_per_minute=_limit(row.speech_requests_per_minute),
             speech_characters_per_day=_limit(row.speech_characters_per_day),
+            diagnostic_captures=row.captures_allowed,
             created_at=iso_milliseconds(row.created_at),
         )
 

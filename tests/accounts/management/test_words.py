@@ -69,8 +69,15 @@ def test_one_that_was_to_end_later_is_disabled_now(organization: Organization) -
 def test_limits_change_only_what_is_given(organization: Organization) -> None:
     shown = run_json("limit_organization", "Acme", "--tokens-per-minute=99", "--plan=enterprise")
     assert (shown["tokens_per_minute"], shown["plan"]) == (99, "enterprise")
-    assert shown["requests_per_minute"] == 60
-    for wrong in (["Nobody", "--plan=standard"], ["Acme"], ["Acme", "--requests-per-minute=0"]):
+    assert (shown["requests_per_minute"], shown["diagnostic_captures"]) == (60, True)
+    shown = run_json("limit_organization", "Acme", "--diagnostic-captures=no")
+    assert (shown["tokens_per_minute"], shown["diagnostic_captures"]) == (99, False)
+    for wrong in (
+        ["Nobody", "--plan=standard"],
+        ["Acme"],
+        ["Acme", "--requests-per-minute=0"],
+        ["Acme", "--diagnostic-captures=maybe"],
+    ):
         with pytest.raises(CommandError):
             run("limit_organization", *wrong)
     assert [each.name for each in Organization.objects.all()] == ["Acme"]
