@@ -24,6 +24,7 @@ from svc_project.doctor.findings import Finding, State, show
 
 FIRST: Final[Mapping[str, str]] = {
     "serve": "serve both surfaces",
+    "reload": "hand over to the release that is now installed",
     "migrate": "make the database's schema, or bring it to this release",
     "doctor": "check settings, database, Redis, disk, clocks, backends and secrets",
 }

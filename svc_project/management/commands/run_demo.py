@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -21,10 +20,10 @@ from accounts.models import Scope
 from core.catalog_tables import CatalogFileError
 from svc_project.management import demo, one_server
 from svc_project.serving import supervisor
+from svc_project.serving.generation import program_of
 from svc_project.serving.lifeline import ParentEnd
 from svc_project.serving.listeners import listen
 
-_PROGRAM = Path(__file__).resolve().parents[2] / "__main__.py"
 _SIMULATOR_SECONDS = 20.0
 _DEMO_MODEL = "acme/demo-8b"
 _VOICE = "ava"
@@ -199,7 +198,8 @@ def _simulator(port: int) -> Iterator[None]:
     line = ParentEnd()
     process = subprocess.Popen(  # noqa: S603  # our own command line
         [
-            *(sys.executable, str(_PROGRAM), "simulate_backend", "--port", str(port)),
+            *program_of(sys.argv[0]),
+            *("simulate_backend", "--port", str(port)),
             *("--lifeline", str(line.descriptor)),
         ],
         stdout=subprocess.DEVNULL,
