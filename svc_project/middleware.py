@@ -21,6 +21,7 @@ from core.api.views import (
     was_cancelled,
 )
 from core.ids import request_id
+from core.monitoring.current_request import current_id
 from svc_project.page_headers import content_security_policy, permissions_policy
 from svc_project.surfaces import Surface
 
@@ -37,7 +38,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         # A page that shows its id has set it already.
-        response.setdefault("x-request-id", request_id())
+        response.setdefault("x-request-id", current_id() or request_id())
         return response
 
 

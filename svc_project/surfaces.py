@@ -21,7 +21,7 @@ from core.asgi.http import JSON_TYPE
 from core.asgi.websocket import UpgradeRequired, deny
 from core.errors import ApiError, BadRequest, MethodNotAllowed, error_body
 from core.ids import request_id
-from core.monitoring import metrics
+from core.monitoring import current_request, metrics
 from speech.errors import speech_error_body
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -112,12 +112,12 @@ class SurfaceRouter:
             if consumer is not None:
                 return consumer(scope, receive, send)
         if (error := _refusal(scope, is_api=consumer is not None)) is not None:
-            return _refuse(surface, error, _counted(surface, send))
+            return _refuse(surface, scope, error, _counted(surface, send))
         if consumer is not None:
             return consumer(scope, receive, send)
         if path in self.sockets.get(surface, {}):
             error = UpgradeRequired() if scope["method"] == "GET" else MethodNotAllowed("GET")
-            return _refuse(surface, error, _counted(surface, send))
+            return _refuse(surface, scope, error, _counted(surface, send))
         return self._django({**scope, "surface": surface}, receive, send)
 
     def has_socket(self, scope: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ class SurfaceRouter:
         await receive()  # websocket.connect
         if error is None:
             error = unknown_path(scope["path"], on_speech=surface is Surface.SPEECH)
-        await deny(scope, send, error, request_id(), error_body_of(surface, error))
+        await deny(scope, send, error, _begin(scope, error), error_body_of(surface, error))
 
 
 def _without_last_slash(path: str) -> str:
@@ -172,18 +172,14 @@ def _is_allowed(domain: str) -> bool:
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-def _serves_host(scope: Mapping[str, Any]) -> bool:
-    """Whether the request's Host is served. The first refused hosts are logged.
+def _note_refused_host(domain: str) -> None:
+    """Log the first refused hosts.
 
     The first ones are mistakes of a deployment; the rest are scanners, which could fill the log.
     """
-    domain = host_of(scope)
-    if _is_allowed(domain):
-        return True
     if domain not in _refused_hosts and len(_refused_hosts) < _MOST_LOGGED_HOSTS:
         _refused_hosts.add(domain)
         log.warning("Host %r is not in ALLOWED_HOSTS: its requests are answered 400", domain[:100])
-    return False
 
 
 def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
@@ -191,7 +187,7 @@ def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
 
     ``is_api``: a consumer answers its path.
     """
-    if not _serves_host(scope):
+    if not _is_allowed(host_of(scope)):
         return UnknownHost()
     if _is_disguised(scope):
         return DisguisedPath()
@@ -220,10 +216,19 @@ def _came_by_https(scope: Mapping[str, Any]) -> bool:
     return True
 
 
-async def _refuse(surface: Surface, error: ApiError, send: Send) -> None:
+def _begin(scope: Mapping[str, Any], error: ApiError) -> str:
+    """Return the id of a request that is refused with ``error``, and log why where it helps."""
+    refused_id = request_id()
+    current_request.begin(refused_id)
+    if isinstance(error, UnknownHost):
+        _note_refused_host(host_of(scope))
+    return refused_id
+
+
+async def _refuse(surface: Surface, scope: Mapping[str, Any], error: ApiError, send: Send) -> None:
     body = error_body_of(surface, error)
     headers = [
-        (b"x-request-id", request_id().encode()),
+        (b"x-request-id", _begin(scope, error).encode()),
         (b"content-length", str(len(body)).encode()),
         JSON_TYPE,
         *((name.encode(), value.encode()) for name, value in error.headers.items()),

@@ -30,6 +30,7 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
+from core.monitoring.current_request import current_id
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ def response_for(request: HttpRequest, error: ApiError) -> HttpResponse:
     """``error`` as a page for a browser, which accepts HTML by name, else as the API's JSON."""
     if "text/html" not in request.headers.get("accept", ""):
         return error_response(error)
-    number = request_id()
+    number = current_id() or request_id()
     page = render_to_string("error.html", {"error": error, "request_id": number})
     return HttpResponse(
         page, status=error.status, headers={**error.headers, "x-request-id": number}

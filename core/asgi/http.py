@@ -31,7 +31,7 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import metrics
+from core.monitoring import current_request, metrics
 from core.monitoring.logs import log_unexpected
 from core.sharing.places import Holder, arriving, held_bodies, lingering
 
@@ -160,6 +160,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         send: Callable[[dict[str, Any]], Awaitable[None]],
     ) -> None:
         self.scope, self._receive, self._send = scope, receive, send
+        current_request.begin(self.request_id)
         drain.enter(self)
         try:
             await self.answer()

@@ -32,7 +32,7 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import metrics
+from core.monitoring import current_request, metrics
 from core.monitoring.logs import log_unexpected
 from core.sharing.places import Holder
 
@@ -125,6 +125,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
         self, scope: dict[str, Any], receive: Callable[[], Awaitable[dict[str, Any]]], send: Send
     ) -> None:
         self.scope, self._receive, self._send = scope, receive, send
+        current_request.begin(self.request_id)
         loop = asyncio.get_running_loop()
         self.draining, self.stopping = loop.create_future(), loop.create_future()
         drain.enter(self)

@@ -31,6 +31,7 @@ from core.limits.buckets import (
     refusal,
 )
 from core.limits.memory import MemoryLimiter
+from core.monitoring.current_request import without_request
 
 log = logging.getLogger(__name__)
 
@@ -301,7 +302,9 @@ class RedisLimiter:
     def _send(self, call: Call) -> None:
         self._queue.append(call)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._work())
+            self._task = asyncio.get_running_loop().create_task(
+                self._work(), context=without_request()
+            )
 
     async def _work(self) -> None:
         """Send the queued calls, batch after batch, until none is left."""
@@ -330,7 +333,7 @@ class RedisLimiter:
         """Start a probe of the store when it is time, without waiting for it."""
         loop = asyncio.get_running_loop()
         if self._task is None and self._resume_at is not None and loop.time() >= self._resume_at:
-            self._task = loop.create_task(self._probe())
+            self._task = loop.create_task(self._probe(), context=without_request())
 
     async def _probe(self) -> None:
         try:

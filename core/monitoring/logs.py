@@ -7,6 +7,8 @@ import threading
 import time
 from typing import Final
 
+from core.monitoring.current_request import current_id
+
 MOST_A_MINUTE: Final = 10
 """The most lines of one kind in a minute."""
 
@@ -19,6 +21,19 @@ _MOST_KINDS = 1000
 
 class WithheldError(Exception):
     """Replaces in a log an exception whose message could carry content."""
+
+
+class RequestFormatter(logging.Formatter):
+    """Begins each message that is written for a request with the request's id.
+
+    One ``grep`` for an id then finds all lines of its request, those of tracebacks apart.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # of the base
+        request_id = current_id()
+        if request_id and not record.message.startswith(request_id):
+            record.message = f"{request_id}: {record.message}"
+        return super().formatMessage(record)
 
 
 class LimitRepeatedLines(logging.Filter):

@@ -21,6 +21,7 @@ from django.template.loader import render_to_string
 from accounts.keys.callers import caller_of
 from core.asgi.http import JSON_TYPE, Header, HttpConsumer
 from core.errors import ApiError, ServerOverloaded
+from core.monitoring import current_request
 from core.sharing.places import held_bodies
 from svc_project.gate.caller_threads import ThreadTurn, threads_for
 from svc_project.page_headers import PAGE_HEADERS
@@ -81,6 +82,7 @@ class _Page(HttpConsumer):
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self.scope, self._receive, self._send = scope, receive, send
+        current_request.begin(self.request_id)
         self._caller = caller_of(scope)
         self._threads = threads_for(self._caller)
         if self._caller.is_known:

@@ -13,13 +13,15 @@ from typing import Any, Final
 
 import msgspec
 
+from core.ids import request_id
+from core.monitoring.current_request import current_id
 from svc_project.surfaces import Surface
 
 _LENGTH: Final = struct.Struct(">I")
 
 
 class PageRequest(msgspec.Struct, array_like=True):
-    """What Django reads of an ASGI scope, and the whole body."""
+    """What Django reads of an ASGI scope, the whole body, and the id of the request."""
 
     surface: Surface
     http_version: str
@@ -33,16 +35,19 @@ class PageRequest(msgspec.Struct, array_like=True):
     client: tuple[str, int] | None
     server: tuple[str, int | None] | None
     body: bytes
+    request_id: str
 
     @classmethod
     def of(cls, scope: Mapping[str, Any], body: bytes) -> PageRequest:
-        fields = (name for name in cls.__struct_fields__ if name != "body")
-        return cls(body=body, **{name: scope[name] for name in fields})
+        """The request of ``scope``, which the current task works for."""
+        fields = (name for name in cls.__struct_fields__ if name not in ("body", "request_id"))
+        own = {name: scope[name] for name in fields}
+        return cls(body=body, request_id=current_id() or request_id(), **own)
 
     def scope(self) -> dict[str, Any]:
         """The ASGI scope for Django."""
         fields = msgspec.structs.asdict(self)
-        del fields["body"]
+        del fields["body"], fields["request_id"]
         return {"type": "http", "asgi": {"version": "3.0"}, **fields}
 
 

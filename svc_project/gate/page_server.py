@@ -11,7 +11,7 @@ from typing import Any
 from asgiref.sync import ThreadSensitiveContext
 
 from accounts.keys.callers import RECOGNIZED
-from core.ids import request_id
+from core.monitoring import current_request
 from core.monitoring.logs import log_unexpected
 from svc_project.gate.page_messages import AnswerHead, AnswerPart, framed, read_request
 from svc_project.gate.view_threads import ViewThreads
@@ -72,6 +72,7 @@ class _Exchange:
             request = await read_request(self._reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # the worker's client has disconnected
+        current_request.begin(request.request_id)
         self._scope, self._body = request.scope(), request.body
         thread = threads.take()
         try:
@@ -79,7 +80,7 @@ class _Exchange:
                 await self._django(self._scope, self._receive, self._send)
         except Exception as error:
             # The worker sees the end of the connection, and does the same to its client.
-            log_unexpected(log, request_id(), error)
+            log_unexpected(log, request.request_id, error)
         finally:
             threads.give_back(thread)
 

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from core.errors import InternalError
+from core.monitoring.current_request import without_request
 from usage.ledger.journal.adoption import SLICE
 from usage.ledger.journal.journal import Journal, Owed
 from usage.ledger.journal.segments import Segment
@@ -109,7 +110,7 @@ class JournalFallback:
             return
         self.unsynced.append(entry)
         if self._syncing is None:
-            self._syncing = self._loop.create_task(self._sync())
+            self._syncing = self._loop.create_task(self._sync(), context=without_request())
 
     def written(self, request_ids: Iterable[str]) -> None:
         """Drop rows that the database has, or a file of refused rows."""

@@ -1,0 +1,1 @@
+"""Logs, the request log, traces and metrics."""
