@@ -99,12 +99,13 @@ test-all: $(VENV)/installed-dev
 	  echo "SKIPPED: the suite on PostgreSQL. Set SVC_TEST_DATABASE_URL to run it too."; \
 	fi
 
-# Random connections, HTTP and WebSocket side by side, for SECONDS each; `make test` plays the first 400 of each.
+# Random connections, HTTP and WebSocket side by side, and requests that nginx reads too, for SECONDS each;
+# `make test` plays the first of each.
 # SVC_TEST_FUZZ_SEED=N repeats a finding.
 SECONDS ?= 600
 
 fuzz: $(VENV)/installed-dev
-	SVC_TEST_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n 2 -s tests/fuzz/test_http_connections.py tests/fuzz/test_websocket.py -k any_bytes $(ARGS)
+	SVC_TEST_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n 2 -s tests/fuzz/test_http_connections.py tests/fuzz/test_websocket.py tests/fuzz/test_http_differential.py -k "any_bytes or nginx" $(ARGS)
 
 # Ten thousand rounds of an attack through each proxy; `make test` plays 300.
 proxies: $(VENV)/installed-dev .venv-clients/installed

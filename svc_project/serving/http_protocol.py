@@ -31,6 +31,8 @@ _LONGEST_LENGTH = 20
 """Digits of a Content-Length, zeros too; as many have all lengths that the parser can count."""
 
 _AUTHORITY_END = re.compile(rb"[/?#]")
+_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|([\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*)?")
+"""A Host header's value: an address in brackets or a name, and a port (RFC 9112, section 3.2)."""
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _PORTS = {b"http": b":80", b"https": b":443"}
 
@@ -148,9 +150,9 @@ class NotHttp(BadRequest):
 
 
 class NotOneHost(BadRequest):
-    default_message = "The request needs exactly one Host header."
-    cause = "The request has no Host header, or several."
-    cure = "Send exactly one. HTTP libraries do."
+    default_message = "The request needs exactly one Host header, with a host and perhaps a port."
+    cause = "The request has no Host header, several, or one that names no host."
+    cure = "Send exactly one, such as `ai.example.com:8443`. HTTP libraries do."
 
 
 class AnotherHost(BadRequest):
@@ -287,6 +289,9 @@ class ContractHttpProtocol(BoundedProtocol):
         if version not in ("1.1", "1.0"):
             self._stop_parsing(NotHttp())
         if self._hosts != 1 and (version == "1.1" or self._hosts):  # RFC 9112, section 3.2
+            self._stop_parsing(NotOneHost())
+        if self._hosts and _HOST.fullmatch(self._host.strip(b" \t")) is None:
+            # A proxy and the gateway could read different names out of it.
             self._stop_parsing(NotOneHost())
         if self._hosts and not self.url.startswith((b"/", b"*")) and not self._is_for_host():
             self._stop_parsing(AnotherHost())

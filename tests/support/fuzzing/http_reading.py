@@ -101,6 +101,20 @@ def _read_request(content: bytes, found: Sent) -> bytes:
             return b""
 
 
+def request_at(content: bytes, number: int) -> tuple[bytes, bool]:
+    """Return a client's bytes from its request of that number on, and whether that request is valid.
+
+    Where a request before it is not valid, that one is returned. Requests count from 0.
+    """
+    rest = content.lstrip(b"\r\n")
+    while True:
+        found = Sent()
+        after = _read_request(rest, found)
+        if number == 0 or found.end is not End.OPEN:
+            return rest, found.end not in (End.HEAD, End.BROKEN)
+        rest, number = after.lstrip(b"\r\n"), number - 1
+
+
 class Malformed(AssertionError):
     """The server's bytes are not a row of whole answers."""
 

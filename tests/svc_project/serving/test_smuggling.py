@@ -64,6 +64,21 @@ AMBIGUOUS = {
     "a chunk size with 0x": CHUNKED + "0x1\r\nx\r\n0\r\n\r\n",
     "two hosts": GET + "host: evil.example\r\n\r\n",
     "no host": "GET /v1/models HTTP/1.1\r\n\r\n",
+    **{
+        f"the host {host!r}": GET.replace("127.0.0.1", host) + "\r\n"
+        for host in (
+            "a b",
+            "a/b",
+            "user@a",
+            "[::1",
+            "a:b",
+            "a:80:80",
+            "a%2",
+            "\xe9",
+            "http://a",
+            "[x]",
+        )
+    },
     "an unknown version": GET.replace("HTTP/1.1", "HTTP/3.7") + "\r\n",
     "no version": "GET /v1/models\r\n\r\n",
 }
