@@ -90,6 +90,12 @@ SECTIONS: Final = (
             ),
             Setting("DEBUG", "false", "Django's debug mode. Never in production."),
             Setting("LOG_LEVEL", "INFO", "Level of the log on standard error."),
+            Setting(
+                "SVC_REQUEST_LOG",
+                "false",
+                "A line of JSON for each request on standard output, refused ones too "
+                "([request log](operate/request-log.md)).",
+            ),
         ),
     ),
     Section(

@@ -355,6 +355,8 @@ DEFAULT_FROM_EMAIL = env.str("SVC_EMAIL_FROM")
 # Seconds for which a link that sets a password works.
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 
+# A line of JSON for each request on standard output.
+SVC_REQUEST_LOG = env.flag("SVC_REQUEST_LOG")
 LOG_LEVEL = env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 LOGGING = {
     "version": 1,

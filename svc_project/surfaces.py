@@ -21,7 +21,7 @@ from core.asgi.http import JSON_TYPE
 from core.asgi.websocket import UpgradeRequired, deny
 from core.errors import ApiError, BadRequest, MethodNotAllowed, error_body
 from core.ids import request_id
-from core.monitoring import current_request, metrics
+from core.monitoring import current_request, metrics, observation
 from speech.errors import speech_error_body
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -222,6 +222,7 @@ def _begin(scope: Mapping[str, Any], error: ApiError) -> str:
     current_request.begin(refused_id)
     if isinstance(error, UnknownHost):
         _note_refused_host(host_of(scope))
+    observation.refused(refused_id, scope, surface_of(scope), "refused", error)
     return refused_id
 
 

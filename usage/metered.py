@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from core.asgi.websocket import ReaderStalled
 from core.errors import ApiError, ClientDisconnected, InternalError
+from core.monitoring import observation
 from usage.ledger.ledger import Ledger
-from usage.receipts import AnyReceipt
+from usage.receipts import AnyReceipt, Receipt
 
 
 async def record(
@@ -25,11 +26,31 @@ async def record(
     The answer's last bytes may leave when it returns None. An answer whose row cannot be stored
     anywhere is withheld: ``InternalError``. ``begun`` is that of ``Ledger.record``.
     """
+    if (seen := observation.current()) is not None:
+        seen.counts = _counts(receipt)
     try:
         await ledger.record(receipt, begun=begun)
     except InternalError as error:
         return failure or error
     return failure
+
+
+def _counts(receipt: AnyReceipt) -> dict[str, str | int | None]:
+    """What an observer of the request is told of its row; tokens as they are billed."""
+    if isinstance(receipt, Receipt):
+        return {
+            "outcome": receipt.outcome,
+            "prompt_tokens": receipt.backend_reported_input_tokens,
+            "completion_tokens": receipt.backend_reported_output_tokens,
+        }
+    return {
+        "outcome": receipt.outcome,
+        "voice": receipt.voice,
+        "backend": receipt.engine,
+        "characters": receipt.characters,
+        "audio_ms": receipt.audio_ms,
+        "close_code": receipt.close_code,
+    }
 
 
 def http_status(failure: ApiError | None, sent: int | None) -> int:

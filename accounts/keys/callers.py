@@ -66,6 +66,8 @@ class KnownCallers:
 known_callers = KnownCallers()
 """The callers that this process has seen."""
 
+_ORGANIZATION: Final = "organization"
+
 RECOGNIZED: Final = "svc.recognized"
 """The key of the digest and the name of a request's valid caller in its ASGI scope."""
 
@@ -124,6 +126,12 @@ def caller_of(scope: Mapping[str, Any]) -> Caller:
     return _known_or_stranger(authorization, scope)
 
 
+def organization_of(caller: Caller) -> str | None:
+    """The id of the organization that a caller is named after, or None."""
+    kind, _, organization_id = caller.name.partition(":")
+    return organization_id if caller.is_known and kind == _ORGANIZATION else None
+
+
 def caller_by_session(scope: Mapping[str, Any]) -> Caller:
     """The caller of an ASGI request that is answered by session alone, whatever else it has."""
     session_key = cookies_of(scope).get(settings.SESSION_COOKIE_NAME, "")
@@ -153,7 +161,7 @@ def _user(user_id: object) -> str:
 
 
 def _organization(organization_id: str) -> str:
-    return f"organization:{organization_id}"
+    return f"{_ORGANIZATION}:{organization_id}"
 
 
 def _digest(credential: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from accounts.keys.header import authorization
+from accounts.keys.header import authorization, shown_prefix
 from accounts.keys.keyring import keyring
 from accounts.keys.principal import Principal
 from accounts.models import Scope
@@ -27,6 +27,8 @@ class KeyConsumer(HttpConsumer):
     async def answer(self) -> None:
         if self.scope["method"] != self.method:
             raise MethodNotAllowed(self.method)
+        if self.observed is not None:
+            self.observed.key_prefix = shown_prefix(self.scope["headers"])
         principal = await self.authenticate()
         if drain.draining:
             raise ServerShuttingDown

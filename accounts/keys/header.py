@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from accounts.keys.keys import shown_part
 from core.errors import InvalidCredential
 
 
@@ -19,6 +20,15 @@ def authorization(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
                 raise InvalidCredential
             found = value
     return found
+
+
+def shown_prefix(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The display prefix of the key in ASGI headers, known or not; None where none can be a key's."""
+    try:
+        token = bearer_token(authorization(headers)).decode("ascii")
+    except (InvalidCredential, UnicodeDecodeError):
+        return None
+    return shown_part(token)
 
 
 def bearer_token(authorization: bytes | str | None) -> bytes:

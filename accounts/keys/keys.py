@@ -109,6 +109,12 @@ def well_formed(secret: str) -> Scope | None:
     return _SCOPES[form[1]]
 
 
+def shown_part(secret: str) -> str | None:
+    """The display prefix of ``secret``; None when it cannot be a key of this gateway."""
+    scope = well_formed(secret)
+    return None if scope is None else secret[: len(PREFIXES[scope]) + SHOWN_CHARACTERS]
+
+
 def cut_secrets(text: str) -> str:
     """Cut every secret in ``text``, whole or its beginning, to the display prefix of its key."""
     return _IN_TEXT.sub(r"\1", text)

@@ -31,8 +31,10 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import current_request, metrics
+from core.monitoring import current_request, metrics, observation
 from core.monitoring.logs import log_unexpected
+from core.monitoring.observation import Observation, observers
+from core.monitoring.trace_context import TRACEPARENT
 from core.sharing.places import Holder, arriving, held_bodies, lingering
 
 log = logging.getLogger(__name__)
@@ -121,6 +123,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
     """Label in the metrics, like ``surface``."""
     overload_headers: ClassVar[Mapping[str, str]] = {}
     """Headers of ``server_overloaded`` on this surface."""
+    observed: Observation | None = None
 
     scope: dict[str, Any]
 
@@ -160,7 +163,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         send: Callable[[dict[str, Any]], Awaitable[None]],
     ) -> None:
         self.scope, self._receive, self._send = scope, receive, send
-        current_request.begin(self.request_id)
+        self._begin()
         drain.enter(self)
         try:
             await self.answer()
@@ -175,6 +178,14 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
             if self._held:
                 held_bodies.release(self._held, self.owner)
             self._finish()
+
+    def _begin(self) -> None:
+        """Give the log the request's id, and observe the request where somebody does."""
+        current_request.begin(self.request_id)
+        if observers or self.header(TRACEPARENT) is not None:
+            self.observed = observation.begin(self.request_id, self.scope, self.surface, self.route)
+        else:
+            observation.nothing(None)
 
     @abstractmethod
     async def answer(self) -> None:
@@ -274,6 +285,8 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         self.status = status
         if self.disconnected:
             return
+        if self.observed is not None:
+            self.observed.mark_first_byte()
         await self._send(
             {
                 "type": "http.response.start",
@@ -308,9 +321,17 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         elif self.status:
             status = self.status
         else:
-            return  # it disconnected before it sent a request
+            status = 0  # it disconnected before it sent a request
         code = "" if failure is None else failure.code or ""
-        metrics.requests.add(self.surface, self.route, str(status), code)
+        if status:
+            metrics.requests.add(self.surface, self.route, str(status), code)
+        if self.observed is not None:
+            self.observed.organization_id = self.organization()
+            self.observed.end(status or ClientDisconnected.status, failure)
+
+    def organization(self) -> str | None:
+        """The id of the caller's organization, if it is known."""
+        return self.owner or None
 
     async def _fail(self, error: ApiError) -> None:
         self.failure = error

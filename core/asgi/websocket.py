@@ -32,8 +32,10 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import current_request, metrics
+from core.monitoring import current_request, metrics, observation
 from core.monitoring.logs import log_unexpected
+from core.monitoring.observation import Observation, observers
+from core.monitoring.trace_context import TRACEPARENT
 from core.sharing.places import Holder
 
 log = logging.getLogger(__name__)
@@ -107,6 +109,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
     """Label in the metrics, like ``surface``."""
     overload_headers: ClassVar[Mapping[str, str]] = {}
     """Headers of an upgrade refused with ``server_overloaded``."""
+    observed: Observation | None = None
 
     scope: dict[str, Any]
     draining: asyncio.Future[float]
@@ -126,6 +129,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
     ) -> None:
         self.scope, self._receive, self._send = scope, receive, send
         current_request.begin(self.request_id)
+        if observers or any(name == TRACEPARENT for name, _ in scope["headers"]):
+            self.observed = observation.begin(self.request_id, scope, self.surface, self.route)
         loop = asyncio.get_running_loop()
         self.draining, self.stopping = loop.create_future(), loop.create_future()
         drain.enter(self)
@@ -146,6 +151,10 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
             self.release_place()
             if self.status:
                 metrics.requests.add(self.surface, self.route, str(self.status), "")
+            if self.observed is not None:
+                self.observed.organization_id = self.owner or None
+                status = self.status or ClientDisconnected.status
+                self.observed.end(status, failure)
             if failure is not None:
                 drop_traceback(failure)
 
@@ -174,6 +183,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
 
     async def accept(self) -> None:
         self.accepted, self.status = True, 101
+        if self.observed is not None:
+            self.observed.mark_first_byte()
         headers = [(b"x-request-id", self.request_id.encode())]
         await self._hand_over({"type": "websocket.accept", "headers": headers})
 

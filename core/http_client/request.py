@@ -59,6 +59,10 @@ class RequestHead:
         lines += [f"{name}: {value}" for name, value in _checked(headers).items()]
         return cls(origin, ("\r\n".join(lines) + "\r\n").encode())
 
+    def extended(self, lines: bytes) -> RequestHead:
+        """The same request with ``lines`` of headers, which end with a line end, behind its own."""
+        return RequestHead(self.origin, self.lines + lines)
+
     def render(self, length: int | None, *, close: bool) -> bytes:
         """Return the whole head for a body of ``length`` bytes, or for none.
 

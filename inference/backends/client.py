@@ -1,7 +1,8 @@
 """The HTTP client for model servers, and the names of their failures.
 
 A request cannot choose a host: addresses come from the catalog alone, redirects are not followed,
-the environment's proxies are not used, headers are made from scratch. A backend's answer is
+the environment's proxies are not used, headers are made from scratch: of a client's, a model server
+gets the trace context alone (``core.monitoring.trace_context``). A backend's answer is
 untrusted. docs/explain/backends.md has the table of failures.
 """
 
@@ -84,17 +85,22 @@ class BackendClient:
     async def close(self) -> None:
         await self._connections.close()
 
-    async def post(self, deployment: DeploymentRef, body: bytes, *, streamed: bool) -> Response:
+    async def post(
+        self, deployment: DeploymentRef, body: bytes, *, streamed: bool, trace: bytes = b""
+    ) -> Response:
         """Send a chat request and return the answer once its status is 200.
+
+        ``trace``: header lines of the trace that the request belongs to.
 
         Raises ``NotStarted`` when the backend cannot have started, else an ``ApiError`` with the
         contract's name for the failure. Cancellation closes the connection.
         """
         backend = deployment.backend
         try:
-            response = await self._connections.post(
-                backend, self._request(backend), body, streamed=streamed
-            )
+            head = self._request(backend)
+            if trace:
+                head = head.extended(trace)
+            response = await self._connections.post(backend, head, body, streamed=streamed)
         except (HttpError, ValueError) as error:
             raise _failure(backend, error) from None
         if response.status == 200 and not response.is_encoded:

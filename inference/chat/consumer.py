@@ -62,6 +62,8 @@ class ChatCompletionsConsumer(KeyConsumer):
             captures.forbidden()
         call = await preparation.prepare(body, principal, self.request_id, self.arrived, captured)
         self._streamed = bool(call.request.stream)
+        if self.observed is not None:
+            self.observed.model = call.model.id
         self.lifecycle_headers = deprecation_headers(call.model)
         end_watch = self.watch_client()
         try:

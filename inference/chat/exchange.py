@@ -22,6 +22,7 @@ from core.errors import (
 )
 from core.http_client.request import HttpError
 from core.http_client.response import Response
+from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
 from inference.backends.client import BackendClient, ConnectionLost, NotStarted
 from inference.backends.health_checks import HealthChecks
@@ -174,6 +175,8 @@ class Exchange:
             failure = InternalError()
         self._ended = True
         self._lease.release()
+        if (seen := observation.current()) is not None:
+            seen.end_attempt(failure)
         answer = self._response
         if failure is not None and answer is not None:
             # At once: the model server may go on generating until its connection closes.
@@ -267,7 +270,19 @@ class Exchange:
             send_tools=self._model.tool_calling,
         )
         streamed = bool(self._request.stream)
-        response = await self._egress.client.post(deployment, self._content.sent, streamed=streamed)
+        post = self._egress.client.post
+        if (seen := observation.current()) is None:
+            response = await post(deployment, self._content.sent, streamed=streamed)
+        else:
+            backend = deployment.backend
+            attempt = seen.begin_attempt(backend.name, deployment.model, backend.base_url)
+            try:
+                response = await post(
+                    deployment, self._content.sent, streamed=streamed, trace=attempt.trace
+                )
+            except BaseException as error:
+                seen.end_attempt(error.error if isinstance(error, NotStarted) else error)
+                raise
         self._lease.report.answered()
         return response
 

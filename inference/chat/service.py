@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,6 +16,7 @@ from django.conf import settings
 from core.asgi.drain import absorbed_cancellation
 from core.errors import ApiError, ClientDisconnected, RateLimitExceeded
 from core.limits.buckets import Limiter
+from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
 from inference.chat import admission, captures, metrics
 from inference.chat.exchange import Client, Egress, Ended, Exchange
@@ -114,7 +116,10 @@ class ChatService:
         Raises ``ServerOverloaded`` or ``BackendUnavailable``.
         """
         meter = Meter(call.identity(), call.arrived, call.largest_count)
+        began = time.perf_counter()
         lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
+        if (seen := observation.current()) is not None:
+            seen.queue_seconds = time.perf_counter() - began
         try:
             await self.ledger.admit_durably(meter.admitted())
         except BaseException:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from django.conf import settings
 
-from accounts.keys.header import authorization
+from accounts.keys.header import authorization, shown_prefix
 from accounts.keys.keyring import keyring
 from accounts.keys.principal import Principal
 from accounts.models import Scope
@@ -102,6 +102,8 @@ class SpeechStreamConsumer(SocketConsumer):
         self._service = service
 
     async def converse(self) -> None:
+        if self.observed is not None:
+            self.observed.key_prefix = shown_prefix(self.scope["headers"])
         check_key = self.key_check()
         caller = await check_key()
         self.owner = caller.organization_id

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Final
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.keys.callers import caller_of
+from accounts.keys.callers import caller_of, organization_of
+from accounts.keys.header import shown_prefix
 from core.asgi.http import JSON_TYPE, Header, HttpConsumer
 from core.errors import ApiError, ServerOverloaded
-from core.monitoring import current_request
 from core.sharing.places import held_bodies
 from svc_project.gate.caller_threads import ThreadTurn, threads_for
 from svc_project.page_headers import PAGE_HEADERS
@@ -82,11 +82,13 @@ class _Page(HttpConsumer):
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self.scope, self._receive, self._send = scope, receive, send
-        current_request.begin(self.request_id)
+        self._begin()
         self._caller = caller_of(scope)
         self._threads = threads_for(self._caller)
         if self._caller.is_known:
             self.owner = self._caller.name
+        if self.observed is not None:
+            self.observed.key_prefix = shown_prefix(scope["headers"])
         try:
             await self.answer()
         except ServerOverloaded:
@@ -180,6 +182,7 @@ class _Page(HttpConsumer):
             if self._thread is not None:
                 self._thread.release()
             self.status = self._head["status"]
+            self._mark_first_byte()
             await self._send(self._head)
             await self._send(message)
         elif not self._is_too_much:
@@ -198,6 +201,7 @@ class _Page(HttpConsumer):
         self._release_form()
         self.started = True
         self.status = self._head["status"]
+        self._mark_first_byte()
         cut = self._cut_when_unread()
         try:
             await self._send(self._head)
@@ -208,6 +212,13 @@ class _Page(HttpConsumer):
         finally:
             if cut is not None:
                 cut.cancel()
+
+    def _mark_first_byte(self) -> None:
+        if self.observed is not None:
+            self.observed.mark_first_byte()
+
+    def organization(self) -> str | None:
+        return organization_of(self._caller)
 
     def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:

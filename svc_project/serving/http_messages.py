@@ -23,6 +23,8 @@ from websockets.http11 import Request
 from core.asgi.http import linger
 from core.errors import ApiError
 from core.ids import request_id
+from core.monitoring import observation
+from svc_project.surfaces import Surface
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -32,17 +34,21 @@ if TYPE_CHECKING:
 Message = Mapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
+_NOT_READ: Final[Mapping[str, Any]] = {"method": "", "headers": ()}
+"""The scope of a request that the protocol refuses: what was read of it may be wrong."""
 _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
 _KEPT: Final = (b"connection", b"keep-alive")
 _RESET: Final = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing resets the connection (socket(7))."""
 
 
-def last_headers(error: ApiError, body: bytes) -> dict[str, str]:
+def last_headers(surface: Surface, error: ApiError, body: bytes) -> dict[str, str]:
     """Return the headers of an answer that reports ``error`` in ``body`` and ends its connection."""
+    refused_id = request_id()
+    observation.refused(refused_id, _NOT_READ, surface, "protocol", error)
     return {
         "date": formatdate(usegmt=True),
-        "x-request-id": request_id(),
+        "x-request-id": refused_id,
         "content-type": "application/json",
         "content-length": str(len(body)),
         "connection": "close",

@@ -50,7 +50,7 @@ def refusal(surface: Surface, error: ApiError) -> bytes:
     """Return the whole answer to a request that fails with ``error``; it closes the connection."""
     body = error_body_of(surface, error)
     lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in last_headers(error, body).items()]
+    lines += [f"{name}: {value}" for name, value in last_headers(surface, error, body).items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

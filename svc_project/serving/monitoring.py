@@ -29,7 +29,7 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import metrics
+from core.monitoring import metrics, observation
 from core.monitoring.metrics import Family, Sample, gauge, total
 from core.monitoring.problems import Problem
 from core.monitoring.worker_stats import worker_stats
@@ -40,7 +40,7 @@ from speech.serving import monitoring as speech_present
 from svc_project.gate.caller_threads import known, strangers
 from svc_project.serving.http_protocol import BoundedProtocol
 from svc_project.serving.schema import schema
-from svc_project.surfaces import Application, Receive, Send, host_of
+from svc_project.surfaces import Application, Receive, Send, Surface, host_of
 from usage.ledger.ledger import ledger
 
 METRICS_STATS: Final = "metrics"
@@ -116,6 +116,7 @@ def own_families() -> list[Family]:
         *_ledger_families(),
         *monitoring.families(),
         *speech_present.families(),
+        *(family for each in observation.observers for family in each.families()),
     ]
 
 
@@ -257,12 +258,17 @@ async def _answer(
 
 async def _refuse(scope: dict[str, Any], send: Send, error: ApiError) -> None:
     headers = [(name.encode(), value.encode()) for name, value in error.headers.items()]
-    await _send(send, error.status, [(b"content-type", _JSON), *headers], error_body(error))
+    refused_id = request_id()
+    observation.refused(refused_id, scope, Surface.INFERENCE, "probes", error)
+    fields = [(b"content-type", _JSON), *headers]
+    await _send(send, error.status, fields, error_body(error), refused_id)
 
 
-async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes, own_id: str = ""
+) -> None:
     fixed = [
-        (b"x-request-id", request_id().encode()),
+        (b"x-request-id", (own_id or request_id()).encode()),
         (b"content-length", str(len(body)).encode()),
     ]
     await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})

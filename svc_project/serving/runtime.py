@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 
 from django.conf import settings
 from django.db import Error
@@ -13,7 +14,9 @@ from accounts.console import session_lookups
 from accounts.login.password_links import reset_mails
 from core.clock import now
 from core.database.threads import run_once, threads
+from core.monitoring import observation
 from core.monitoring.problems import PROBLEMS_STATS
+from core.monitoring.request_log import LineWriter, RequestLog
 from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
 from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
@@ -80,6 +83,8 @@ class Runtime:
         await asyncio.to_thread(reset_mails.close)
         await asyncio.to_thread(throttle_counts.counters.close)
         await caches.close()
+        while observation.observers:
+            await asyncio.to_thread(observation.observers.pop().close)
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         """The ASGI lifespan protocol."""
@@ -91,6 +96,8 @@ class Runtime:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _start(self) -> None:
+        if settings.SVC_REQUEST_LOG:
+            observation.observers.append(RequestLog(LineWriter(sys.stdout.fileno())))
         # First, because what follows tells in less words what is wrong with a database.
         await schema.check()
         await ledger.start()

@@ -117,7 +117,7 @@ class BoundedFrames(ServerProtocol):
     def refusal(self, error: ApiError) -> Response:
         """Return the whole answer to a handshake that fails with ``error``."""
         body = error_body_of(self.surface, error)
-        headers = Headers(last_headers(error, body))
+        headers = Headers(last_headers(self.surface, error, body))
         return Response(error.status, HTTPStatus(error.status).phrase, headers, body)
 
     def recv_frame(self, frame: Frame) -> None:

@@ -24,6 +24,7 @@ from core.http_client.request import (
     WriteError,
 )
 from core.http_client.response import Response
+from core.monitoring import observation
 from speech.engines import (
     EngineError,
     EngineFull,
@@ -100,6 +101,8 @@ class BackendCalls:
         headers = {"content-type": message.content_type, **_authorization(backend)}
         try:
             request = request_head("POST", backend.base_url + message.path, headers)
+            if (seen := observation.current()) is not None and (trace := seen.trace_lines):
+                request = request.extended(trace)
             try:
                 response = await self._send(request, message.body, timeouts)
             except (ServerDisconnected, WriteError) as error:

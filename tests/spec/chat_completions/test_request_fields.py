@@ -133,7 +133,9 @@ def test_tool_choice_none_is_served_without_tool_calling_and_sends_no_tools(
     assert gateway.row(answer.headers["x-request-id"]).shape == "chat"
 
 
-def test_no_header_of_the_caller_reaches_the_model_server(gateway: Gateway) -> None:
+def test_no_header_of_the_caller_but_a_valid_trace_reaches_the_model_server(
+    gateway: Gateway,
+) -> None:
     text = marked()
     headers = {
         "x-request-id": "req_chosen",
@@ -145,7 +147,8 @@ def test_no_header_of_the_caller_reaches_the_model_server(gateway: Gateway) -> N
         "x-stainless-retry-count": "1",
         "api-key": "secret",
         "x-svc-diagnostic-capture": "no",
-        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "traceparent": "an invalid one",
+        "tracestate": "vendor=1",
     }
 
     answer = gateway.post(
