@@ -235,15 +235,15 @@ def reason_of(sent: bytes, ours: str, theirs: str) -> str | None:
     alike = next(n for n in range(len(ours)) if ours[: n + 1] != theirs[: n + 1])
     rest, is_valid = request_at(sent, alike)
     after = ours[alike:], theirs[alike:]
-    if after[0] == "x.":
+    if alike and "." in after:
+        listed = ONLY_ONE_CLOSES
+        rest, _ = request_at(sent, alike - 1)
+    elif after[0] == "x.":
         if not is_valid:
             return "h11 refuses it too"
         listed = ONLY_THE_GATEWAY_REFUSES
     elif after[1] == "x.":
         listed = ONLY_NGINX_REFUSES
-    elif "." in after:
-        rest, _ = request_at(sent, alike - 1)
-        listed = ONLY_ONE_CLOSES
     else:
         return None
     return next((reason for reason, written in listed.items() if written.match(rest)), None)
