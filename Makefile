@@ -172,6 +172,7 @@ lock: .venv-tools/installed
 	$(COMPILE) -o requirements-conformance.txt requirements-conformance.in
 	$(COMPILE) -o requirements-tools.txt requirements-tools.in
 	$(call EXTRA,neural) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-neural.txt -
+	$(call EXTRA,otlp) | $(COMPILE) --no-annotate -c requirements.txt -c requirements-neural.txt -o requirements-otlp.txt -
 	$(call EXTRA,archive) | $(COMPILE) --no-annotate -c requirements.txt -o requirements-archive.txt -
 
 # The components of an installation in CycloneDX form; FILE= says where to.

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-LOCKED: Final = ("requirements.txt", "requirements-neural.txt", "requirements-archive.txt")
+LOCKED: Final = (
+    "requirements.txt", "requirements-neural.txt", "requirements-archive.txt", "requirements-otlp.txt",
+)  # fmt: skip
 """The requirements of production; all but the first only where their extra is installed."""
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)

@@ -64,8 +64,11 @@ class Observation:
         "seconds",
         "span",
         "status",
+        "streamed",
         "surface",
         "trace",
+        "trace_id",
+        "trace_lines",
     )
 
     def __init__(
@@ -86,6 +89,10 @@ class Observation:
         self.key_prefix: str | None = None
         self.model: str | None = None
         """A published model's identifier, never a name that is not known."""
+        self.streamed: bool | None = None
+        self.trace_id = None if trace is None else trace.trace_id
+        self.trace_lines = b"" if trace is None else trace.lines
+        """Header lines that pass the trace on; empty for none."""
         self.attempts: list[Attempt] = []
         self.counts: Mapping[str, Any] = {}
         """Facts of the request's row."""
@@ -113,11 +120,6 @@ class Observation:
             attempt.end(None if failure is None else _code_of(failure))
             for each in observers:
                 each.attempt_ended(self, attempt)
-
-    @property
-    def trace_lines(self) -> bytes:
-        """The header lines that pass the client's trace on; empty for none."""
-        return b"" if self.trace is None else self.trace.lines
 
     def end(self, status: int, failure: ApiError | None) -> None:
         """Record the end of the request, which ``failure`` ended where there is one, and report it."""

@@ -43,6 +43,7 @@ class Line(msgspec.Struct, omit_defaults=True, kw_only=True):
     method: str
     route: str
     model: str | None = None
+    streamed: bool | None = None
     voice: str | None = None
     backend: str | None = None
     attempts: int = 0
@@ -161,13 +162,14 @@ def line_of(seen: Observation) -> Line:
     return Line(
         time=ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         request_id=seen.request_id,
-        trace_id=None if seen.trace is None else seen.trace.trace_id,
+        trace_id=seen.trace_id,
         organization_id=_short(seen.organization_id),
         key_prefix=seen.key_prefix,
         surface=seen.surface,
         method=seen.method[:20],
         route=seen.route,
         model=_short(seen.model),
+        streamed=seen.streamed,
         attempts=len(seen.attempts),
         status=seen.status,
         code=seen.code,

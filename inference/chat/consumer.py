@@ -64,6 +64,7 @@ class ChatCompletionsConsumer(KeyConsumer):
         self._streamed = bool(call.request.stream)
         if self.observed is not None:
             self.observed.model = call.model.id
+            self.observed.streamed = self._streamed
         self.lifecycle_headers = deprecation_headers(call.model)
         end_watch = self.watch_client()
         try:

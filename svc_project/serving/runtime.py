@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from accounts.console import session_lookups
 from accounts.login.password_links import reset_mails
 from core.clock import now
 from core.database.threads import run_once, threads
-from core.monitoring import observation
+from core.monitoring import observation, spans
 from core.monitoring.problems import PROBLEMS_STATS
 from core.monitoring.request_log import LineWriter, RequestLog
 from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
@@ -98,6 +99,10 @@ class Runtime:
     async def _start(self) -> None:
         if settings.SVC_REQUEST_LOG:
             observation.observers.append(RequestLog(LineWriter(sys.stdout.fileno())))
+        if spans.is_wanted(os.environ):
+            # First, so that the request log has the trace's id.
+            tracing = spans.start(os.environ, settings.VERSION, settings.SVC_WORKER)
+            observation.observers[:0] = [tracing] if tracing is not None else []
         # First, because what follows tells in less words what is wrong with a database.
         await schema.check()
         await ledger.start()

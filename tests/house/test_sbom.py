@@ -65,7 +65,13 @@ def test_the_document_fits_the_schema_of_cyclonedx(document: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["requirements.txt", "requirements-neural.txt", "requirements-archive.txt"]
+    "file",
+    [
+        "requirements.txt",
+        "requirements-neural.txt",
+        "requirements-archive.txt",
+        "requirements-otlp.txt",
+    ],
 )
 def test_every_package_of_production_is_listed_with_version_licence_and_hashes(
     document: Any, file: str

@@ -61,6 +61,7 @@ def test_an_answer_has_its_key_model_backend_and_tokens(logged: Gateway) -> None
         "method": "POST",
         "route": "chat",
         "model": "acme/demo-8b",
+        "streamed": False,
         "attempts": 1,
         "status": 200,
         "outcome": "success",
