@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,8 @@ def described(url: str, test_file: Path) -> dict[str, Any]:
     elif engine.endswith("postgresql"):
         # A peer that vanished without a word is noticed within half a minute, not after hours.
         config["OPTIONS"] = {
+            # For commands; the parent of the workers gives each process a name of its own.
+            "fallback_application_name": f"svc-{socket.gethostname()[:40]}",
             "connect_timeout": 5,
             "tcp_user_timeout": 20_000,
             "keepalives_idle": 10,

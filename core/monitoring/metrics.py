@@ -43,9 +43,9 @@ class Counter:
         self._name = name
         self._help = help_
         self._labels = labels
-        self._counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
+        self._counts: dict[tuple[str, ...], float] = {} if labels else {(): 0}
 
-    def add(self, *values: str, by: int = 1) -> None:
+    def add(self, *values: str, by: float = 1) -> None:
         """Count; ``values`` are the labels' values, in their order."""
         self._counts[values] = self._counts.get(values, 0) + by
 

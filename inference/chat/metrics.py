@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.monitoring.metrics import Counter, Family, Histogram
+from inference.chat.costs import Costs
 from usage.receipts import Receipt
 
 first_token = Histogram(
@@ -15,6 +16,7 @@ first_token = Histogram(
 duration = Histogram(
     "svc_chat_duration_seconds", "From a request's arrival to its settlement.", ("model",)
 )
+costs = Costs()
 tokens = Counter("svc_tokens", "Tokens as the ledger has them.", ("model", "kind"))
 outcomes = Counter("svc_chat_outcomes", "Admitted chat requests.", ("model", "outcome"))
 refusals = Counter("svc_rate_limit_refusals", "Refusals by rate limits (429).", ("scope",))
@@ -37,6 +39,7 @@ def observe(receipt: Receipt) -> None:
     outcomes.add(model, receipt.outcome)
     tokens.add(model, "input", by=receipt.backend_reported_input_tokens)
     tokens.add(model, "output", by=receipt.backend_reported_output_tokens)
+    costs.add(receipt)
     if receipt.time_to_first_token_ms:
         first_token.observe(receipt.time_to_first_token_ms / 1000, model)
     duration.observe(receipt.total_duration_ms / 1000, model)
@@ -47,6 +50,7 @@ def families() -> Iterator[Family]:
     for counted in (
         outcomes,
         tokens,
+        costs,
         first_token,
         duration,
         refusals,

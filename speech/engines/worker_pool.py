@@ -20,6 +20,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from core.errors import ServerOverloaded
+from core.monitoring.metrics import Counter
 from core.sharing import processors
 from core.sharing.fair_queue import FairQueue
 from speech.engines import EngineError, EngineFull, EngineTimeout, worker_frames
@@ -55,12 +56,20 @@ class Program:
     most_bytes: int
 
 
+restarts = Counter(
+    "svc_speech_engine_restarts",
+    "Processes of an engine that were started in the place of one that died, hung or was stopped.",
+    ("engine",),
+)
+
+
 class Worker:
     """A worker whose process is started when needed and replaced after its death."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._process: asyncio.subprocess.Process | None = None
+        self._has_started = False
 
     @property
     def pid(self) -> int | None:
@@ -77,6 +86,9 @@ class Worker:
             return
         await self.kill()
         program = self._program
+        if self._has_started:
+            restarts.add(program.name)
+        self._has_started = True
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-c", _RUN, str(_ROOT), program.module),

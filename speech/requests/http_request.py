@@ -24,6 +24,7 @@ from core.monitoring.logs import log_unexpected
 from speech.audio.encoders import Encoders
 from speech.errors import SpeechFull
 from speech.quota.quota import Reserved, SpeechQuota, refused_too_often
+from speech.requests import metrics
 from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.speaking import Resources, Sink, SpeechCall, Synthesis
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
@@ -111,6 +112,7 @@ class SpeechService:
             log_unexpected(log, call.request_id, error)
             failure = failure or InternalError()
         receipt = meter.receipt(failure, metered.http_status(failure, sink.status))
+        metrics.observe(receipt)
         failure = await metered.record(self.ledger, receipt, failure, begun=sink.status is not None)
         if failure is not None:
             self.count_refused(call.principal, failure)

@@ -37,6 +37,7 @@ from speech.errors import (
     error_type,
     speech_error_body,
 )
+from speech.requests import metrics
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SWITCHING_PROTOCOLS, Identity, SpeechMeter
 from speech.requests.session import CheckKey, Session
@@ -145,6 +146,7 @@ class SpeechStreamConsumer(SocketConsumer):
         speech.count_unspoken(principal, refused_units(session.unspoken, failure))
         status = metered.http_status(failure, SWITCHING_PROTOCOLS)
         receipt = meter.receipt(failure, status, self._ended_with(failure))
+        metrics.observe(receipt)
         failure = await metered.record(speech.ledger, receipt, failure)
         if failure is not None:
             raise failure

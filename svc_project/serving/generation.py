@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _COUNT_BYTES: Final = 4 * 1024
 """Four for each worker, of which there are at most 1024."""
+_HOST: Final = socket.gethostname()[:40]
+"""So short that PostgreSQL, which keeps 63 bytes of a name, cuts nothing behind it."""
 _PAGES_END_SECONDS: Final = 20.0
 """The time for the page process to end after the last worker."""
 
@@ -77,6 +79,8 @@ class Child:
     share: int
     process: _Process
     line: ParentEnd
+    restarts: int = 0
+    """How often the worker was replaced."""
 
     @property
     def is_worker(self) -> bool:
@@ -169,11 +173,15 @@ class Generation:
     def _page_address(self) -> str:
         return str(Path(self._page_directory) / "socket")
 
-    def _start_worker(self, number: int, share: int) -> Child:
+    def _start_worker(self, number: int, share: int, restarts: int = 0) -> Child:
         served = [listener.fileno() for listener in self._sockets]
         roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
         roles += ["--share", str(share), "--counts", str(self._counts)]
-        return self._start(number, share, roles, [*served, self._kept_open, self._counts])
+        child = self._start(
+            number, share, roles, [*served, self._kept_open, self._counts], restarts
+        )
+        child.restarts = restarts
+        return child
 
     def _start_pages(self) -> Child:
         self._page_listener = self._page_listener or self._listen()
@@ -182,7 +190,12 @@ class Generation:
         return self._start(None, 0, roles, descriptors)
 
     def _start(
-        self, number: int | None, share: int, roles: list[str], descriptors: list[int]
+        self,
+        number: int | None,
+        share: int,
+        roles: list[str],
+        descriptors: list[int],
+        restarts: int = 0,
     ) -> Child:
         line = ParentEnd()
         roles = [*roles, "--lifeline", str(line.descriptor)]
@@ -193,8 +206,11 @@ class Generation:
             [*self._program, "serve_process", *roles],
             pass_fds=[*descriptors, line.descriptor],
             env={
+                # What PostgreSQL shows of the process's sessions (libpq, PGAPPNAME).
+                "PGAPPNAME": f"svc-{_HOST}-{'pages' if number is None else number}",
                 **os.environ,
                 "SVC_WORKER": str(0 if number is None else number),
+                "SVC_WORKER_RESTARTS": str(restarts),
                 "SVC_PAGE_SOCKET": self._page_address,
             },
         )
@@ -231,7 +247,7 @@ class Generation:
         self.children[place] = (
             self._start_pages()
             if child.number is None
-            else self._start_worker(child.number, child.share)
+            else self._start_worker(child.number, child.share, child.restarts + 1)
         )
 
     def _forget(self, child: Child) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import time
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +20,7 @@ from prometheus_client import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from accounts.changes import CATALOG, KEYS, VOICES, key_watcher, watcher
 from core.asgi.drain import drain
 from core.backends.addresses import is_this_machine
 from core.database.clocks import LARGEST_DIFFERENCE
@@ -29,7 +32,7 @@ from core.errors import (
     error_body,
 )
 from core.ids import request_id
-from core.monitoring import metrics, observation
+from core.monitoring import metrics, observation, process
 from core.monitoring.metrics import Family, Sample, gauge, total
 from core.monitoring.problems import Problem
 from core.monitoring.worker_stats import worker_stats
@@ -112,7 +115,9 @@ def problems() -> list[Problem]:
 def own_families() -> list[Family]:
     """All metrics of this process."""
     return [
+        *process.families(),
         *_server_families(),
+        *_poll_families(),
         *_ledger_families(),
         *monitoring.families(),
         *speech_present.families(),
@@ -142,7 +147,28 @@ def _server_families() -> Iterator[Family]:
         known.places.waiting + strangers.places.waiting,
     )
     yield from _capacity_families()
+    yield total(
+        "svc_worker_restarts",
+        "Times that the parent has replaced this worker, since the start or the last reload.",
+        settings.SVC_WORKER_RESTARTS,
+    )
     yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
+
+
+def _poll_families() -> Iterator[Family]:
+    """The ages of what this process knows of keys, catalog and voices."""
+    now = time.monotonic()
+    ages = {
+        subject: now - of.confirmed(subject)
+        for of, subjects in ((key_watcher, (KEYS,)), (watcher, (CATALOG, VOICES)))
+        for subject in subjects
+    }
+    yield Family(
+        "svc_poll_age_seconds",
+        "gauge",
+        "Since the last look at the database that found all changes.",
+        [Sample("", {"subject": subject}, age) for subject, age in ages.items() if age < inf],
+    )
 
 
 def _capacity_families() -> Iterator[Family]:

@@ -15,7 +15,7 @@ from accounts.console import session_lookups
 from accounts.login.password_links import reset_mails
 from core.clock import now
 from core.database.threads import run_once, threads
-from core.monitoring import observation, spans
+from core.monitoring import observation, process, spans
 from core.monitoring.problems import PROBLEMS_STATS
 from core.monitoring.request_log import LineWriter, RequestLog
 from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
@@ -107,6 +107,7 @@ class Runtime:
         await schema.check()
         await ledger.start()
         self._beside.append(asyncio.create_task(schema.watch()))
+        self._beside.append(asyncio.create_task(process.watch_loop()))
         await caches.start()
         hub.start()
         await speech.start()

@@ -15,7 +15,7 @@ import uvloop
 
 from core.sharing.processors import Niceness
 from speech.audio.pcm import duration
-from speech.engines import EngineError, Utterance
+from speech.engines import EngineError, Utterance, worker_pool
 from speech.engines.espeak.engine import Espeak
 from speech.engines.espeak.pool import EspeakPool, EspeakWorker, Order
 from speech.engines.worker_pool import WorkerDied
@@ -84,8 +84,16 @@ async def test_a_worker_that_died_idle_is_replaced(engine: Espeak) -> None:
     (pid,) = worker_pids()
     os.kill(pid, signal.SIGKILL)
     await until_async(lambda: worker_pids() == [])
+    before = restarts_of("espeak")
 
     assert duration(await spoken(engine)) > 1.0
+    assert restarts_of("espeak") == before + 1
+
+
+def restarts_of(engine: str) -> float:
+    """How often processes of ``engine`` were started again, as ``/metrics`` has it."""
+    samples = worker_pool.restarts.family().samples
+    return sum(each.value for each in samples if each.labels == {"engine": engine})
 
 
 async def test_a_short_text_has_a_worker_with_the_priority_of_the_server() -> None:
