@@ -482,7 +482,7 @@ REMOVED: Final = {
     "SVC_EXPORT_SECONDS": "It is 3600.",
     "SVC_KEY_CACHE_SECONDS": "Every worker holds all working keys.",
     "SVC_LEDGER_ANSWER_SECONDS": "It is 0.25.",
-    "SVC_LIMIT_STORE_SECONDS": "It is 0.05.",
+    "SVC_LIMIT_STORE_SECONDS": "It is 0.25.",
     "SVC_MAX_CLONE_CREATIONS": "It is 128.",
     "SVC_POISON_DEATHS": "It is 2.",
     "SVC_POISON_SECONDS": "It is 300.",

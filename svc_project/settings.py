@@ -247,7 +247,7 @@ SVC_BACKEND_PRIVATE_ADDRESSES = env.flag("SVC_BACKEND_PRIVATE_ADDRESSES")
 # Variables that may hold backends' keys, besides those that begin with SVC_BACKEND_KEY_.
 SVC_BACKEND_KEY_VARIABLES: list[str] = env.list("SVC_BACKEND_KEY_VARIABLES")
 # The timeout in seconds after which every worker keeps its own limits.
-SVC_LIMIT_STORE_SECONDS = 0.05
+SVC_LIMIT_STORE_SECONDS = 0.25
 SVC_BACKEND_QUEUE_SECONDS = env.number("SVC_BACKEND_QUEUE_SECONDS")
 SVC_BACKEND_QUEUE_LENGTH = env.whole("SVC_BACKEND_QUEUE_LENGTH")
 # The part of a backend's slots that an organization with many of its own leaves to the others.

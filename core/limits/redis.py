@@ -15,6 +15,7 @@ import uuid
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -32,11 +33,17 @@ from core.limits.buckets import (
 )
 from core.limits.memory import MemoryLimiter
 from core.monitoring.current_request import without_request
+from core.monitoring.logs import Outages
 
 log = logging.getLogger(__name__)
 
 LARGEST_BATCH: Final = 64
 """Calls sent together; few, so that a burst does not look like a store that hangs."""
+
+_LATE_SECONDS: Final = 0.01
+"""A timer that runs so late says that the event loop did not run."""
+_LONGEST_SECONDS: Final = 1.0
+"""The longest wait of a call on a busy host, unless the timeout itself is longer."""
 
 _MOST_KEPT: Final = 10_000
 """The most refunds kept while the store is down, and the most windows remembered as known."""
@@ -164,7 +171,7 @@ def open_limiter(
     *,
     workers: int = 1,
     prefix: str = "svc:limits:",
-    timeout_seconds: float = 0.05,
+    timeout_seconds: float = 0.25,
 ) -> Limiter:
     """Open the store at ``redis_url``, or this process's memory when it is empty.
 
@@ -175,6 +182,46 @@ def open_limiter(
     if not redis_url:
         return MemoryLimiter()
     return RedisLimiter(redis_url, workers=workers, prefix=prefix, timeout_seconds=timeout_seconds)
+
+
+class _StoreTime:
+    """An asynchronous context that raises ``TimeoutError`` when the store has had ``seconds`` to answer.
+
+    Time in which the event loop did not run is not the store's: its answer may have arrived
+    meanwhile, and is only read in the turn that ends the timeout. So a timeout that expires late begins
+    again, as often as that happens and up to ``_LONGEST_SECONDS`` in all.
+    """
+
+    __slots__ = ("_due", "_latest", "_limit", "_loop", "_seconds", "_timer")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._limit = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        now = self._loop.time()
+        self._due = now + self._seconds
+        self._latest = now + max(self._seconds, _LONGEST_SECONDS)
+        self._timer = self._loop.call_at(self._due, self._expire)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        if now - self._due > _LATE_SECONDS and now < self._latest:
+            self._due = now + self._seconds
+            self._timer = self._loop.call_at(self._due, self._expire)
+        else:
+            self._limit.reschedule(now)
 
 
 class RedisLimiter:
@@ -196,11 +243,14 @@ class RedisLimiter:
         *,
         workers: int = 1,
         prefix: str = "svc:limits:",
-        timeout_seconds: float = 0.05,
+        timeout_seconds: float = 0.25,
         pause_seconds: float = 1.0,
     ) -> None:
         self._pool = ConnectionPool.from_url(
-            url, socket_timeout=timeout_seconds, socket_connect_timeout=timeout_seconds
+            # The library's own timeouts would count the time in which this process did not run.
+            url,
+            socket_timeout=None,
+            socket_connect_timeout=None,
         )
         self._prefix = prefix
         self._timeout = timeout_seconds
@@ -212,6 +262,7 @@ class RedisLimiter:
         self._resume_at: float | None = None
         self._here = WorkerShare()
         self._known_windows: set[str] = set()
+        self._outages = Outages(log)
         self._late: deque[Call] = deque(maxlen=_MOST_KEPT)
         self._name = uuid.uuid4().hex
         self._least_workers = self._workers = max(workers, 1)
@@ -339,7 +390,9 @@ class RedisLimiter:
         try:
             if await self._try_exchange([]) is not None:
                 self._resume_at = None
-                log.info("the limit store answers again; limits are shared by all workers")
+                self._outages.ended(
+                    "the limit store answers again; limits are shared by all workers"
+                )
                 self._queue += self._late
                 self._late.clear()
                 await self._work()
@@ -349,16 +402,17 @@ class RedisLimiter:
     async def _try_exchange(self, calls: Sequence[Call]) -> list[list[int]] | None:
         """Return the replies to ``calls``, or None after a failure, which suspends the store."""
         try:
-            async with asyncio.timeout(self._timeout):
+            async with _StoreTime(self._timeout):
                 return await self._exchange(calls)
         except (
             Exception
         ) as error:  # whatever the client raises, requests go on with this worker's own limits
+            self._outages.failed(
+                logging.WARNING,
+                "the limit store failed (%s); each worker keeps its share of the limits",
+                type(error).__name__,
+            )
             if self.is_shared:
-                log.warning(
-                    "the limit store failed (%s); each worker keeps its share of the limits",
-                    type(error).__name__,
-                )
                 self._known_windows.clear()
                 self._here.forget_windows()
             self._resume_at = asyncio.get_running_loop().time() + self._pause

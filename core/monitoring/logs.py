@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from core.monitoring.current_request import current_id
@@ -71,6 +72,43 @@ class LimitRepeatedLines(logging.Filter):
                 self._seen.clear()
             self._seen[kind] = began, seen + 1
             return seen < MOST_A_MINUTE
+
+
+class Outages:
+    """Logs when something fails and when it works again, one outage a minute at most.
+
+    A state that changes every second would fill the log. An outage within a minute of a logged one is
+    counted instead, and so is its end; one that lasts is logged once the minute is over.
+    """
+
+    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._logged_at = float("-inf")
+        self._is_failing = False
+        self._is_logged = False
+        self._unlogged = 0
+
+    def failed(self, level: int, message: str, *arguments: object) -> None:
+        """Log ``message``, unless this outage is in the log already. Call it for every failure."""
+        self._is_failing = True
+        now = self._clock()
+        if self._is_logged or now - self._logged_at < _MINUTE:
+            return
+        if self._unlogged:
+            message, arguments = f"{message} (%d more like it before)", (*arguments, self._unlogged)
+        self._is_logged, self._logged_at, self._unlogged = True, now, 0
+        self._log.log(level, message, *arguments)
+
+    def ended(self, message: str, *arguments: object) -> None:
+        """Log ``message`` if the outage that ends now is in the log. Call it for every success."""
+        if not self._is_failing:
+            return
+        if self._is_logged:
+            self._log.info(message, *arguments)
+        else:
+            self._unlogged += 1
+        self._is_failing = self._is_logged = False
 
 
 class DropClientFaults(logging.Filter):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Sequence
 
 import pytest
 
 from core.limits.buckets import Granted, Refusal
 from core.limits.redis import Call, RedisLimiter
+from core.monitoring.logs import Outages
 from tests.core.limits.test_redis import tokens
 from tests.support.servers.redis_store import PATIENT, url_through
 from tests.support.servers.tcp_proxy import FaultProxy
@@ -111,3 +114,60 @@ async def test_the_store_is_used_again_when_it_is_back(prefix: str, to_redis: Fa
     assert False in states
     assert limiter.is_shared
     await limiter.close()
+
+
+@pytest.mark.redis
+async def test_time_in_which_this_process_did_not_run_is_not_the_stores(
+    prefix: str, to_redis: FaultProxy
+) -> None:
+    """On a busy host the answer has arrived when the timeout expires, and was only not read yet."""
+    limiter = RedisLimiter(
+        url_through(to_redis), prefix=prefix, timeout_seconds=0.5, pause_seconds=HOUR
+    )
+    assert isinstance(await limiter.reserve([tokens("x", 1, 1000)]), Granted)
+    to_redis.delay(0.1)
+    asyncio.get_running_loop().call_later(0.02, time.sleep, 0.6)
+    assert isinstance(await limiter.reserve([tokens("x", 1, 1000)]), Granted)
+
+    assert limiter.is_shared
+    await limiter.close()
+
+
+async def test_a_store_that_fails_every_moment_is_in_the_log_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = 1000.0
+    caplog.set_level(logging.INFO)
+    outages = Outages(logging.getLogger("test"), lambda: now)
+    for _ in range(50):
+        outages.failed(logging.WARNING, "away: %s", "x")
+        outages.failed(logging.WARNING, "away: %s", "x")
+        outages.ended("back")
+        now += 1
+    now += 60
+    outages.failed(logging.WARNING, "away: %s", "x")
+    now += 3600
+    outages.failed(logging.WARNING, "away: %s", "x")
+    outages.ended("back")
+
+    assert [each.getMessage() for each in caplog.records] == [
+        "away: x",
+        "back",
+        "away: x (49 more like it before)",
+        "back",
+    ]
+
+
+async def test_an_outage_that_lasts_is_logged_once_the_minute_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = 1000.0
+    caplog.set_level(logging.INFO)
+    outages = Outages(logging.getLogger("test"), lambda: now)
+    outages.failed(logging.WARNING, "away")
+    outages.ended("back")
+    for _ in range(100):
+        now += 1
+        outages.failed(logging.WARNING, "away")
+
+    assert [each.getMessage() for each in caplog.records] == ["away", "back", "away"]
