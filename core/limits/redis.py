@@ -15,7 +15,6 @@ import uuid
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +31,7 @@ from core.limits.buckets import (
     refusal,
 )
 from core.limits.memory import MemoryLimiter
+from core.limits.store_time import StoreTime
 from core.monitoring.current_request import without_request
 from core.monitoring.logs import Outages
 
@@ -39,11 +39,6 @@ log = logging.getLogger(__name__)
 
 LARGEST_BATCH: Final = 64
 """Calls sent together; few, so that a burst does not look like a store that hangs."""
-
-_LATE_SECONDS: Final = 0.01
-"""A timer that runs so late says that the event loop did not run."""
-_LONGEST_SECONDS: Final = 1.0
-"""The longest wait of a call on a busy host, unless the timeout itself is longer."""
 
 _MOST_KEPT: Final = 10_000
 """The most refunds kept while the store is down, and the most windows remembered as known."""
@@ -184,46 +179,6 @@ def open_limiter(
     return RedisLimiter(redis_url, workers=workers, prefix=prefix, timeout_seconds=timeout_seconds)
 
 
-class _StoreTime:
-    """An asynchronous context that raises ``TimeoutError`` when the store has had ``seconds`` to answer.
-
-    Time in which the event loop did not run is not the store's: its answer may have arrived
-    meanwhile, and is only read in the turn that ends the timeout. So a timeout that expires late begins
-    again, as often as that happens and up to ``_LONGEST_SECONDS`` in all.
-    """
-
-    __slots__ = ("_due", "_latest", "_limit", "_loop", "_seconds", "_timer")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._limit = asyncio.timeout(None)
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        now = self._loop.time()
-        self._due = now + self._seconds
-        self._latest = now + max(self._seconds, _LONGEST_SECONDS)
-        self._timer = self._loop.call_at(self._due, self._expire)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._timer.cancel()
-        await self._limit.__aexit__(kind, error, trace)
-
-    def _expire(self) -> None:
-        now = self._loop.time()
-        if now - self._due > _LATE_SECONDS and now < self._latest:
-            self._due = now + self._seconds
-            self._timer = self._loop.call_at(self._due, self._expire)
-        else:
-            self._limit.reschedule(now)
-
-
 class RedisLimiter:
     """Buckets in Redis 5 or newer, with its clock; used from one event loop.
 
@@ -246,12 +201,8 @@ class RedisLimiter:
         timeout_seconds: float = 0.25,
         pause_seconds: float = 1.0,
     ) -> None:
-        self._pool = ConnectionPool.from_url(
-            # The library's own timeouts would count the time in which this process did not run.
-            url,
-            socket_timeout=None,
-            socket_connect_timeout=None,
-        )
+        # The library's own timeouts would count the time in which this process did not run.
+        self._pool = ConnectionPool.from_url(url, socket_timeout=None, socket_connect_timeout=None)
         self._prefix = prefix
         self._timeout = timeout_seconds
         self._pause = pause_seconds
@@ -402,7 +353,7 @@ class RedisLimiter:
     async def _try_exchange(self, calls: Sequence[Call]) -> list[list[int]] | None:
         """Return the replies to ``calls``, or None after a failure, which suspends the store."""
         try:
-            async with _StoreTime(self._timeout):
+            async with StoreTime(self._timeout):
                 return await self._exchange(calls)
         except (
             Exception
