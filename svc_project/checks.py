@@ -21,6 +21,7 @@ from django.http.request import validate_host
 from core.backends.addresses import is_this_machine
 from core.database.clocks import LARGEST_DIFFERENCE, clock_difference
 from svc_project.operator_settings import REMOVED
+from usage.ledger.journal.segments import try_disk
 
 SHORTEST_SECRET = 32
 """Characters; a shorter secret is probably a word and not random."""
@@ -31,6 +32,8 @@ _PLACEHOLDER = re.compile(
     r"change.?me|insecure|example|placeholder|replace.?(me|this)|password|secret|your.?(own|key)",
     re.IGNORECASE,
 )
+
+_TRIED_BYTES = 65_536
 
 TEMPORARY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
 """File systems in memory, or of a container's own layer."""
@@ -237,6 +240,25 @@ def temporary_disk(**_: Any) -> list[CheckMessage]:
             id="svc.W005",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def unwritable_disk(**_: Any) -> list[CheckMessage]:
+    """Refuse: without the journal a database outage stops the gateway, and a kill loses rows."""
+    journal = settings.SVC_DATA_DIR / "journal"
+    try:
+        # It is not made here, where it could belong to another user than the gateway's.
+        try_disk(journal if journal.exists() else settings.SVC_DATA_DIR, _TRIED_BYTES)
+    except OSError as error:
+        return [
+            Error(
+                f"The journal cannot be written in {journal}: {error.strerror}.",
+                hint="Make room there, or give SVC_DATA_DIR another disk, which the user that runs "
+                "the gateway may write to.",
+                id="svc.E003",
+            )
+        ]
+    return []
 
 
 @register(Tags.database, deploy=True)

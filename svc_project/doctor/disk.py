@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
 from svc_project.doctor.findings import Finding, State
+from usage.ledger.journal.segments import try_disk
 
 _TRIED: Final = 1_048_576
 """Bytes, as much as many requests write to the journal."""
@@ -20,10 +19,7 @@ _GIB: Final = 1024**3
 def journal_disk(directory: Path) -> Finding:
     """Write a file in the directory of the journal, and look at the space that is left."""
     try:
-        with tempfile.TemporaryFile(dir=directory, prefix="doctor-") as file:
-            file.write(bytes(_TRIED))
-            file.flush()
-            os.fsync(file.fileno())
+        try_disk(directory, _TRIED)
     except OSError as error:
         return Finding(
             State.FAULT,

@@ -45,6 +45,8 @@ _SUBJECTS: Final = {
 """What a system check is about; those that are not named are about the settings."""
 _OF_TLS: Final = frozenset({"security.W004", "security.W008", "security.W012", "security.W016"})
 """Django's words for what svc.W004 says at once."""
+_OF_THE_DISK: Final = "svc.E003"
+"""What ``journal_disk`` says in more words."""
 _FAULTS: Final = frozenset({"svc.W003", "svc.W014"})
 """Warnings at a desk which no gateway should serve with."""
 
@@ -54,7 +56,9 @@ def examine() -> Iterator[Finding]:
     found = [
         _finding(each)
         for each in checks.run_checks(include_deployment_checks=True)
-        if not each.is_silenced() and (settings.SVC_HTTPS_ONLY or each.id not in _OF_TLS)
+        if not each.is_silenced()
+        and each.id != _OF_THE_DISK
+        and (settings.SVC_HTTPS_ONLY or each.id not in _OF_TLS)
     ]
     yield from _about(found, SETTINGS, "every value is one of its setting")
     yield from _about(found, SECRETS, "given, long and random")

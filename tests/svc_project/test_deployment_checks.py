@@ -190,3 +190,14 @@ def test_clocks_that_are_apart_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("core.database.clocks.now", ahead)
     assert named(clocks_apart(["default"])) == ["svc.W008"]
     assert named(clocks_apart()) == [], "the database is queried only with --database default"
+
+
+def test_a_data_directory_that_takes_no_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_bytes(b"not a directory")
+    refused = check(tmp_path, "--deploy")
+
+    assert refused.returncode == 1
+    assert set(OWN.findall(refused.stderr)) == {"svc.E003"} | own_disk(tmp_path)
+    assert (
+        f"The journal cannot be written in {tmp_path}/journal: Not a directory." in refused.stderr
+    )

@@ -99,6 +99,13 @@ class _Pending(msgspec.Struct, eq=False):
     durable: asyncio.Future[None]
 
 
+def not_recordable() -> ServerOverloaded:
+    """The refusal of a request whose row could be stored nowhere: neither on disk nor in the database."""
+    return ServerOverloaded(
+        "Usage cannot be recorded at the moment, so no request is taken. Try again shortly."
+    )
+
+
 class AdmissionQueue:
     """The admissions of one process; belongs to one event loop.
 
@@ -134,7 +141,7 @@ class AdmissionQueue:
                 await entry.durable
         except TimeoutError:
             self._withdraw(entry)
-            raise ServerOverloaded from None
+            raise not_recordable() from None
         except BaseException:
             self._withdraw(entry)
             raise
@@ -182,7 +189,7 @@ class AdmissionQueue:
         self._writing, self._waiting = [], []
         for entry in held:
             if not entry.durable.done():
-                entry.durable.set_exception(ServerOverloaded())
+                entry.durable.set_exception(not_recordable())
 
     def withdrawals(self) -> list[str]:
         """Ids of the requests whose admission is to be deleted, if it exists."""

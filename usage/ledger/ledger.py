@@ -22,11 +22,15 @@ from django.conf import settings
 from django.db import connection
 
 from core.errors import ServerOverloaded
+from usage.ledger.admissions import not_recordable
 from usage.ledger.commits import GroupCommit
 from usage.ledger.journal.journal import Journal
 from usage.ledger.journal_fallback import Waiting
 from usage.receipts import AnyProgress, AnyReceipt
 
+_UNREADY_SECONDS: Final = 5.0
+"""How long rows must find a place again until the process is ready. A disk that is nearly full takes some
+records and refuses others, and a load balancer should not follow each of them."""
 _SETTLE_SECONDS: Final = 1.0
 """How long ``close`` waits for requests that are still being settled."""
 
@@ -70,12 +74,14 @@ class Ledger:
 
     def __init__(self) -> None:
         self._commits: GroupCommit | None = None
+        self._unready_until = 0.0
 
     async def start(self) -> None:
         """Start the writer and adopt the journal files of dead processes; does nothing when it
         already runs."""
         if self._commits is None or self._commits.is_closed:
             self._commits = _group_commit()
+            self._commits.fallback.journal.try_disk()
 
     async def close(self) -> None:
         """Write the waiting rows and stop the writer; the journal keeps rows that failed."""
@@ -113,7 +119,13 @@ class Ledger:
         )
 
     def accepts_rows(self) -> bool:
-        """Whether a row could be made durable now; tries the disk when the database is away."""
+        """Whether rows can be made durable, and could for some seconds; tries the disk when the
+        database is away."""
+        if not self._has_place():
+            self._unready_until = time.monotonic() + _UNREADY_SECONDS
+        return time.monotonic() >= self._unready_until
+
+    def _has_place(self) -> bool:
         commits = self._commits
         if commits is None:
             return True
@@ -133,16 +145,25 @@ class Ledger:
         commits = self._begun()
         journal = commits.fallback.journal
         if commits.fallback.is_full:
-            raise ServerOverloaded
+            raise self._refused()
         if commits.admissions.is_always_used:
-            await _commit_admission(commits, receipt)
+            await self._commit_admission(commits, receipt)
             with suppress(OSError):  # the database has it; the journal only adds progress
                 journal.admitted(receipt)
             return
         try:
             await journal.admit(receipt)
         except OSError:
-            await _commit_admission(commits, receipt)
+            await self._commit_admission(commits, receipt)
+
+    async def _commit_admission(self, commits: GroupCommit, receipt: AnyReceipt) -> None:
+        if commits.is_away or commits.is_closed:
+            raise self._refused()
+        await commits.admissions.commit(receipt)
+
+    def _refused(self) -> ServerOverloaded:
+        self._unready_until = time.monotonic() + _UNREADY_SECONDS
+        return not_recordable()
 
     def progress(self, progress: AnyProgress) -> None:
         """Journal the progress of a running request."""
@@ -178,12 +199,6 @@ def _group_commit() -> GroupCommit:
     journal = Journal(settings.SVC_DATA_DIR / "journal", settings.SVC_JOURNAL_MAX_BYTES)
     admits_always = settings.SVC_DURABLE_ADMISSIONS and connection.vendor == "postgresql"
     return GroupCommit(journal, admits_always=admits_always)
-
-
-async def _commit_admission(commits: GroupCommit, receipt: AnyReceipt) -> None:
-    if commits.is_away or commits.is_closed:
-        raise ServerOverloaded
-    await commits.admissions.commit(receipt)
 
 
 def _is_settling(commits: GroupCommit) -> bool:

@@ -18,16 +18,21 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from usage.ledger.journal import records
+from core.monitoring.logs import Outages
+from usage.ledger.journal import records, segments
 from usage.ledger.journal.segments import Segment
 from usage.receipts import AnyProgress, AnyReceipt
 
 log = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 16 * 1024 * 1024
+_PROBE_BYTES: Final = 16 * 1024
+"""What must fit before a journal that refused a record counts as working again. A record that is cut off
+frees a page, so that the next, smaller one is taken."""
 
 
 class _Running(msgspec.Struct, eq=False):
@@ -77,6 +82,17 @@ class Journal:
         self._pending: list[_Pending] = []
         self.works = True
         """Whether the last record was written."""
+        self._outages = Outages(log)
+
+    def try_disk(self) -> None:
+        """Write a file, so that a directory that takes none is known before the first request."""
+        if self._max_bytes <= 0:
+            return  # the journal is switched off
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            segments.try_disk(self.directory, _PROBE_BYTES)
+        except OSError as error:
+            self._failed(error)
 
     async def admit(self, receipt: AnyReceipt) -> None:
         """Return when the admission is in the journal. Raises ``OSError`` when it has no room.
@@ -206,9 +222,10 @@ class Journal:
         return sum(segment.size for segment in self._segments)
 
     def accepts_records(self) -> bool:
-        """Whether a record can be written now; tries it with an empty one."""
+        """Whether a record can be written now; tries it with an empty one, after a failure with many."""
+        empty = records.NOTHING
         with suppress(OSError):
-            self._append(records.NOTHING)
+            self._append(empty if self.works else empty * (_PROBE_BYTES // len(empty)))
         return self.works
 
     def close(self) -> None:
@@ -233,14 +250,16 @@ class Journal:
             segment.append(records.written(self._unflushed) + line if self._unflushed else line)
             self._unflushed.clear()
         except OSError as error:
-            if self.works:
-                log.error("journal: cannot write records: %s", error)
-            self.works = False
+            self._failed(error)
             raise
         if not self.works:
-            log.warning("journal: can write records again")
+            self._outages.ended("journal: can write records again")
         self.works = True
         return segment
+
+    def _failed(self, error: OSError) -> None:
+        self.works = False
+        self._outages.failed(logging.ERROR, "journal: cannot write records: %s", error)
 
     def _current(self) -> Segment:
         """Return the segment to append to. Raises ``OSError`` when there is none, or no room."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,6 +31,14 @@ def sync_directory(directory: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def try_disk(directory: Path, size: int) -> None:
+    """Write ``size`` bytes to a file of ``directory``, and delete it. Raises ``OSError``."""
+    with tempfile.TemporaryFile(dir=directory, prefix="try-") as file:
+        file.write(bytes(size))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 class Segment:
