@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -50,10 +51,26 @@ def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
     return httpx2.get(f"{url}/models", headers=gateway.headers, timeout=timeout, verify=NO_TLS)
 
 
+def refused_form(command: Command, url: str) -> list[str]:
+    """The lines of the log with the id of a form that Django refuses, in both processes."""
+    login = f"{url.removesuffix('/v1')}/console/login"
+    refused = httpx2.post(login, data={"username": "a"}, timeout=30, verify=NO_TLS)
+    assert refused.status_code == 403
+    request_id = refused.headers["x-request-id"]
+
+    def lines() -> list[str]:
+        return [line for line in command.log.read_text().splitlines() if request_id in line]
+
+    return until(lambda: found if len(found := lines()) == 2 else None)
+
+
 def test_chats_do_not_need_it_downloads_come_through_it_and_it_ends_after_the_workers(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    with two_workers(gateway, served, tmp_path) as (command, url, found):
+    with two_workers(gateway, served, tmp_path, SVC_REQUEST_LOG="true") as (command, url, found):
+        said, logged = sorted(refused_form(command, url))
+        assert "Forbidden (CSRF" in said, "the page process has the worker's id"
+        assert json.loads(logged)["status"] == 403
         os.kill(found, signal.SIGSTOP)
         try:
             answers = [ask(url, gateway, "say: still here").status_code for _ in range(5)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.monitoring import observation
 from speech.audio.pcm import duration
 from speech.engines import EngineError, EngineProtocolError
 from speech.engines.http.engine import FORMAT_OF_DELIVERY
@@ -196,6 +197,22 @@ async def test_exactly_the_configured_fields_are_sent(server: SpeechServer) -> N
     assert entry["received_headers"] == [
         "accept", "accept-encoding", "content-length", "content-type", "host", "user-agent",
     ]  # fmt: skip
+
+
+async def test_the_trace_that_a_client_began_reaches_the_speech_server(
+    server: SpeechServer,
+) -> None:
+    parent = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    scope = {"method": "POST", "headers": [(b"traceparent", parent)]}
+    observation.begin("req_1", scope, "speech", "speech")
+    await spoken(server, "Traced, please.")
+    observation.nothing(None)
+    await spoken(server, "Not traced, please.")
+
+    (traced,) = server.requests_with("Traced, please.")
+    (untraced,) = server.requests_with("Not traced, please.")
+    assert "traceparent" in traced["received_headers"]
+    assert "traceparent" not in untraced["received_headers"]
 
 
 def test_every_delivery_has_a_request_format() -> None:
