@@ -16,6 +16,9 @@ MOST_A_MINUTE: Final = 10
 LOUD: Final = ("django.", "uvicorn.", "svc_project.gate.", "core.api.views")
 """Prefixes of the loggers that any client can cause to write."""
 
+SHARED: Final = ("usage.ledger.", "core.limits.")
+"""Prefixes of the loggers of what works for all requests; one of them only happens to run it."""
+
 _MINUTE = 60.0
 _MOST_KINDS = 1000
 
@@ -31,7 +34,7 @@ class RequestFormatter(logging.Formatter):
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # of the base
-        request_id = current_id()
+        request_id = "" if record.name.startswith(SHARED) else current_id()
         if request_id and not record.message.startswith(request_id):
             record.message = f"{request_id}: {record.message}"
         return super().formatMessage(record)

@@ -56,13 +56,19 @@ def test_a_line_has_the_id_once_and_lines_of_no_request_have_none() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             written.append(formatter.format(record))
 
-    log = logging.getLogger("test_request_ids")
-    log.addHandler(Keep())
+    keep = Keep()
+    log, shared_log = (
+        logging.getLogger("test_request_ids"),
+        logging.getLogger("usage.ledger.commits"),
+    )
+    for each in (log, shared_log):
+        each.addHandler(keep)
 
     async def answer() -> None:
         current_request.begin("req_1")
         log.warning("backend %s: away", "a")
         log_unexpected(log, "req_1", ValueError("secret"))
+        shared_log.warning("the database is away")
         shared = asyncio.create_task(probe(), context=current_request.without_request())
         await asyncio.gather(shared, asyncio.create_task(own()))
 
@@ -72,11 +78,16 @@ def test_a_line_has_the_id_once_and_lines_of_no_request_have_none() -> None:
     async def probe() -> None:
         log.warning("the store answers again")
 
-    asyncio.run(answer())
-    first = [each.splitlines()[0] for each in written]
+    try:
+        asyncio.run(answer())
+    finally:
+        for each in (log, shared_log):
+            each.removeHandler(keep)
+    first = [text.splitlines()[0] for text in written]
     assert first == [
         "WARNING req_1: backend a: away",
         "ERROR req_1: unexpected ValueError",
+        "WARNING the database is away",
         "WARNING the store answers again",
         "WARNING req_1: of a task of the request",
     ]
