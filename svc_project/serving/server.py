@@ -33,6 +33,8 @@ _SHUTDOWN_SECONDS = 10
 _CLOSE_SECONDS = 2.0
 _LAST_SECONDS = 30.0
 """The time for the end of a process after its drain: rows, engines, connections."""
+_LAST_ANSWERS_SECONDS = 2.0
+"""How long open connections have for one more request after the addresses were closed."""
 _LOOK_SECONDS = 0.05
 
 
@@ -41,11 +43,12 @@ class DrainingServer(uvicorn.Server):
 
     With ``SVC_DRAIN_DELAY_SECONDS`` it first serves for that long while it reports not ready, so
     that a load balancer can switch before any request is refused. Then new connections are refused,
-    which every proxy tries at another server, and requests on open ones get a clear 503. Requests
-    that outlast
-    ``SVC_DRAIN_SECONDS`` are aborted and write their rows. A second Ctrl-C stops at once; a
-    second SIGTERM changes nothing, because service managers signal every process of a group and
-    the parent of the workers signals them again.
+    which every proxy tries at another server. From the signal on a connection that is open gets one
+    more answer, with ``Connection: close``: a proxy sends its next request elsewhere, and none that it
+    has sent is refused, which it would not repeat. Idle connections are closed soon after the
+    addresses. Requests that outlast ``SVC_DRAIN_SECONDS`` are aborted and write their rows. A second
+    Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
+    process of a group and the parent of the workers signals them again.
 
     It sends the parent heartbeats on ``line``. When the parent has ended, for any reason, it drains and
     ends too. When the parent says that the next generation serves, nothing is refused: connections that
@@ -164,9 +167,15 @@ class DrainingServer(uvicorn.Server):
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
+        HttpMessages.is_leaving = True
         await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
-        drain.begin(settings.SVC_DRAIN_SECONDS)
         self._close_addresses()
+        connections = self.server_state.connections
+        await _wait_until(lambda: not connections, _LAST_ANSWERS_SECONDS)
+        drain.begin(settings.SVC_DRAIN_SECONDS)
+        for each in list(connections):
+            if isinstance(each, HttpMessages):
+                each.shutdown()  # closes it now if it is idle, else behind its answer
         await _wait_until(lambda: not drain.running, settings.SVC_DRAIN_SECONDS)
         await self._finish()
 
