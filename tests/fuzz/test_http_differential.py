@@ -199,7 +199,7 @@ ONLY_NGINX_REFUSES = {
         rb"\S+ +(\*|\S*/\.\.)"
     ),
     "a Host without a name, or that has two dots together or a tab": _with(
-        b"host", rb"([ \t]*(:\d*)?|[^\r\n]*(\.\.|\t)[^\r\n]*)\r\n"
+        b"host", rb"([ \t]*(:\d*)?[ \t]*|[^\r\n]*(\.\.|\t)[^\r\n]*)\r\n"
     ),
     "a header that nginx knows, twice": re.compile(
         rb"(?s:.*?)\r\n(expect|if-match|range|user-agent|keep-alive|via):(?s:.*?)\r\n\1:",
