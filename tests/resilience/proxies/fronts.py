@@ -1,4 +1,4 @@
-"""The proxies of the tests, by name, set up as docs/operate/production.md says, or carelessly."""
+"""The proxies of the tests, by name, set up as docs/operate/proxies.md says, or carelessly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers.envoy import running_envoy
 from tests.support.servers.haproxy import running_haproxy
 from tests.support.servers.nginx import running_nginx
 
-PAGE = ROOT / "docs/operate/production.md"
+PAGE = ROOT / "docs/operate/proxies.md"
 _ONLY_WEBSOCKET = '{ websocket websocket; default ""; }'
 _ANYTHING = "{ default $http_upgrade; }"
 

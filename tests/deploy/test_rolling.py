@@ -1,0 +1,181 @@
+"""Two gateways behind each proxy of ``deploy/`` are restarted or reloaded under load, and nobody notices.
+
+``SVC_TEST_ROLLING_STREAMS`` is how many streams run at a time, ``SVC_TEST_ROLLING_SECONDS`` how long the
+longest of them takes: 200 and 300 for a run of the size that docs/operate/upgrade.md has figures of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from tests.deploy.conftest import Front
+from tests.support.gateways import Served
+from tests.support.hosts.load import Load, Sent
+from tests.support.live import Command, Gateway
+from tests.support.servers.shipped import (
+    SHIPPED,
+    SPEECH_HOST,
+    Certificate,
+    Shipped,
+    running_shipped,
+)
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SENTENCE, SpeechAccount
+from tests.support.until import until
+from usage.models import UsageRow
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(0)]
+
+STREAMS = int(os.environ.get("SVC_TEST_ROLLING_STREAMS", "20"))
+LONGEST = float(os.environ.get("SVC_TEST_ROLLING_SECONDS", "20"))
+SECONDS = (LONGEST / 15, LONGEST / 5, LONGEST / 2, LONGEST)
+SESSIONS = 4
+DRAIN = 660
+"""The default of SVC_DRAIN_SECONDS, which the gateways of other tests do not have."""
+
+
+class Sessions:
+    """People who speak over the WebSocket, one text after the other, and open a session for each."""
+
+    def __init__(self, front: Front, speaker: SpeechAccount) -> None:
+        self._front, self._speaker = front, speaker
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._speak_on) for _ in range(SESSIONS)]
+        self.complete = 0
+        self.failed: list[str] = []
+
+    def __enter__(self) -> Sessions:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _speak_on(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._speak()
+                self.complete += 1
+            except (ConnectionClosed, InvalidStatus, OSError, AssertionError) as error:
+                self.failed.append(repr(error))
+
+    def _speak(self) -> None:
+        address = self._front.speech_url.replace("https", "wss") + "/v1/audio/speech/stream"
+        with connect(
+            address,
+            ssl=self._front.certificate.context,
+            server_hostname=SPEECH_HOST,
+            additional_headers=self._speaker.headers,
+            max_size=None,
+        ) as socket:
+            socket.send(json.dumps({"type": "start", "voice": "ava", "response_format": "pcm"}))
+            for _ in range(4):
+                socket.send(json.dumps({"type": "text", "text": SENTENCE + " "}))
+            socket.send(json.dumps({"type": "done"}))
+            sounds = 0
+            try:
+                while True:
+                    message = socket.recv(timeout=60)
+                    sounds += isinstance(message, bytes)
+                    assert '"error"' not in str(message)[:200], message
+            except ConnectionClosed as closed:
+                if closed.rcvd is None or closed.rcvd.code != 1000:
+                    raise
+            assert sounds, "nothing was spoken"
+
+
+class Host:
+    """A gateway that is started again at its port."""
+
+    def __init__(self, served: Served) -> None:
+        self._served, self.command = served, served.command
+
+    def restart(self) -> None:
+        """Restart it as a service manager does; returns once it takes connections again."""
+        assert self.command.stop(DRAIN + 60) == 0
+        served = self._served
+        self.command = Command(
+            ["serve", "--port", str(served.port), "--speech-port", str(served.speech_port)],
+            served.environment,
+            served.command.log,
+        )
+        self.command.wait_for(f"127.0.0.1:{served.port}")
+
+    def reload(self) -> None:
+        log = self.command.log
+        before = log.read_text().count(" serves; ")
+        self.command.process.send_signal(signal.SIGHUP)
+        until(lambda: log.read_text().count(" serves; ") > before, 120)
+
+
+@pytest.fixture(scope="module")
+def hosts(behind: list[Served]) -> Iterator[list[Host]]:
+    found = [Host(each) for each in behind]
+    yield found
+    for each in found:
+        each.command.stop(DRAIN + 60)
+
+
+@contextmanager
+def under_load(front: Front, gateway: Gateway) -> Iterator[tuple[Sent, Sessions]]:
+    """Chats, streams and sessions run while this is entered; afterwards all have ended."""
+    speaker = speech_account(gateway)
+    average = sum(SECONDS) / len(SECONDS)
+    load = Load(
+        f"{front.url}/v1",
+        gateway.key,
+        verify=front.certificate.context,
+        streams_a_second=STREAMS / average,
+        stream_seconds=SECONDS,
+    )
+    sessions = Sessions(front, speaker)
+    with ExitStack() as stack:
+        stack.enter_context(load)
+        stack.enter_context(sessions)
+        until(lambda: load.sent.streams >= STREAMS and sessions.complete >= SESSIONS, LONGEST + 120)
+        yield load.sent, sessions
+        further = load.sent.total + 60
+        until(lambda: load.sent.total >= further, 120)
+    print(f"\n{front.shipped}: {load.sent}; {sessions.complete} sessions")
+
+
+def check(gateway: Gateway, sent: Sent, sessions: Sessions) -> None:
+    assert (sent.failed, sent.cut, sessions.failed) == ([], [], [])
+    assert sent.longest < 1.0
+    rows = UsageRow.objects.filter(organization_id=gateway.organization.pk)
+    until(lambda: rows.count() >= sent.total)
+    assert rows.count() == sent.total
+
+
+@pytest.fixture(params=SHIPPED, ids=str)
+def front(
+    request: pytest.FixtureRequest, behind: list[Served], made: Certificate
+) -> Iterator[Front]:
+    shipped: Shipped = request.param
+    with running_shipped(shipped, made, [each.port for each in behind]) as port:
+        yield Front(shipped, port, made)
+
+
+def test_both_gateways_are_restarted(front: Front, hosts: list[Host], hidden: Gateway) -> None:
+    with under_load(front, hidden) as (sent, sessions):
+        for host in hosts:
+            host.restart()
+    check(hidden, sent, sessions)
+
+
+def test_one_gateway_is_reloaded(front: Front, hosts: list[Host], hidden: Gateway) -> None:
+    with under_load(front, hidden) as (sent, sessions):
+        hosts[0].reload()
+    check(hidden, sent, sessions)

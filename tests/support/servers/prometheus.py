@@ -1,0 +1,71 @@
+"""Prometheus, which scrapes one gateway and answers expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.support.live import NO_TLS, free_port
+from tests.support.servers.programs import debian_program, running
+from tests.support.until import until
+
+_CONFIGURATION = """
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [RULES]
+scrape_configs:
+  - job_name: svc
+    authorization: {credentials: TOKEN}
+    static_configs: [{targets: ["127.0.0.1:TARGET"]}]
+"""
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    url: str
+
+    def ask(self, expression: str) -> Any:
+        """Return the answer to an expression, which must be valid."""
+        answer = httpx2.get(
+            f"{self.url}/api/v1/query", params={"query": expression}, verify=NO_TLS, timeout=30
+        )
+        found = answer.json()
+        assert found["status"] == "success", f"{expression}: {found}"
+        return found["data"]["result"]
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Return the alerts, with their health after an evaluation."""
+        answer = httpx2.get(f"{self.url}/api/v1/rules", verify=NO_TLS, timeout=30).json()
+        return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
+
+
+@contextmanager
+def running_prometheus(
+    directory: Path, target: int, token: str, rules: Path
+) -> Iterator[Prometheus]:
+    """Run it from the moment at which it has scraped the gateway at ``target``."""
+    program, port = debian_program("prometheus", "prometheus"), free_port()
+    configuration = directory / "prometheus.yml"
+    text = _CONFIGURATION.replace("RULES", str(rules)).replace("TOKEN", token)
+    configuration.write_text(text.replace("TARGET", str(target)))
+    arguments = [
+        program,
+        f"--config.file={configuration}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with running(arguments, port, directory / "prometheus.log"):
+        found = Prometheus(f"http://127.0.0.1:{port}")
+
+        def scraped() -> bool:
+            try:
+                return bool(found.ask('up{job="svc"} == 1'))
+            except (httpx2.TransportError, ValueError):
+                return False
+
+        until(scraped)
+        yield found
