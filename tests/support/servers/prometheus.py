@@ -1,7 +1,8 @@
-"""Prometheus, which scrapes one gateway and answers expressions."""
+"""Prometheus, which scrapes one gateway and answers expressions, and its tool for rules."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Prometheus:
         )
         found = answer.json()
         assert found["status"] == "success", f"{expression}: {found}"
+        assert not found.get("warnings"), f"{expression}: {found}"
         return found["data"]["result"]
 
     def rules(self) -> list[dict[str, Any]]:
@@ -69,3 +71,10 @@ def running_prometheus(
 
         until(scraped)
         yield found
+
+
+def promtool(*arguments: str) -> None:
+    """Run a check of promtool, which must find no fault."""
+    program = debian_program("promtool", "prometheus")
+    done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
