@@ -51,6 +51,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "disable": "disable_user",
         "enable": "enable_user",
     },
+    "admin-keys": {
+        "list": "list_admin_keys",
+        "create": "create_admin_key",
+        "revoke": "revoke_admin_key",
+    },
 }
 """The command that each word of a group stands for."""
 

@@ -192,7 +192,7 @@ def _refusal(scope: Mapping[str, Any], *, is_api: bool) -> ApiError | None:
     if _is_disguised(scope):
         return DisguisedPath()
     # Django redirects pages. A redirected client of the API would keep sending its key.
-    is_api = is_api or scope["path"].startswith("/v1/")
+    is_api = is_api or scope["path"].startswith(("/v1/", "/manage/"))
     if settings.SVC_HTTPS_ONLY and is_api and not _came_by_https(scope):
         return HttpsOnly()
     return None

@@ -17,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("console/", include("accounts.console.urls")),
     path("docs", RedirectView.as_view(pattern_name="docs")),
     path("docs/", include("svc_project.reference.urls")),
+    path("manage/v1/", include("accounts.api.urls")),
     path("", include("inference.api.urls")),
     path("", include("usage.api.urls")),
 ]

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models.signals import m2m_changed, post_save, pre_delete, pre_save
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import ApiKey, AuditEntry, Membership, Organization, User
+from accounts.models import AdminKey, ApiKey, AuditEntry, Membership, Organization, User
 from accounts.models.security import Source
 from core.api.client_address import client_address
 from core.clock import iso_milliseconds
@@ -35,6 +35,9 @@ Verb = Callable[[Facts, Facts], str | None]
 
 NOT_SHOWN = "not shown"
 """Replaces both values of a changed secret."""
+
+ACTOR: Final = "svc_audit_actor"
+"""The attribute of a request with the name of an actor who is no user: the admin key."""
 
 _PROGRAMS = frozenset({"svc", "manage.py", "__main__.py", "django-admin"})
 _BEFORE = "_audit_before"
@@ -228,7 +231,9 @@ def _organization_of(subject: models.Model) -> uuid.UUID | None:
 def _origin_of(request: HttpRequest) -> Origin:
     doors = (("/admin/", Source.ADMIN), ("/console/", Source.CONSOLE))
     source = next((door for path, door in doors if request.path.startswith(path)), Source.API)
-    actor = request.user.email if isinstance(request.user, User) else "nobody"
+    actor = getattr(request, ACTOR, None)
+    if actor is None:
+        actor = request.user.email if isinstance(request.user, User) else "nobody"
     return Origin(actor, source, client_address(request))
 
 
@@ -252,6 +257,11 @@ def watch_accounts() -> None:
     watch(
         ApiKey,
         ignored=frozenset({"created_at", "last_used_at", "digest", "pepper", "version"}),
+        verb=_key,
+    )
+    watch(
+        AdminKey,
+        ignored=frozenset({"created_at", "digest", "pepper"}),
         verb=_key,
     )
     watch(Group)

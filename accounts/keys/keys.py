@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -25,13 +26,16 @@ from django.db.models import Q, QuerySet
 
 from accounts import changes
 from accounts.audit import trail
-from accounts.models import ApiKey, Organization, Scope
+from accounts.models import AdminKey, ApiKey, Organization, Scope
 from core import clock
 
 PREFIXES: Mapping[Scope, str] = MappingProxyType(
     {Scope.INFERENCE: "svc_live_", Scope.READ: "svc_read_", Scope.SPEECH: "sk_"}
 )
 """The prefix of the keys of each scope (both contracts, Authentication)."""
+
+ADMIN_PREFIX: Final = "svc_admin_"
+"""The prefix of admin keys (``accounts.keys.admin_keys``), which no endpoint under /v1 takes."""
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 RANDOM_CHARACTERS = 30
@@ -48,7 +52,7 @@ _FORM = re.compile(
 )
 
 _IN_TEXT = re.compile(
-    rf"(?<![0-9A-Za-z_])((?:{'|'.join(_SCOPES)})[0-9A-Za-z]{{{SHOWN_CHARACTERS}}})[0-9A-Za-z]+"
+    rf"(?<![0-9A-Za-z_])((?:{'|'.join((*_SCOPES, ADMIN_PREFIX))})[0-9A-Za-z]{{{SHOWN_CHARACTERS}}})[0-9A-Za-z]+"
 )
 
 
@@ -256,19 +260,41 @@ def store_with_secret(api_key: ApiKey, leaving: ApiKey | None = None) -> NewKey:
     ``leaving`` is as in ``require_room``. Raises ``TooManyKeys``, or
     ``django.core.exceptions.ValidationError`` that names an invalid field.
     """
-    body = PREFIXES[Scope(api_key.scope)] + "".join(
-        secrets.choice(ALPHABET) for _ in range(RANDOM_CHARACTERS)
-    )
-    secret = body + checksum(body)
-    pepper = settings.SVC_KEY_PEPPERS[0]
-    api_key.prefix = secret[: len(PREFIXES[Scope(api_key.scope)]) + SHOWN_CHARACTERS]
-    api_key.digest = digest_of(secret, pepper)
-    api_key.pepper = pepper_fingerprint(pepper)
+    secret = give_secret(api_key, PREFIXES[Scope(api_key.scope)])
     with transaction.atomic():
         api_key.full_clean()
         require_room(api_key.organization, leaving)
         api_key.save(force_insert=True)
     return NewKey(api_key, secret)
+
+
+def give_secret(key: ApiKey | AdminKey, prefix: str) -> str:
+    """Set display prefix and digest of the unsaved ``key``; return its new secret."""
+    body = prefix + "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_CHARACTERS))
+    secret = body + checksum(body)
+    pepper = settings.SVC_KEY_PEPPERS[0]
+    key.prefix = secret[: len(prefix) + SHOWN_CHARACTERS]
+    key.digest = digest_of(secret, pepper)
+    key.pepper = pepper_fingerprint(pepper)
+    return secret
+
+
+def ensure(
+    organization: Organization, scope: Scope, label: str, **chosen: Any
+) -> tuple[ApiKey, str | None]:
+    """The working key of ``organization`` with this scope and label, which is made where there is none.
+
+    Returns it with its secret, or with None where it was there; then ``chosen``, which ``mint`` takes, is
+    ignored. Raises as ``mint`` does.
+    """
+    with transaction.atomic():
+        changes.lock(changes.KEYS)
+        Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+        named = of_organization(organization, live=True).filter(scope=scope, label=label)
+        if (found := named.first()) is not None:
+            return found, None
+        new = mint(organization, scope, label, **chosen)
+    return new.api_key, new.secret
 
 
 def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
@@ -316,7 +342,7 @@ def revoke(api_key: ApiKey) -> None:
     api_key.revoked_at = row.revoked_at
 
 
-def status(api_key: ApiKey) -> KeyStatus:
+def status(api_key: ApiKey | AdminKey) -> KeyStatus:
     """The status of ``api_key`` now."""
     if api_key.revoked_at is not None:
         return KeyStatus.REVOKED

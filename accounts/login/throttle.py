@@ -65,6 +65,8 @@ DEVICE = Ladder("device", free=5, first=15, longest=900)
 LINKS = Ladder("links of an account", free=3, first=60, longest=900)
 LINKS_HERE = Ladder("links from an address", free=10, first=60, longest=900)
 
+ADMIN_KEYS = Ladder("admin keys from an address", free=20, first=15, longest=900)
+
 
 class TooManyLogins(Exception):
     """No try is allowed for another ``seconds``, which the message says in words."""
@@ -139,6 +141,20 @@ def admit_reset(request: HttpRequest, email: str) -> None:
         _charge(ladders, now)
     except TooManyLogins as error:
         raise TooManyLogins(error.seconds, "requests for a link") from None
+    _prune(now)
+
+
+def charge_wrong_key(request: HttpRequest) -> None:
+    """Charge one wrong admin key to the address of ``request``. Raises ``TooManyLogins``.
+
+    A right key is never asked to wait, so nobody can lock an automation out.
+    """
+    now = clock.now()
+    ladders = {_subject("admin key", _network(client_address(request))): ADMIN_KEYS}
+    try:
+        _charge(ladders, now)
+    except TooManyLogins as error:
+        raise TooManyLogins(error.seconds, "wrong admin keys") from None
     _prune(now)
 
 

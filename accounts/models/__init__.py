@@ -10,9 +10,10 @@ from accounts.models.accounts import (
     User,
     UserManager,
 )
-from accounts.models.security import AuditEntry, FailedLogins
+from accounts.models.security import AdminKey, AuditEntry, FailedLogins
 
 __all__ = [
+    "AdminKey",
     "ApiKey",
     "AuditEntry",
     "ChangeStamp",

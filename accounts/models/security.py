@@ -1,12 +1,32 @@
-"""The tables of failed logins and of the audit log; ``accounts.models`` shows them to Django."""
+"""The tables of admin keys, failed logins and the audit log; ``accounts.models`` shows them to Django."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, ClassVar, NoReturn
 
 from django.db import models
 
 from core import clock
+
+
+class AdminKey(models.Model):
+    """A key of the management API, of the installation and of no organization; no secret is stored."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    label = models.CharField(max_length=80, help_text="Which automation uses it.")
+    prefix = models.CharField(max_length=24, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    pepper = models.CharField(max_length=8, editable=False)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.label})"
 
 
 class FailedLogins(models.Model):

@@ -28,7 +28,13 @@ from svc_project.page_headers import PAGE_HEADERS
 from svc_project.surfaces import Application, Receive, Send, Surface, error_body_of
 
 LARGEST_FORM: Final = {"/console/": 64 * 1024, "/admin/": 1024 * 1024}
+"""The largest body of a page's form in bytes, by the prefix of the path."""
+
+LARGEST_BODY: Final = {**LARGEST_FORM, "/manage/": 64 * 1024}
 """The largest body in bytes, by the prefix of the path; other views take none."""
+
+_WITH_BODY: Final = {"/manage/": frozenset({"POST", "PUT", "PATCH"})}
+"""The methods with a body, by the prefix of the path; of pages it is POST alone."""
 
 _PART_BYTES: Final = 64 * 1024
 """The most that is handed to the server at once, whose own buffer is not counted."""
@@ -105,7 +111,7 @@ class _Page(HttpConsumer):
             self._finish()
 
     async def answer(self) -> None:
-        largest = _largest_form(self.scope)
+        largest = _largest_body(self.scope)
         if largest:
             self._body = await self.read_body(largest)
             self.release_place()
@@ -245,12 +251,13 @@ class _SpeechPage(_Page):
     surface: ClassVar[str] = Surface.SPEECH
 
 
-def _largest_form(scope: dict[str, Any]) -> int:
-    if scope["method"] != "POST" or scope["surface"] is Surface.SPEECH:
+def _largest_body(scope: dict[str, Any]) -> int:
+    path: str = scope["path"]
+    if scope["surface"] is Surface.SPEECH:
         return 0
-    return next(
-        (most for begin, most in LARGEST_FORM.items() if scope["path"].startswith(begin)), 0
-    )
+    prefix = next((begin for begin in LARGEST_BODY if path.startswith(begin)), "")
+    takes_body = scope["method"] in _WITH_BODY.get(prefix, ("POST",))
+    return LARGEST_BODY.get(prefix, 0) if takes_body else 0
 
 
 def _is_page(scope: dict[str, Any]) -> bool:

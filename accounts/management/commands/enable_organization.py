@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from accounts.management import facts
+from accounts import facts
 from accounts.management.arguments import add_json_flag, find_organization, report_row
 from accounts.models import Organization
 from accounts.organizations import set_disabled

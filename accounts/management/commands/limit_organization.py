@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.management import facts
+from accounts import facts
 from accounts.management.arguments import (
     add_json_flag,
     add_plan_and_limits,

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from accounts import facts
 from accounts.keys.keys import of_organization
-from accounts.management import facts
 from accounts.management.arguments import add_json_flag, find_organization, report_rows
 
 

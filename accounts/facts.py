@@ -1,4 +1,4 @@
-"""What the account commands show of an organization, a key and a user; no secret is among it.
+"""What commands and the management API show of an organization, a key and a user, without secrets.
 
 Times are those of RFC 3339. The names of fields are the names in their JSON, on which scripts rely.
 """
@@ -13,7 +13,7 @@ import msgspec
 from django.db.models import QuerySet
 
 from accounts.keys import keys
-from accounts.models import ApiKey, Organization, User
+from accounts.models import AdminKey, ApiKey, Organization, User
 from accounts.organizations import with_working_keys
 from core import clock
 from core.clock import iso_milliseconds
@@ -48,6 +48,16 @@ class KeyFacts(msgspec.Struct):
     tokens_per_minute: int | None
     created_at: str
     last_used_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class AdminKeyFacts(msgspec.Struct):
+    prefix: str
+    admin_key_id: str
+    label: str
+    status: str
+    created_at: str
     expires_at: str | None
     revoked_at: str | None
 
@@ -99,6 +109,19 @@ def api_keys(rows: QuerySet[ApiKey]) -> Iterator[KeyFacts]:
             tokens_per_minute=row.tokens_per_minute,
             created_at=iso_milliseconds(row.created_at),
             last_used_at=_time(row.last_used_at),
+            expires_at=_time(row.expires_at),
+            revoked_at=_time(row.revoked_at),
+        )
+
+
+def admin_keys(rows: QuerySet[AdminKey]) -> Iterator[AdminKeyFacts]:
+    for row in rows:
+        yield AdminKeyFacts(
+            prefix=row.prefix,
+            admin_key_id=str(row.pk),
+            label=row.label,
+            status=keys.status(row).value,
+            created_at=iso_milliseconds(row.created_at),
             expires_at=_time(row.expires_at),
             revoked_at=_time(row.revoked_at),
         )

@@ -1,0 +1,165 @@
+"""The base of the views of the management API: who calls, what a body is, how a list is cut in pages."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import msgspec
+from django.core.exceptions import ValidationError
+from django.db import models
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import trail
+from accounts.keys import admin_keys
+from accounts.login import throttle
+from core.api.views import ApiView
+from core.errors import (
+    InvalidCredential,
+    InvalidCursor,
+    InvalidField,
+    InvalidQuery,
+    RateLimitExceeded,
+)
+
+DEFAULT_LIMIT: Final = 100
+HIGHEST_LIMIT: Final = 500
+
+
+class JsonObject(BaseParser):
+    """Reads a body, whatever its Content-Type, as one JSON object."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: Any,
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        try:
+            found = msgspec.json.decode(stream.read() or b"{}")
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise InvalidField("The body is not valid JSON.") from None
+        if not isinstance(found, dict):
+            raise InvalidField("The body must be a JSON object.")
+        return found
+
+
+class Fields(serializers.Serializer[Any]):
+    """The fields of a body. An unknown one is refused, because it is a mistyped one."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if unknown := sorted(set(data) - set(self.fields)):
+            raise serializers.ValidationError({unknown[0]: ["There is no such field."]})
+        return super().to_internal_value(data)
+
+    @classmethod
+    def of(cls, request: Request) -> dict[str, Any]:
+        """The valid fields of the request's body that were sent, else ``InvalidField`` with the first."""
+        read = cls(data=request.data)
+        if not read.is_valid():
+            name, problems = next(iter(read.errors.items()))
+            raise InvalidField(f"'{name}': {problems[0]}", param=str(name))
+        return dict(read.validated_data)
+
+
+class LimitField(serializers.Field[Any, Any, Any, Any]):
+    """A positive whole number, or the word for none, which becomes ``None``."""
+
+    def __init__(self, none: str | None = "unlimited", **options: Any) -> None:
+        super().__init__(allow_null=none is None, **options)
+        self._none = none
+
+    def to_internal_value(self, data: Any) -> int | None:
+        if self._none is not None and data == self._none:
+            return None
+        if type(data) is not int or not 1 <= data <= 10**15:
+            other = "null" if self._none is None else f'"{self._none}"'
+            raise serializers.ValidationError(f"It must be a positive whole number or {other}.")
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class ManagementView(ApiView):
+    """Requires an admin key, to which the audit log attributes every change."""
+
+    parser_classes: ClassVar[list[type[BaseParser]]] = [JsonObject]  # type: ignore[misc]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        try:
+            found = admin_keys.authenticate(request.META.get("HTTP_AUTHORIZATION"))
+        except InvalidCredential:
+            try:
+                throttle.charge_wrong_key(request._request)
+            except throttle.TooManyLogins as error:
+                wait = {"retry-after": str(error.seconds)}
+                raise RateLimitExceeded(str(error), headers=wait) from None
+            raise
+        setattr(request._request, trail.ACTOR, f"admin key {found.prefix} ({found.label})")
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Name the field of what a service refuses."""
+        if isinstance(exc, ValidationError):
+            exc = refused(exc)
+        return super().handle_exception(exc)
+
+
+def refused(error: ValidationError) -> InvalidField:
+    """A service's ``error``, with the first field that it names."""
+    if not hasattr(error, "error_dict"):
+        return InvalidField(" ".join(error.messages))
+    name, messages = next(iter(error.message_dict.items()))
+    if name == "__all__":
+        return InvalidField(" ".join(messages))
+    return InvalidField(f"'{name}': {' '.join(messages)}", param=name)
+
+
+def page(request: Request, rows: models.QuerySet[Any]) -> tuple[models.QuerySet[Any], str | None]:
+    """The rows of the page that the query asks for, by id, and the cursor of the next one.
+
+    Raises ``InvalidQuery`` and ``InvalidCursor``.
+    """
+    limit = _limit(request.query_params.get("limit", str(DEFAULT_LIMIT)))
+    if cursor := request.query_params.get("cursor"):
+        rows = rows.filter(pk__gt=_position(cursor))
+    found = list(rows.order_by("pk").values_list("pk", flat=True)[: limit + 1])
+    shown = rows.model._default_manager.filter(pk__in=found[:limit]).order_by("pk")
+    return shown, _cursor(found[limit - 1]) if len(found) > limit else None
+
+
+def require_parameters(request: Request, *known: str) -> None:
+    """Raise ``InvalidQuery`` for a parameter of the query that is not ``known``, nor one of a page."""
+    for name in request.query_params:
+        if name not in (*known, "limit", "cursor"):
+            raise InvalidQuery(f"There is no parameter {name!r}."[:200], param=name[:100])
+
+
+def _limit(text: str) -> int:
+    limit = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
+    if not 1 <= limit <= HIGHEST_LIMIT:
+        raise InvalidQuery(f"'limit' must be between 1 and {HIGHEST_LIMIT}.", param="limit")
+    return limit
+
+
+def _cursor(position: uuid.UUID) -> str:
+    return base64.urlsafe_b64encode(position.bytes).rstrip(b"=").decode()
+
+
+def _position(cursor: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(bytes=base64.b64decode(cursor + "==", altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
+        raise InvalidCursor(
+            "'cursor' must be a 'next_cursor' from an earlier page, unchanged."
+        ) from None

@@ -1,0 +1,18 @@
+"""Routes of the management API, below /manage/v1/."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from accounts.api.keys import KeysView, KeyView, RotationView
+from accounts.api.organizations import OrganizationsView, OrganizationView
+
+urlpatterns = [
+    path("organizations", OrganizationsView.as_view(), name="manage_organizations"),
+    path(
+        "organizations/<path:organization>", OrganizationView.as_view(), name="manage_organization"
+    ),
+    path("keys", KeysView.as_view(), name="manage_keys"),
+    path("keys/<uuid:api_key_id>", KeyView.as_view(), name="manage_key"),
+    path("keys/<uuid:api_key_id>/rotate", RotationView.as_view(), name="manage_key_rotation"),
+]
