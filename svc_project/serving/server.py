@@ -85,17 +85,17 @@ class DrainingServer(uvicorn.Server):
         self._beat()
         garbage.keep_loaded_objects()
 
-    def _accept(self, counts: Counts) -> None:
-        def protocol() -> asyncio.Protocol:
-            return self.config.http_protocol_class(  # type: ignore[call-arg]
-                config=self.config,
-                server_state=self.server_state,
-                app_state=self.lifespan.state,
-            )
+    def _protocol(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
 
+    def _accept(self, counts: Counts) -> None:
         connections = self.server_state.connections
         self._acceptors = [
-            Acceptor(each, BACKLOG, protocol, connections, counts) for each in self._listening
+            Acceptor(each, BACKLOG, self._protocol, connections, counts) for each in self._listening
         ]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -126,6 +126,20 @@ class DrainingServer(uvicorn.Server):
         time.sleep(settings.SVC_DRAIN_DELAY_SECONDS + settings.SVC_DRAIN_SECONDS)
         time.sleep(_ABORT_SECONDS + _SHUTDOWN_SECONDS + _LAST_SECONDS)
         os._exit(1)
+
+    async def _take_last(self) -> None:
+        """Close the addresses, and serve the connections that wait: closing alone would reset them."""
+        loop = asyncio.get_running_loop()
+        taken = []
+        for each in self._listening:
+            each.setblocking(False)
+            with contextlib.suppress(OSError):  # until none waits
+                while True:
+                    accepted, _ = each.accept()
+                    accepted.setblocking(False)
+                    taken.append(loop.connect_accepted_socket(self._protocol, accepted))
+        self._close_addresses()
+        await asyncio.gather(*taken, return_exceptions=True)
 
     def _close_addresses(self) -> None:
         for listening in self.servers:
@@ -169,7 +183,7 @@ class DrainingServer(uvicorn.Server):
     async def _drain(self) -> None:
         HttpMessages.is_leaving = True
         await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
-        self._close_addresses()
+        await self._take_last()
         connections = self.server_state.connections
         await _wait_until(lambda: not connections, _LAST_ANSWERS_SECONDS)
         drain.begin(settings.SVC_DRAIN_SECONDS)

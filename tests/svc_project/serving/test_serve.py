@@ -8,10 +8,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +60,34 @@ def test_sigterm_lets_running_streams_finish_and_answers_once_more_on_open_conne
     (row,) = [row for row in gateway.rows() if row.streamed]
     assert row.outcome == "success"
     assert row.backend_reported_output_tokens == 100
+
+
+def test_connections_that_wait_when_the_addresses_are_closed_are_answered(
+    gateway: Gateway, served: Served
+) -> None:
+    """The kernel has accepted them, so a proxy sends no other server what it has sent on one."""
+    with (
+        another_gateway(gateway, served, SVC_DRAIN_DELAY_SECONDS="1") as (command, base_url),
+        ExitStack() as stack,
+    ):
+        address = base_url.removesuffix("/v1")
+        worker = command.worker
+        command.process.terminate()
+        until(lambda: httpx2.get(f"{address}/readyz", verify=NO_TLS).status_code == 503)
+        os.kill(worker, signal.SIGSTOP)
+        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        waiting = [
+            stack.enter_context(socket.create_connection(place, timeout=60)) for _ in range(20)
+        ]
+        for each in waiting:
+            each.sendall(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        time.sleep(
+            1.2
+        )  # past the delay: the addresses are the first that it closes when it goes on
+        os.kill(worker, signal.SIGCONT)
+
+        assert [each.recv(12) for each in waiting] == [b"HTTP/1.1 200"] * 20
+        assert command.process.wait(60) == 0
 
 
 def test_connections_are_refused_until_a_server_listens() -> None:
