@@ -31,6 +31,7 @@ BEHIND_TLS = {
     "SPEECH_HOSTS": SPEECH_HOST,
     "SVC_PROXIES": "1",
     "SVC_HTTPS_ONLY": "true",
+    "SVC_DRAIN_DELAY_SECONDS": "5",
     "SVC_DRAIN_SECONDS": "660",
 }
 
