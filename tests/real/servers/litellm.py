@@ -28,6 +28,11 @@ _ENVIRONMENT: Final = {
 }
 
 
+def _without_database() -> dict[str, str]:
+    """This process's variables, without the database that LiteLLM would take for its own."""
+    return {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+
+
 @contextmanager
 def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]:
     """Runs the proxy; yields its address, with ``/v1``.
@@ -64,7 +69,7 @@ def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]
         subprocess.Popen(
             [*command, "--telemetry", "False"],
             cwd=directory,
-            env={**os.environ, **_ENVIRONMENT},
+            env={**_without_database(), **_ENVIRONMENT},
             stdout=output,
             stderr=subprocess.STDOUT,
         ) as process,
