@@ -19,7 +19,8 @@ HOSTS = ("ai.example.com", "speech.example.com")
 
 def main(directory: Path) -> None:
     """Make the directory, every secret that is missing, and a certificate that signs itself."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
     for name in NAMES:
         _write(directory / name, secrets.token_urlsafe(48))
     password = (directory / "database_password").read_text().strip()

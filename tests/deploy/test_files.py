@@ -78,11 +78,10 @@ def test_the_unit_waits_as_long_as_a_drain_takes() -> None:
     [seconds] = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert int(seconds) >= sum(LIMITS.values()) + 45
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit
-    assert re.findall(
-        r"^ListenStream=(\d+)$", (DEPLOY / "systemd/svc.socket").read_text(), re.MULTILINE
-    ) == [
-        "8000",
-        "8001",
+    sockets = (DEPLOY / "systemd/svc.socket").read_text()
+    assert re.findall(r"^ListenStream=(.*)$", sockets, re.MULTILINE) == [
+        "127.0.0.1:8000",
+        "127.0.0.1:8001",
     ]
 
 
@@ -145,12 +144,16 @@ def compose() -> dict[str, Any]:
 
 def test_compose_names_secrets_volumes_and_settings_that_exist(tmp_path: Path) -> None:
     directory = tmp_path / "secrets"
+    directory.mkdir(mode=0o755)
     for _ in range(2):  # a second time changes nothing
         subprocess.run(
             [sys.executable, str(DEPLOY / "compose_secrets.py"), str(directory)], check=True
         )
         made = {path.name: path.read_bytes() for path in directory.iterdir()}
     assert made == {path.name: path.read_bytes() for path in directory.iterdir()}
+    assert directory.stat().st_mode & 0o777 == 0o700
+    for ignoring in (".gitignore", ".dockerignore"):
+        assert "deploy/secrets" in (ROOT / ignoring).read_text()
     described = compose()
     for name, secret in described["secrets"].items():
         assert secret == {"file": f"secrets/{name}"}
