@@ -24,9 +24,8 @@ class Drain:
 
     After ``announce`` the process reports that it is about to stop, and serves as before. After
     ``begin`` it refuses new requests with ``server_shutting_down``; after ``abort`` running
-    requests end with the same code, and write their rows. After ``hand_over`` another process serves
-    at the address, and this one what comes on the connections that it has. All but ``announce`` are
-    called on the event loop.
+    requests end with the same code, and write their rows. After ``hand_over`` the process serves only
+    what comes on the connections that it has. All but ``announce`` are called on the event loop.
     """
 
     def __init__(self) -> None:

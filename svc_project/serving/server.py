@@ -183,14 +183,17 @@ class DrainingServer(uvicorn.Server):
     async def _drain(self) -> None:
         HttpMessages.is_leaving = True
         await asyncio.sleep(settings.SVC_DRAIN_DELAY_SECONDS)
+        loop, seconds = asyncio.get_running_loop(), settings.SVC_DRAIN_SECONDS
+        ends_at = loop.time() + seconds
+        drain.hand_over(seconds)
         await self._take_last()
         connections = self.server_state.connections
-        await _wait_until(lambda: not connections, _LAST_ANSWERS_SECONDS)
-        drain.begin(settings.SVC_DRAIN_SECONDS)
+        await _wait_until(lambda: not connections, min(_LAST_ANSWERS_SECONDS, seconds))
+        drain.begin(seconds)
         for each in list(connections):
             if isinstance(each, HttpMessages):
                 each.shutdown()  # closes it now if it is idle, else behind its answer
-        await _wait_until(lambda: not drain.running, settings.SVC_DRAIN_SECONDS)
+        await _wait_until(lambda: not drain.running, ends_at - loop.time())
         await self._finish()
 
     async def _finish(self) -> None:
