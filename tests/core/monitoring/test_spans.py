@@ -41,10 +41,17 @@ class Recorded:
         return self.exporter.get_finished_spans()
 
 
-@pytest.fixture
-def recorded() -> Iterator[Recorded]:
-    yield Recorded()
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
     observation.observers.clear()
+    # The event loops of later tests are made in the context that these tests run in.
+    observation.nothing(None)
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded()
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
@@ -130,13 +137,10 @@ def test_a_failure_is_an_error_of_the_server_where_it_is_not_the_clients(
 
 def test_a_trace_that_is_not_sampled_goes_on_as_such() -> None:
     off = Recorded(ParentBased(ALWAYS_OFF))
-    try:
-        seen = off.begin(traceparent=PARENT[:-1] + "0")
-        attempt = seen.begin_attempt("gpu-1", "demo", "http://a/v1")
-        seen.end_attempt(None)
-        seen.end(200, None)
-    finally:
-        observation.observers.clear()
+    seen = off.begin(traceparent=PARENT[:-1] + "0")
+    attempt = seen.begin_attempt("gpu-1", "demo", "http://a/v1")
+    seen.end_attempt(None)
+    seen.end(200, None)
 
     assert off.spans() == ()
     assert attempt.trace.startswith(f"traceparent: 00-{TRACE}-".encode())
