@@ -23,6 +23,10 @@ from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
+_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)(?P<unit>ms|[smhd])")
+_SECONDS_OF: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_SECONDS_OF_NAME: Final = {"_SECONDS": 1.0, "_HOURS": 3600.0}
+"""What a number without a unit is, by the end of the setting's name."""
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
 _FALSE: Final = frozenset({"false", "0", "no", "off"})
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -109,16 +113,34 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(f"{var} must be a whole number, not {given!r}.")
         return int(_within(var, int(given), least, most))
 
+    def given_by_svc(self, var: str) -> int:
+        """A number that the parent of the workers sets for each; 0 without one."""
+        given = os.environ.get(var, "0")
+        if not (given.isascii() and given.isdigit()):
+            raise ImproperlyConfigured(f"{var} is set by svc for its own processes. Take it out.")
+        return int(given)
+
     def number(self, var: str, least: float = 0.0, most: float | None = None) -> float:
-        """A number from ``least`` to ``most``, in plain digits and without a unit."""
+        """A number from ``least`` to ``most``.
+
+        A duration, which the end of the setting's name tells, may have a unit: ``50ms``, ``2m``. It is
+        given back in the unit of the name.
+        """
         given = self._plain(var)
-        if not _NUMBER.fullmatch(given):
+        unit = next((each for name, each in _SECONDS_OF_NAME.items() if var.endswith(name)), 0.0)
+        if unit and (found := _DURATION.fullmatch(given)):
+            value = float(found["number"]) * _SECONDS_OF[found["unit"]] / unit
+        elif _NUMBER.fullmatch(given):
+            value = float(given)
+        else:
+            units = ", or with a unit: 50ms, 90s, 2m, 1h, 1d" if unit else " and without a unit"
             raise ImproperlyConfigured(
-                f"{var} must be a number in plain digits and without a unit, not {given!r}."
+                f"{var} must be a number in plain digits{units}; not {given!r}."
             )
-        if most is None and float(given) > _LARGEST:
+        value = _within(var, value, least, most)
+        if value > _LARGEST:
             raise ImproperlyConfigured(f"{var} must be at most {_LARGEST:.0f}.")
-        return _within(var, float(given), least, most)
+        return value
 
     def one_of(self, var: str, choices: Collection[str]) -> str:
         value = str(self.str(var))

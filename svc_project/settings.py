@@ -311,8 +311,7 @@ SVC_WORKER_BLOCKED_SECONDS = env.number("SVC_WORKER_BLOCKED_SECONDS")
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN")
 # What the parent of the workers gives each: its number, how often it was replaced, and the socket of the
 # page process. Without one views run in this process.
-SVC_WORKER = int(os.environ.get("SVC_WORKER", "0"))
-SVC_WORKER_RESTARTS = int(os.environ.get("SVC_WORKER_RESTARTS", "0"))
+SVC_WORKER, SVC_WORKER_RESTARTS = map(env.given_by_svc, ("SVC_WORKER", "SVC_WORKER_RESTARTS"))
 SVC_PAGE_SOCKET = os.environ.get("SVC_PAGE_SOCKET", "") if SVC_WORKERS > 1 else ""
 
 # Metering.

@@ -199,8 +199,12 @@ def _stamped(price: Price) -> StampedPrice:
 
 
 def _deployments() -> dict[object, list[DeploymentRef]]:
-    """Read the enabled deployments on enabled backends, by weights record."""
-    backends: dict[object, BackendRef] = {}
+    """Read the enabled deployments on enabled backends, by weights record.
+
+    A backend whose row cannot be read costs no other one: a newer release may have written a value that
+    this one does not know, and whoever writes rows past the admin makes mistakes.
+    """
+    backends: dict[object, BackendRef | None] = {}
     by_weights: dict[object, list[DeploymentRef]] = defaultdict(list)
     for row in (
         Deployment.objects.filter(enabled=True, backend__enabled=True)
@@ -208,8 +212,13 @@ def _deployments() -> dict[object, list[DeploymentRef]]:
         .order_by("backend__name")
     ):
         if row.backend_id not in backends:
-            backends[row.backend_id] = _backend(row.backend)
-        by_weights[row.weights_id].append(DeploymentRef(backends[row.backend_id], row.model))
+            try:
+                backends[row.backend_id] = _backend(row.backend)
+            except (ValueError, TypeError) as error:
+                log.error("backend %s is not used, its row cannot be read: %s", row.backend, error)
+                backends[row.backend_id] = None
+        if (backend := backends[row.backend_id]) is not None:
+            by_weights[row.weights_id].append(DeploymentRef(backend, row.model))
     return by_weights
 
 

@@ -15,8 +15,12 @@ from core.environment import SettingsEnv, refuse_unknown, state_directory
 from tests.support.live import ROOT
 
 BAD = [
-    ("SVC_BACKEND_CONNECT_SECONDS", "50ms", "without a unit, not '50ms'"),
-    ("SVC_DRAIN_SECONDS", "2m", "without a unit"),
+    ("SVC_BACKEND_CONNECT_SECONDS", "50 ms", "a unit: 50ms, 90s, 2m, 1h, 1d; not '50 ms'"),
+    ("SVC_DRAIN_SECONDS", "2min", "plain digits, or with a unit"),
+    ("SVC_DRAIN_SECONDS", "2M", "plain digits, or with a unit"),
+    ("SVC_BACKEND_TOTAL_SECONDS", "0ms", "at least 0.001"),
+    ("SVC_CAPTURE_HOURS", "90m", "from 24 to"),
+    ("SVC_CLIENT_SECONDS", "99999999d", "at most 1000000000"),
     ("SVC_DRAIN_SECONDS", "", "is empty"),
     ("SVC_BACKEND_TOTAL_SECONDS", "1e3", "in plain digits"),
     ("SVC_BACKEND_TOTAL_SECONDS", "abc5", "in plain digits"),
@@ -30,6 +34,7 @@ BAD = [
     ("SVC_CAPTURE_HOURS", "2", "from 24 to"),
     ("SVC_MAX_INFLIGHT", "-1", "a whole number"),
     ("SVC_MAX_INFLIGHT", "2.5", "a whole number"),
+    ("SVC_WORKER", "x", "is set by svc for its own processes"),
     ("SVC_WORKERS", "four", "a whole number"),
     ("SVC_WORKERS", "0", "from 1 to 1024"),
     ("SVC_DJANGO_THREADS", "1", "at least 2"),
@@ -84,6 +89,8 @@ BAD = [
 GOOD = [
     ("SVC_DRAIN_SECONDS", "2.5"),
     ("SVC_DRAIN_SECONDS", " 90 "),
+    ("SVC_BACKEND_CONNECT_SECONDS", "50ms"),
+    ("SVC_CAPTURE_HOURS", "3d"),
     ("SVC_HTTPS_ONLY", "On"),
     ("SVC_SPEECH_SESSION_SECONDS", "0"),
     ("SVC_SPEECH_MESSAGES_PER_SECOND", "0"),
@@ -170,6 +177,24 @@ def test_a_bad_value_is_refused_with_one_line_that_names_it(tmp_path: Path) -> N
 def test_a_good_value_is_read(tmp_path: Path) -> None:
     found = outcomes(GOOD, tmp_path)
     assert dict(zip(GOOD, found, strict=True)) == dict.fromkeys(GOOD, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("DRAIN_SECONDS", "50ms", 0.05),
+        ("DRAIN_SECONDS", "2m", 120),
+        ("DRAIN_SECONDS", "2", 2),
+        ("CAPTURE_HOURS", "3d", 72),
+        ("CAPTURE_HOURS", "90s", 0.025),
+        ("CAPTURE_HOURS", "2", 2),
+    ],
+)
+def test_a_duration_is_in_the_unit_of_its_name_where_it_has_none(
+    monkeypatch: pytest.MonkeyPatch, name: str, given: str, value: float
+) -> None:
+    monkeypatch.setenv(name, given)
+    assert SettingsEnv().number(name) == pytest.approx(value)
 
 
 def test_blanks_around_a_listed_host_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

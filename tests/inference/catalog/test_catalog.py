@@ -113,6 +113,21 @@ def test_a_missing_backend_key_is_logged(caplog: pytest.LogCaptureFixture) -> No
     assert "backend gpu-x: The variable SVC_BACKEND_KEY_UNSET is not set" in caplog.text
 
 
+def test_a_backend_whose_row_cannot_be_read_costs_no_other_backend(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A value that a newer release wrote, say, whose schema is this one's."""
+    entry = catalog_rows.published()
+    newer = catalog_rows.backend("gpu-new")
+    Deployment.objects.create(weights=entry.weights, backend=newer, model="m")
+    type(newer).objects.filter(pk=newer.pk).update(running_usage="of-tomorrow")
+
+    [model] = read_snapshot().models.values()
+
+    assert [deployment.model for deployment in model.deployments] == ["demo-on-backend"]
+    assert "backend gpu-new is not used, its row cannot be read" in caplog.text
+
+
 def test_switched_off_deployments_and_backends_serve_nothing() -> None:
     entry = catalog_rows.published()
     Deployment.objects.create(weights=entry.weights, backend=catalog_rows.backend(), model="m")
