@@ -12,10 +12,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts.admin.admin_keys import AdminKeyAdmin
 from accounts.admin.audit import AuditEntryAdmin
 from accounts.admin.keys import ApiKeyAdmin
 from accounts.admin.users import GroupAdmin, MembershipInline, UserAdmin
-from accounts.models import ApiKey, AuditEntry, Organization, User
+from accounts.models import AdminKey, ApiKey, AuditEntry, Organization, User
 from accounts.organizations import set_disabled, with_working_keys
 from core import clock
 from core.admin.columns import Tone, badge
@@ -93,5 +94,6 @@ class OrganizationAdmin(OrganizationModelAdmin):
 admin.site.register(User, UserAdmin)
 admin.site.unregister(Group)
 admin.site.register(Group, GroupAdmin)
+admin.site.register(AdminKey, AdminKeyAdmin)
 admin.site.register(ApiKey, ApiKeyAdmin)
 admin.site.register(AuditEntry, AuditEntryAdmin)

@@ -34,6 +34,13 @@ class KeyFields(Fields):
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
 
+class KeyChanges(Fields):
+    label = serializers.CharField(max_length=80, required=False)  # type: ignore[assignment]  # as above
+    requests_per_minute = LimitField(none=None, required=False)
+    tokens_per_minute = LimitField(none=None, required=False)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+
 class RotationFields(Fields):
     overlap_seconds = serializers.IntegerField(
         min_value=0, max_value=_LONGEST_OVERLAP, default=_DAY
@@ -71,6 +78,12 @@ class KeysView(ManagementView):
 class KeyView(ManagementView):
     def get(self, request: Request, api_key_id: uuid.UUID) -> Response:
         return Response(_shown(_find(api_key_id)))
+
+    def patch(self, request: Request, api_key_id: uuid.UUID) -> Response:
+        """Change label, limits or end."""
+        api_key = _find(api_key_id)
+        keys.change(api_key, KeyChanges.of(request))
+        return Response(_shown(api_key))
 
     def delete(self, request: Request, api_key_id: uuid.UUID) -> Response:
         """Revoke it: usage refers to it, so its row stays."""

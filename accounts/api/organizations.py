@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from accounts import facts, organizations
 from accounts.api.management import Fields, LimitField, ManagementView, page, require_parameters
 from accounts.models import Organization, Plan
-from core.errors import NotFound
+from core.errors import InvalidField, NotFound
 
 
 class OrganizationFields(Fields):
@@ -60,7 +60,12 @@ class OrganizationView(ManagementView):
 
 
 def find_organization(name_or_id: str) -> Organization:
-    """The organization of that name, or else of that id. Raises ``NotFound``."""
+    """The organization of that name, or else of that id.
+
+    Raises ``NotFound``, and ``InvalidField`` for what PostgreSQL cannot compare.
+    """
+    if "\0" in name_or_id:
+        raise InvalidField("'organization': It holds a null character.", param="organization")
     found = Organization.objects.filter(name=name_or_id).first()
     if found is None and (number := _id_of(name_or_id)) is not None:
         found = Organization.objects.filter(pk=number).first()

@@ -331,6 +331,22 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
     return new
 
 
+def change(api_key: ApiKey, values: Mapping[str, Any]) -> None:
+    """Set label, limits or end of ``api_key``. Only for callers who may make keys: the end may be later.
+
+    Raises as ``require_right_to_end`` does, and ``ValidationError`` that names an invalid field.
+    """
+    with transaction.atomic():
+        changes.lock(changes.KEYS)
+        row = ApiKey.objects.select_for_update().get(pk=api_key.pk)
+        if "expires_at" in values:
+            require_right_to_end(row, values["expires_at"], may_postpone=True)
+        for field, value in values.items():
+            setattr(row, field, value)
+        row.full_clean()
+        row.save(update_fields=list(values))
+
+
 def revoke(api_key: ApiKey) -> None:
     """End ``api_key`` for good; every process refuses it within a second. Revoking twice is fine."""
     with transaction.atomic():

@@ -35,6 +35,7 @@ def test_nothing_of_the_api_is_answered_or_redirected_over_plain_http(
     calls = [
         ("POST", "/v1/chat/completions", gateway.key),
         ("GET", "/v1/models", gateway.key),
+        ("GET", "/manage/v1/organizations", gateway.key),
         ("POST", "/v1/audio/speech", speech),
         ("POST", "/v1/voices", speech),
         ("GET", "/v1/audio/voices", speech),

@@ -14,7 +14,7 @@ from django.test import Client
 
 from accounts.keys import admin_keys, keys
 from accounts.login import throttle
-from accounts.models import AdminKey, AuditEntry, Organization, Scope
+from accounts.models import AdminKey, AuditEntry, Organization, Scope, User
 from core import clock
 
 pytestmark = pytest.mark.django_db
@@ -96,3 +96,17 @@ def test_wrong_keys_have_to_wait_and_right_ones_do_not(ask: Any) -> None:
     assert answer.status_code == 429
     assert int(answer["retry-after"]) > 0
     assert ask("GET", "organizations").status_code == 200
+
+
+def test_operators_see_admin_keys_without_digest_and_change_none(
+    client: Client, admin_key: admin_keys.NewAdminKey
+) -> None:
+    client.force_login(User.objects.create_superuser("root@example.com"))
+    row = admin_key.admin_key
+    for path in ("/admin/accounts/adminkey/", f"/admin/accounts/adminkey/{row.pk}/change/"):
+        page = client.get(path)
+        assert page.status_code == 200
+        shown = page.content.decode()
+        assert f"{row.prefix}…" in shown
+        assert row.digest not in shown
+    assert client.get("/admin/accounts/adminkey/add/").status_code == 403

@@ -63,6 +63,8 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PUT", "organizations/Acme", b"{", 400, None),
         ("PUT", "organizations/Acme", b"\xff", 400, None),
         ("PUT", "organizations/Acme", b"[" * 60_000, 400, None),
+        ("PUT", "organizations/a%00b", {}, 400, "organization"),
+        ("GET", "keys?organization=a%00b", None, 400, "organization"),
         ("POST", "organizations", {}, 405, None),
         ("GET", "organizations?limit=0", None, 400, "limit"),
         ("GET", "organizations?limit=501", None, 400, "limit"),
@@ -82,6 +84,7 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ),
         ("GET", f"keys/{NO_SUCH_ID}", None, 404, "api_key_id"),
         ("POST", f"keys/{NO_SUCH_ID}/rotate", {"overlap_seconds": -1}, 400, "overlap_seconds"),
+        ("PATCH", f"keys/{NO_SUCH_ID}", {}, 404, "api_key_id"),
         ("DELETE", f"keys/{NO_SUCH_ID}", None, 404, "api_key_id"),
     ],
 )
@@ -138,3 +141,24 @@ def test_a_key_is_rotated_and_revoked(ask: Any, organization: Organization) -> N
     ended = ask("GET", "keys?organization=Acme&status=ended").json()["data"]
     assert [each["api_key_id"] for each in ended] == [new.json()["api_key_id"]]
     assert ApiKey.objects.count() == 2
+
+
+def test_a_key_is_changed_in_what_is_sent(ask: Any, organization: Organization) -> None:
+    key = keys.mint(organization, Scope.READ, "ci").api_key
+    body = {"label": "build", "tokens_per_minute": 5, "expires_at": "2099-01-01T00:00:00Z"}
+    changed = ask("PATCH", f"keys/{key.pk}", body)
+    assert changed.status_code == 200
+    assert changed.json().items() >= {**body, "expires_at": "2099-01-01T00:00:00.000Z"}.items()
+    cleared = ask("PATCH", f"keys/{key.pk}", {"tokens_per_minute": None}).json()
+    assert (cleared["label"], cleared["tokens_per_minute"]) == ("build", None)
+    for wrong in ({"tokens_per_minute": 0}, {"scope": "speech"}, {"expires_at": "soon"}):
+        refused = ask("PATCH", f"keys/{key.pk}", wrong)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, *wrong)
+    assert ask("GET", f"keys/{key.pk}").json() == cleared
+
+
+def test_a_revoked_key_gets_no_later_end(ask: Any, organization: Organization) -> None:
+    key = keys.mint(organization, Scope.READ, "ci").api_key
+    ask("PATCH", f"keys/{key.pk}", {"expires_at": "2099-01-01T00:00:00Z"})
+    ask("DELETE", f"keys/{key.pk}")
+    assert ask("PATCH", f"keys/{key.pk}", {"expires_at": None}).status_code == 400

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import trail
-from accounts.keys import keys
+from accounts.keys import admin_keys, keys
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Scope, User
 from core.clock import now
@@ -52,6 +52,7 @@ def fill(number: int) -> None:
     """Write one row of every list, all of an organization, key and model of their own."""
     organization = Organization.objects.create(name=f"Northwind {number}")
     key = mint(organization, Scope.INFERENCE, f"checkout {number}").api_key
+    admin_keys.mint(f"pipeline {number}")
     user = User.objects.create_user(f"ada{number}@northwind.example", "x")
     Membership.objects.create(user=user, organization=organization)
     catalog_rows.published(f"acme/model-{number}")
