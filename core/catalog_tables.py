@@ -47,11 +47,14 @@ def _joined(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def require_unique(names: list[str], table: str, key: str) -> None:
-    """Raise ``CatalogFileError`` at the first repeated name."""
+def require_unique(names: list[str], table: str, key: str = "") -> None:
+    """Raise ``CatalogFileError`` at the first repeated name, which ``key`` gives in tables."""
+    seen: set[str] = set()
     for index, name in enumerate(names):
-        if name in names[:index]:
-            raise CatalogFileError(f"{table}[{index}].{key}", f"{name} is there twice.")
+        if name in seen:
+            place = f"{table}[{index}].{key}" if key else f"{table}[{index}]"
+            raise CatalogFileError(place, f"{name} is there twice.")
+        seen.add(name)
 
 
 def save(row: models.Model, where: str, keys: Mapping[str, str]) -> None:

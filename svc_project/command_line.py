@@ -27,6 +27,8 @@ FIRST: Final[Mapping[str, str]] = {
     "reload": "hand over to the release that is now installed",
     "migrate": "make the database's schema, or bring it to this release",
     "doctor": "check settings, database, Redis, disk, clocks, backends and secrets",
+    "plan": "print what `apply` would change of organizations, users and the catalog",
+    "apply": "make organizations, users and the catalog as a file says",
 }
 """The commands that everybody needs, with what each does."""
 

@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs", RedirectView.as_view(pattern_name="docs")),
     path("docs/", include("svc_project.reference.urls")),
     path("manage/v1/", include("accounts.api.urls")),
+    path("manage/v1/", include("svc_project.configuration.urls")),
     path("", include("inference.api.urls")),
     path("", include("usage.api.urls")),
 ]

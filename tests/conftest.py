@@ -28,7 +28,11 @@ from accounts.models import Organization, Scope
 from tests.support.gateways import Served, SharedGateways, launch
 from tests.support.live import ROOT, Command, Gateway, Simulator, database, free_port
 
-pytest_plugins = ["tests.support.readers", "tests.support.speech.fixtures"]
+pytest_plugins = [
+    "tests.support.management",
+    "tests.support.readers",
+    "tests.support.speech.fixtures",
+]
 
 # The duration of an example depends more on the machine than on the code. CI tries the same
 # examples every time, so that its result does not depend on luck; developers' machines try new ones.

@@ -21,10 +21,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
 
-from accounts.audit import trail
 from accounts.login import password_links
 from accounts.models import Membership, User
-from core.clock import iso_milliseconds
 
 ADD_MEMBERSHIP = "accounts.add_membership"
 
@@ -166,8 +164,7 @@ class UserAdmin(EmailUserAdmin):
             raise PermissionDenied
         link = until = None
         if request.method == "POST" and user.is_active:
-            link, until = password_links.link(user, request), password_links.valid_until()
-            trail.record("given a one-time link", user, {"until": (None, iso_milliseconds(until))})
+            link, until = password_links.give(user, request)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

@@ -12,7 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import facts
-from accounts.api.management import Fields, LimitField, ManagementView, page, require_parameters
+from accounts.api.management import (
+    OF_A_PAGE,
+    Fields,
+    LimitField,
+    ManagementView,
+    page,
+    require_parameters,
+)
 from accounts.api.organizations import find_organization
 from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, NotRotatable
@@ -50,7 +57,7 @@ class RotationFields(Fields):
 class KeysView(ManagementView):
     def get(self, request: Request) -> Response:
         """The keys of an organization that work, or those that have ended."""
-        require_parameters(request, "organization", "status")
+        require_parameters(request, "organization", "status", *OF_A_PAGE)
         status = request.query_params.get("status", "working")
         if status not in _ENDED:
             raise InvalidQuery("'status' must be 'working' or 'ended'.", param="status")

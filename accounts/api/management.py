@@ -31,6 +31,8 @@ from core.errors import (
 
 DEFAULT_LIMIT: Final = 100
 HIGHEST_LIMIT: Final = 500
+OF_A_PAGE: Final = ("limit", "cursor")
+"""The parameters of ``page``."""
 
 
 class JsonObject(BaseParser):
@@ -108,6 +110,12 @@ class ManagementView(ApiView):
             raise
         setattr(request._request, trail.ACTOR, f"admin key {found.prefix} ({found.label})")
 
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Keep answers, some of which hold a secret, out of caches."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer["cache-control"] = "no-store"
+        return answer
+
     def handle_exception(self, exc: Exception) -> Response:
         """Name the field of what a service refuses."""
         if isinstance(exc, ValidationError):
@@ -139,9 +147,9 @@ def page(request: Request, rows: models.QuerySet[Any]) -> tuple[models.QuerySet[
 
 
 def require_parameters(request: Request, *known: str) -> None:
-    """Raise ``InvalidQuery`` for a parameter of the query that is not ``known``, nor one of a page."""
+    """Raise ``InvalidQuery`` for a parameter of the query that is not ``known``."""
     for name in request.query_params:
-        if name not in (*known, "limit", "cursor"):
+        if name not in known:
             raise InvalidQuery(f"There is no parameter {name!r}."[:200], param=name[:100])
 
 

@@ -11,7 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import facts, organizations
-from accounts.api.management import Fields, LimitField, ManagementView, page, require_parameters
+from accounts.api.management import (
+    OF_A_PAGE,
+    Fields,
+    LimitField,
+    ManagementView,
+    page,
+    require_parameters,
+)
 from accounts.models import Organization, Plan
 from core.errors import InvalidField, NotFound
 
@@ -28,7 +35,7 @@ class OrganizationFields(Fields):
 
 class OrganizationsView(ManagementView):
     def get(self, request: Request) -> Response:
-        require_parameters(request)
+        require_parameters(request, *OF_A_PAGE)
         rows, cursor = page(request, Organization.objects.all())
         return Response({"data": list(facts.organizations(rows)), "next_cursor": cursor})
 

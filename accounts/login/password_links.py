@@ -23,8 +23,10 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
+from accounts.audit import trail
 from accounts.models import User
 from core import clock
+from core.clock import iso_milliseconds
 from core.database.threads import DatabaseThread, keep_usable
 
 log = logging.getLogger(__name__)
@@ -32,12 +34,14 @@ log = logging.getLogger(__name__)
 _MOST_WAITING: Final = 100
 
 
-def link(user: User, request: HttpRequest) -> str:
-    """A one-time link for ``user``, to be shown to the operator who sent ``request``.
+def give(user: User, request: HttpRequest) -> tuple[str, datetime]:
+    """A one-time link for ``user``, and when it ends, for whoever sent ``request``; the audit log has it.
 
-    It is at ``SVC_PUBLIC_URL``, or at the address that the operator's own browser uses.
+    It is at ``SVC_PUBLIC_URL``, or at the address to which ``request`` was sent.
     """
-    return _link(user, settings.SVC_PUBLIC_URL or request.build_absolute_uri("/"))
+    until = clock.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    trail.record("given a one-time link", user, {"until": (None, iso_milliseconds(until))})
+    return _link(user, settings.SVC_PUBLIC_URL or request.build_absolute_uri("/")), until
 
 
 def mailed_address(request: HttpRequest) -> str | None:
@@ -53,11 +57,6 @@ def mailed_address(request: HttpRequest) -> str | None:
     if not is_named or port not in ("", request.META.get("SERVER_PORT")):
         return None
     return request.build_absolute_uri("/")
-
-
-def valid_until() -> datetime:
-    """When a link that is made now ends at the latest."""
-    return clock.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
 
 
 class ResetMails:

@@ -1,14 +1,16 @@
-"""Parses and checks the chat tables of a catalog file (TOML), without the database.
+"""The chat tables of a catalog: parses and checks a file (TOML) or JSON values, without the database.
 
 docs/operate/catalog.md, "The catalog file", describes every table and key.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from core.catalog_tables import CatalogFileError, Table, require_unique, shape_error
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
@@ -23,7 +25,7 @@ class BackendTable(Table, frozen=True):
     base_url: str
     api_key_env: str = ""
     max_concurrency: int = 64
-    continuous_usage: bool | None = None
+    continuous_usage: bool | UnsetType = UNSET
     running_usage: RunningUsage | None = None
     output_cap_field: OutputCapField = OutputCapField.BOTH
     headers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -40,7 +42,7 @@ class BackendTable(Table, frozen=True):
         """``running_usage``, or its value according to the older key ``continuous_usage``."""
         if self.running_usage is not None:
             return self.running_usage
-        if self.continuous_usage is None:
+        if self.continuous_usage is UNSET:
             return RunningUsage.AUTO
         return RunningUsage.VLLM if self.continuous_usage else RunningUsage.NONE
 
@@ -69,7 +71,7 @@ class ModelTable(Table, frozen=True):
     context_length: int
     max_request_bytes: int
     default_max_output_tokens: int
-    pricing: PricingTable
+    pricing: PricingTable | None = None
     tokenizer: str | None = None
     tool_calling: bool = False
     structured_output: bool = False
@@ -87,18 +89,36 @@ class CatalogFile(Table, frozen=True):
     speech_backends: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
-def read_catalog_file(content: bytes) -> CatalogFile:
-    """Parse and check the catalog in ``content``.
+File = TypeVar("File", bound=CatalogFile)
+
+_TIMES_OF_TOML: Final = (datetime, date, time)
+"""Types that TOML has of its own, so that text is none of them."""
+
+
+def read_catalog_file(content: bytes, kind: type[File]) -> File:
+    """Parse and check ``content`` (TOML), whose tables are those of ``kind``.
 
     Raises ``CatalogFileError`` for TOML that does not parse, an unknown or missing key, a value of
     the wrong type, a name given twice, and for keys that contradict each other.
     """
     try:
-        file = msgspec.toml.decode(content, type=CatalogFile)
-    except msgspec.ValidationError as error:
-        raise shape_error(str(error)) from None
+        found = msgspec.toml.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CatalogFileError("", f"This is not TOML: {error}.") from None
+    return _checked(found, kind, _TIMES_OF_TOML)
+
+
+def read_catalog_values(found: object) -> CatalogFile:
+    """Check a catalog that was read from JSON, where a date is text. Raises as ``read_catalog_file``."""
+    return _checked(found, CatalogFile, ())
+
+
+def _checked(found: object, kind: type[File], builtin_types: Iterable[type]) -> File:
+    try:
+        file = msgspec.convert(found, kind, builtin_types=builtin_types)
+    except msgspec.ValidationError as error:
+        raise shape_error(str(error)) from None
+    _refuse_null_characters(found)
     require_unique([table.name for table in file.backends], "backends", "name")
     require_unique([table.id for table in file.models], "models", "id")
     for index, backend in enumerate(file.backends):
@@ -109,8 +129,22 @@ def read_catalog_file(content: bytes) -> CatalogFile:
     return file
 
 
+def _refuse_null_characters(found: object) -> None:
+    """Raise ``CatalogFileError`` for the character that PostgreSQL cannot store."""
+    waiting = [("", found)]
+    while waiting:
+        where, each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += [("", name) for name in each]
+            waiting += [(f"{where}.{name}".lstrip("."), value) for name, value in each.items()]
+        elif isinstance(each, list):
+            waiting += [(f"{where}[{index}]", value) for index, value in enumerate(each)]
+        elif isinstance(each, str) and "\0" in each:
+            raise CatalogFileError(where, "It holds a null character. Leave it out.")
+
+
 def _check_backend(backend: BackendTable, where: str) -> None:
-    if backend.continuous_usage is not None and backend.running_usage is not None:
+    if backend.continuous_usage is not UNSET and backend.running_usage is not None:
         raise CatalogFileError(
             f"{where}.continuous_usage", "running_usage replaces this key. Leave this one out."
         )
@@ -118,6 +152,8 @@ def _check_backend(backend: BackendTable, where: str) -> None:
 
 def _check_model(model: ModelTable, where: str) -> None:
     require_unique([item.name for item in model.backends], f"{where}.backends", "name")
+    if model.published and model.pricing is None:
+        raise CatalogFileError(f"{where}.pricing", "A published model needs this key.")
     if model.superseded_by is not None and not model.published:
         raise CatalogFileError(
             f"{where}.superseded_by", "Only a published model is superseded. Set published = true."

@@ -167,7 +167,7 @@ class _Load:
 
     def _price(self, model: ModelTable, where: str) -> None:
         entry, pricing = self.entries[model.id], model.pricing
-        if lifecycle.status(entry, clock.now()) is lifecycle.Status.RETIRED:
+        if pricing is None or lifecycle.status(entry, clock.now()) is lifecycle.Status.RETIRED:
             return
         try:
             price = ensure_price(

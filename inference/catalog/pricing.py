@@ -48,6 +48,12 @@ def price_in_force(entry: ModelEntry, at: datetime) -> Price | None:
     return entry.prices.filter(effective_from__lte=at).order_by("-effective_from").first()
 
 
+def prices_in_force(at: datetime) -> dict[uuid.UUID, Price]:
+    """Return the price in force at ``at`` of each model that has one, by the model's id."""
+    begun = Price.objects.filter(effective_from__lte=at).order_by("effective_from")
+    return {price.entry_id: price for price in begun}
+
+
 def price_history() -> dict[uuid.UUID, dict[tuple[int, int, str], datetime]]:
     """Return every price of each model by its id, with the moment at which it first took effect.
 

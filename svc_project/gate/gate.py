@@ -30,10 +30,16 @@ from svc_project.surfaces import Application, Receive, Send, Surface, error_body
 LARGEST_FORM: Final = {"/console/": 64 * 1024, "/admin/": 1024 * 1024}
 """The largest body of a page's form in bytes, by the prefix of the path."""
 
-LARGEST_BODY: Final = {**LARGEST_FORM, "/manage/": 64 * 1024}
-"""The largest body in bytes, by the prefix of the path; other views take none."""
+LARGEST_BODY: Final = {
+    **LARGEST_FORM,
+    "/manage/v1/catalog": 1024 * 1024,
+    "/manage/": 64 * 1024,
+}
+"""The largest body in bytes, by the first prefix that the path has; other views take none."""
 
-_WITH_BODY: Final = {"/manage/": frozenset({"POST", "PUT", "PATCH"})}
+_WITH_BODY: Final = dict.fromkeys(
+    LARGEST_BODY.keys() - LARGEST_FORM.keys(), frozenset({"POST", "PUT", "PATCH"})
+)
 """The methods with a body, by the prefix of the path; of pages it is POST alone."""
 
 _PART_BYTES: Final = 64 * 1024

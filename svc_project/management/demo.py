@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Plan, Scope, User
-from svc_project.management.catalog import load_catalog_file
+from svc_project.configuration.documents import load_catalog_file
 
 ORGANIZATION = "demo"
 EMAIL = "demo@svc.example"

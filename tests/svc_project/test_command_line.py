@@ -56,8 +56,8 @@ def test_a_wrong_name_is_one_line(arguments: list[str], line: str) -> None:
 def test_the_help_begins_with_what_everybody_needs() -> None:
     status, out, _ = run("help")
     named = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
-    first = ["serve", "reload", "migrate", "doctor", "org", "keys", "users"]
-    assert (status, named[:7]) == (0, first)
+    first = ["serve", "reload", "migrate", "doctor", "plan", "apply", "org", "keys", "users"]
+    assert (status, named[:9]) == (0, first)
     assert out.index("load_catalog") < out.index("createsuperuser")
 
     status, out, _ = run("help", "org", "create")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import transaction
 
+from accounts import users
 from accounts.management.arguments import add_json_flag, find_organization, refusal, report
-from accounts.models import Membership, Organization, User
+from accounts.models import Organization, User
 
 
 class Command(BaseCommand):
@@ -41,21 +40,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         organization = _organization(options)
         password = sys.stdin.readline().rstrip("\r\n") if options["password_stdin"] else None
-        email = options["email"].strip().lower()
-        with transaction.atomic():
-            user = User.objects.filter(email=email).first()
-            made = user is None
-            user = user or User(email=email)
-            _set_password(user, password, made)
-            if options["operator"]:
-                user.is_staff = user.is_superuser = True
-            try:
-                user.full_clean()
-            except ValidationError as error:
-                raise refusal(error, {"email": "EMAIL"}) from None
-            user.save()
-            if organization is not None:
-                Membership.objects.get_or_create(user=user, organization=organization)
+        chosen: users.Chosen = {"operator": options["operator"]}
+        if password is not None:
+            chosen["password"] = password
+        if organization is not None:
+            chosen["joins"] = organization
+        _require_login(options["email"], password)
+        try:
+            user, made = users.change(options["email"], **chosen)
+        except ValidationError as error:
+            arguments = {"email": "EMAIL", "password": "--password-stdin"}
+            raise refusal(error, arguments) from None
         report(
             self,
             options["json"],
@@ -75,17 +70,10 @@ def _organization(options: dict[str, Any]) -> Organization | None:
     return None
 
 
-def _set_password(user: User, password: str | None, made: bool) -> None:
-    if not user.is_active:
+def _require_login(email: str, password: str | None) -> None:
+    """Raise ``CommandError`` where the user could not log in afterwards."""
+    found = User.objects.filter(email=email.strip().lower()).first()
+    if found is None and password is None:
+        raise CommandError("--password-stdin: a new user needs a password.")
+    if found is not None and not found.is_active:
         raise CommandError("EMAIL: this user is deactivated. Activate it in the admin first.")
-    if password is None:
-        if made:
-            raise CommandError("--password-stdin: a new user needs a password.")
-        return
-    # The same password again would end the user's sessions for nothing.
-    if made or not user.check_password(password):
-        try:
-            validate_password(password, user)
-        except ValidationError as error:
-            raise CommandError(f"--password-stdin: {' '.join(error.messages)}") from None
-        user.set_password(password)

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from accounts import users
 from accounts.management.arguments import add_json_flag, find_user, report
-from accounts.models import User
 
 
 class Command(BaseCommand):
@@ -18,8 +18,6 @@ class Command(BaseCommand):
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user: User = find_user(options["email"])
-        user.is_active = True
-        user.save(update_fields=["is_active"])
+        user, _ = users.change(find_user(options["email"]).email, active=True)
         facts = {"user_id": str(user.pk)}
         report(self, options["json"], facts, f"User {user.email} is enabled.")

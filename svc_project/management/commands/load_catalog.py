@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from core.catalog_tables import CatalogFileError
-from svc_project.management.catalog import load_catalog_file
+from svc_project.configuration.documents import load_catalog_file
+from svc_project.management.configuration_file import print_changes, read_and
 
 
 class Command(BaseCommand):
@@ -21,12 +21,4 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="The catalog file; see docs/operate/catalog.md")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
-        try:
-            changes = load_catalog_file(path.read_bytes())
-        except OSError as error:
-            raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
-        except CatalogFileError as error:
-            raise CommandError(f"{path.name}: {error}") from None
-        for change in changes or ["nothing to change"]:
-            self.stdout.write(change)
+        print_changes(self, read_and(load_catalog_file, options["file"]))

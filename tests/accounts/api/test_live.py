@@ -42,3 +42,30 @@ def test_a_key_made_over_http_opens_chat_until_its_organization_is_disabled(
         413,
         "invalid_request_error",
     )
+
+
+def test_a_catalog_that_is_sent_serves_at_once_and_may_be_larger_than_other_bodies(
+    gateway: Gateway,
+) -> None:
+    headers = {"authorization": f"Bearer {admin_keys.mint('live').secret}"}
+    url = f"{gateway.url}/manage/v1/catalog"
+    shown = httpx2.get(url, headers=headers, timeout=30)
+    assert (shown.status_code, shown.headers["cache-control"]) == (200, "no-store")
+    served = {each["id"]: each for each in shown.json()["models"]}[gateway.models["running"]]
+    name = f"live/{gateway.organization.pk}"
+    document = {
+        "models": [{**served, "id": name}],
+        "voices": [{"id": f"voice-{number}", "engine_voice": "en"} for number in range(2_000)],
+    }
+    planned = httpx2.put(f"{url}?dry_run=true", json=document, headers=headers, timeout=60)
+    assert planned.status_code == 200, planned.text
+    assert len(planned.json()["changes"]) > 2_000
+
+    document.pop("voices")
+    changed = httpx2.put(url, json=document, headers=headers, timeout=30)
+    assert changed.json()["changes"][-1] == f"published {name}"
+    gateway.sees_changes()
+    body = {"model": name, "messages": [{"role": "user", "content": "Hi"}]}
+    assert gateway.post(body).status_code == 200
+    too_large = {"backends": [{"name": "x" * 1_100_000, "base_url": "http://a/v1"}]}
+    assert httpx2.put(url, json=too_large, headers=headers, timeout=30).status_code == 413

@@ -18,6 +18,7 @@ from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.file import (
     BackendTable,
+    CatalogFile,
     DeploymentTable,
     ModelTable,
     PricingTable,
@@ -239,7 +240,7 @@ def test_a_notice_given_elsewhere_keeps_its_date_when_the_file_names_none(load: 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_loads_at_once_make_one_catalog() -> None:
-    file = read_catalog_file(FILE.encode())
+    file = read_catalog_file(FILE.encode(), CatalogFile)
     start = Barrier(2)
 
     def run() -> list[str]:

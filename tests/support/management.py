@@ -1,4 +1,4 @@
-"""Fixtures of the management API."""
+"""A client of the management API, with an admin key."""
 
 from __future__ import annotations
 

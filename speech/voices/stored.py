@@ -1,0 +1,28 @@
+"""The stored voices and speech backends as tables of a catalog file: loading them changes nothing."""
+
+from __future__ import annotations
+
+from speech.models import SpeechBackend, Voice
+from speech.voices.load import SpeechBackendTable, SpeechTables, VoiceTable
+
+_COLUMNS = [name for name in SpeechBackendTable.__struct_fields__ if name != "protocol"]
+
+
+def stored_speech_tables() -> SpeechTables:
+    """Every voice by id and every speech backend by name; its key is named by its variable."""
+    return SpeechTables(
+        voices=[
+            VoiceTable(
+                id=row.id,
+                engine_voice=row.engine_voice,
+                language=row.language,
+                engine=row.embedded_engine if row.backend is None else row.backend.name,
+                enabled=row.enabled,
+            )
+            for row in Voice.objects.select_related("backend").order_by("id")
+        ],
+        speech_backends=[
+            SpeechBackendTable(**{name: getattr(row, name) for name in _COLUMNS})
+            for row in SpeechBackend.objects.order_by("name")
+        ],
+    )
