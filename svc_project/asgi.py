@@ -32,8 +32,13 @@ from speech.voices.clones.creation import CloneCreationConsumer
 from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
+from svc_project.openapi import MANAGEMENT_PATH as MANAGEMENT_OPENAPI
 from svc_project.openapi import PATH as OPENAPI
-from svc_project.openapi import InferenceDocumentConsumer, SpeechDocumentConsumer
+from svc_project.openapi import (
+    InferenceDocumentConsumer,
+    ManagementDocumentConsumer,
+    SpeechDocumentConsumer,
+)
 from svc_project.serving.monitoring import PROBES
 from svc_project.serving.runtime import runtime
 from svc_project.surfaces import Receive, Send, Surface, SurfaceRouter
@@ -51,6 +56,7 @@ router = SurfaceRouter(
             "/console/voices/speech": VoicesSpeechConsumer.as_asgi(service=speech),
             "/console/voices/clones": VoicesCloneConsumer.as_asgi(creation=creation),
             OPENAPI: InferenceDocumentConsumer.as_asgi(),
+            MANAGEMENT_OPENAPI: ManagementDocumentConsumer.as_asgi(),
         },
         Surface.SPEECH: {
             "/v1/audio/speech": SpeechConsumer.as_asgi(service=speech),

@@ -1,21 +1,31 @@
-"""``GET /openapi.json``: the OpenAPI 3.1 document of each surface, without a key."""
+"""``GET /openapi.json``: the OpenAPI 3.1 document of each surface, without a key.
+
+The management API has one of its own, ``GET /manage/v1/openapi.json``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import msgspec
 from django.conf import settings
 
+from accounts.api import openapi as accounts
 from core.api.openapi import BEARER, Json, document, schemas_of
 from core.asgi.http import HttpConsumer
 from core.errors import ApiError, MethodNotAllowed
 from inference.api import openapi as inference
 from speech.api import openapi as speech
+from svc_project.configuration import openapi as configuration
 from svc_project.surfaces import Surface, error_body_of
 from usage.api import openapi as usage
 
 PATH = "/openapi.json"
+MANAGEMENT_PATH = "/manage/v1/openapi.json"
+MANAGEMENT = "management"
+"""The name of the document of the management API, beside those of the surfaces."""
 
 _KEY: Json = {"type": "http", "scheme": "bearer"}
 
@@ -63,37 +73,66 @@ def speech_document() -> Json:
     )
 
 
-DOCUMENTS = {Surface.INFERENCE: inference_document, Surface.SPEECH: speech_document}
-"""The function that makes the document of each surface."""
+@lru_cache(maxsize=1)
+def management_document() -> Json:
+    """Organizations, users, keys and the catalog, for automation."""
+    schemas = schemas_of(configuration.READ, [*accounts.SENT, *configuration.SENT])
+    return document(
+        "Management API",
+        "Organizations, users, API keys and the catalog, for automation. A body refuses unknown members. "
+        "Every path answers 405 with `Allow` to a method that it does not take.",
+        {
+            **accounts.paths(schemas, inference.error_schema),
+            **configuration.paths(schemas, inference.error_schema),
+        },
+        {
+            "schemas": schemas.components,
+            "securitySchemes": {accounts.ADMIN_KEY: _KEY | {"description": "`svc_admin_` keys."}},
+        },
+    )
+
+
+DOCUMENTS: Mapping[str, Callable[[], Json]] = {
+    Surface.INFERENCE: inference_document,
+    Surface.SPEECH: speech_document,
+    MANAGEMENT: management_document,
+}
+"""The function that makes each document, by its name."""
 
 
 class OpenApiConsumer(HttpConsumer):
-    """Serves the document of its surface, which subclasses name."""
+    """Serves the document that subclasses name, on their surface."""
 
     route = "openapi"
+    document: ClassVar[str]
 
     async def answer(self) -> None:
         if self.scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed("GET, HEAD")
-        await self.respond(200, _encoded(Surface(self.surface)))
+        await self.respond(200, _encoded(self.document))
 
     def render_error(self, error: ApiError) -> bytes:
         return error_body_of(Surface(self.surface), error)
 
 
 class InferenceDocumentConsumer(OpenApiConsumer):
-    surface = Surface.INFERENCE
+    surface = document = Surface.INFERENCE
 
 
 class SpeechDocumentConsumer(OpenApiConsumer):
-    surface = Surface.SPEECH
+    surface = document = Surface.SPEECH
 
 
-@lru_cache(maxsize=len(Surface))
-def _encoded(surface: Surface) -> bytes:
-    return msgspec.json.encode(DOCUMENTS[surface]())
+class ManagementDocumentConsumer(OpenApiConsumer):
+    surface = Surface.INFERENCE
+    document = MANAGEMENT
 
 
-def printed(surface: Surface) -> str:
+@lru_cache(maxsize=len(DOCUMENTS))
+def _encoded(name: str) -> bytes:
+    return msgspec.json.encode(DOCUMENTS[name]())
+
+
+def printed(name: str) -> str:
     """The document as in docs/api: indented."""
-    return msgspec.json.format(_encoded(surface), indent=2).decode() + "\n"
+    return msgspec.json.format(_encoded(name), indent=2).decode() + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from rest_framework import serializers
@@ -29,7 +29,13 @@ from core.errors import InvalidField, InvalidQuery, NotFound
 
 _DAY: Final = 86_400
 _LONGEST_OVERLAP: Final = 7 * _DAY
-_ENDED: Final = {"working": False, "ended": True}
+ENDED: Final = {"working": False, "ended": True}
+
+
+class ShownKey(facts.KeyFacts):
+    """A key; ``key`` is its secret in the answer that made it, and null in every other."""
+
+    key: str | None
 
 
 class KeyFields(Fields):
@@ -59,12 +65,12 @@ class KeysView(ManagementView):
         """The keys of an organization that work, or those that have ended."""
         require_parameters(request, "organization", "status", *OF_A_PAGE)
         status = request.query_params.get("status", "working")
-        if status not in _ENDED:
+        if status not in ENDED:
             raise InvalidQuery("'status' must be 'working' or 'ended'.", param="status")
         named = request.query_params.get("organization")
         if named is None:
             raise InvalidQuery("'organization' must name one.", param="organization")
-        rows = keys.of_organization(find_organization(named), live=not _ENDED[status])
+        rows = keys.of_organization(find_organization(named), live=not ENDED[status])
         shown, cursor = page(request, rows)
         return Response({"data": list(facts.api_keys(shown)), "next_cursor": cursor})
 
@@ -117,8 +123,6 @@ def _find(api_key_id: uuid.UUID) -> ApiKey:
     return found
 
 
-def _shown(api_key: ApiKey, secret: str | None = None) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(
-        next(facts.api_keys(ApiKey.objects.filter(pk=api_key.pk)))
-    )
-    return {**shown, "key": secret}
+def _shown(api_key: ApiKey, secret: str | None = None) -> ShownKey:
+    found = next(facts.api_keys(ApiKey.objects.filter(pk=api_key.pk)))
+    return ShownKey(**msgspec.structs.asdict(found), key=secret)

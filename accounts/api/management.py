@@ -31,6 +31,7 @@ from core.errors import (
 
 DEFAULT_LIMIT: Final = 100
 HIGHEST_LIMIT: Final = 500
+_HIGHEST_NUMBER: Final = 10**15
 OF_A_PAGE: Final = ("limit", "cursor")
 """The parameters of ``page``."""
 
@@ -79,11 +80,13 @@ class LimitField(serializers.Field[Any, Any, Any, Any]):
     def __init__(self, none: str | None = "unlimited", **options: Any) -> None:
         super().__init__(allow_null=none is None, **options)
         self._none = none
+        number = {"type": "integer", "minimum": 1, "maximum": _HIGHEST_NUMBER}
+        self.json_schema = number if none is None else {"anyOf": [number, {"const": none}]}
 
     def to_internal_value(self, data: Any) -> int | None:
         if self._none is not None and data == self._none:
             return None
-        if type(data) is not int or not 1 <= data <= 10**15:
+        if type(data) is not int or not 1 <= data <= _HIGHEST_NUMBER:
             other = "null" if self._none is None else f'"{self._none}"'
             raise serializers.ValidationError(f"It must be a positive whole number or {other}.")
         return data

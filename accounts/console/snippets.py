@@ -91,6 +91,7 @@ def get(address: str, *, method: str = "GET", needs_key: bool = True) -> tuple[S
     """A request without a body, whose answer is JSON."""
     key = f' \\\n  -H "Authorization: Bearer ${KEY_VARIABLE}"' if needs_key else ""
     option = "" if method == "GET" else f" -X {method}"
+    address_in_shell = shlex.quote(address)
     python = (
         f"{'import os' + chr(10) * 2 if needs_key else ''}import httpx\n\n"
         f'answer = httpx.{method.lower()}(\n    "{address}",\n'
@@ -104,7 +105,29 @@ def get(address: str, *, method: str = "GET", needs_key: bool = True) -> tuple[S
         f'const answer = await fetch("{address}"{given});\nconsole.log(await answer.json());'
     )
     return (
-        Snippet("curl", "curl", f"curl{option} {address}{key}"),
+        Snippet("curl", "curl", f"curl{option} {address_in_shell}{key}"),
+        Snippet("python", "Python", python, "pip install httpx"),
+        Snippet("javascript", "JavaScript", javascript),
+    )
+
+
+def send(address: str, method: str, body: Mapping[str, Any]) -> tuple[Snippet, ...]:
+    """A request with the JSON ``body``, whose answer is JSON."""
+    option = "" if method == "POST" else f"-X {method} "
+    sent = pprint.pformat(body, width=_WIDTH, sort_dicts=False)
+    python = (
+        f'import os\n\nimport httpx\n\nanswer = httpx.{method.lower()}(\n    "{address}",\n'
+        f"{_PYTHON_KEY}    json={sent},\n)\n"
+        "print(answer.raise_for_status().json())"
+    )
+    javascript = (
+        f'const answer = await fetch("{address}", {{\n  method: "{method}",\n'
+        f"  headers: {{\n    Authorization: `Bearer ${{process.env.{KEY_VARIABLE}}}`,\n"
+        '    "Content-Type": "application/json",\n  },\n'
+        f"  body: JSON.stringify({_json(body)}),\n}});\nconsole.log(await answer.json());"
+    )
+    return (
+        Snippet("curl", "curl", _curl_post(option + shlex.quote(address), body)),
         Snippet("python", "Python", python, "pip install httpx"),
         Snippet("javascript", "JavaScript", javascript),
     )

@@ -1,7 +1,7 @@
 """An example of each operation in curl, Python and JavaScript, by operation id.
 
-The addresses are those of ``INFERENCE`` and ``SPEECH``, which the page replaces by those of the
-gateway that it is read from.
+The addresses are those of ``INFERENCE``, ``SPEECH`` and ``MANAGEMENT``, which the page replaces by
+those of the gateway that it is read from.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from accounts.console.snippets import KEY_VARIABLE, Snippet
 
 INFERENCE: Final = "https://inference.invalid/v1"
 SPEECH: Final = "https://speech.invalid/v1"
+MANAGEMENT: Final = "https://inference.invalid/manage/v1"
 """Stand for the base URLs (RFC 6761: no host has such a name)."""
 
 MODEL: Final = "MODEL"
 """Stands for a model's identifier."""
 _VOICE: Final = "ava"
+_KEY_ID: Final = "00000000-0000-4000-8000-000000000000"
+"""Stands for the id of a key."""
 _MADE_VOICE: Final = "VOICE"
 
 _ASKED: Final = {
@@ -138,4 +141,36 @@ def speech_examples() -> dict[str, tuple[Snippet, ...]]:
         "createVoice": _CLONING,
         "deleteVoice": snippets.get(f"{SPEECH}/voices/{_MADE_VOICE}", method="DELETE"),
         "getHealth": snippets.get(SPEECH.removesuffix("/v1") + "/health", needs_key=False),
+    }
+
+
+def management_examples() -> dict[str, tuple[Snippet, ...]]:
+    """The examples of the management API."""
+    organization = f"{MANAGEMENT}/organizations/acme"
+    user = f"{MANAGEMENT}/users/ada@acme.example"
+    key = f"{MANAGEMENT}/keys/{_KEY_ID}"
+    limits = {"requests_per_minute": 600}
+    wanted = {"organization": "acme", "scope": "inference", "label": "shop"}
+    voices = {"voices": [{"id": _VOICE, "engine_voice": "en-us+f3"}]}
+    return {
+        "listOrganizations": snippets.get(f"{MANAGEMENT}/organizations"),
+        "getOrganization": snippets.get(organization),
+        "putOrganization": snippets.send(organization, "PUT", {"plan": "standard", **limits}),
+        "changeOrganization": snippets.send(organization, "PATCH", limits),
+        "disableOrganization": snippets.get(organization, method="DELETE"),
+        "listUsers": snippets.get(f"{MANAGEMENT}/users?organization=acme"),
+        "getUser": snippets.get(user),
+        "putUser": snippets.send(user, "PUT", {"organizations": ["acme"]}),
+        "changeUser": snippets.send(user, "PATCH", {"active": True}),
+        "disableUser": snippets.get(user, method="DELETE"),
+        "linkUser": snippets.get(f"{user}/link", method="POST"),
+        "listKeys": snippets.get(f"{MANAGEMENT}/keys?organization=acme"),
+        "createKey": snippets.send(f"{MANAGEMENT}/keys", "POST", wanted),
+        "getKey": snippets.get(key),
+        "changeKey": snippets.send(key, "PATCH", limits),
+        "revokeKey": snippets.get(key, method="DELETE"),
+        "rotateKey": snippets.send(f"{key}/rotate", "POST", {"overlap_seconds": 3600}),
+        "getCatalog": snippets.get(f"{MANAGEMENT}/catalog"),
+        "putCatalog": snippets.send(f"{MANAGEMENT}/catalog?dry_run=true", "PUT", voices),
+        "listPrices": snippets.get(f"{MANAGEMENT}/prices?model={MODEL}"),
     }

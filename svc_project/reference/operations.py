@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from accounts.api.openapi import ADMIN_KEY
 from accounts.console.snippets import Snippet
 from core.api.openapi import BEARER, Json
 from svc_project.reference.fields import Field, SchemaReader
@@ -16,6 +17,7 @@ _EVERYWHERE: Final = "x-request-id"
 """A header of every answer, which each page names once."""
 Anchors = Callable[[str, str], str]
 """Returns the place where an error is explained, by its status and its name in the document."""
+_AUTH_WORDS: Final = {BEARER: "an API key", ADMIN_KEY: "an admin key"}
 _SESSION_WORDS: Final = "a session of the console"
 
 
@@ -136,7 +138,8 @@ def _operation(
 def _auth(security: list[Json]) -> str:
     if not security:
         return "none"
-    return " or ".join("an API key" if BEARER in each else _SESSION_WORDS for each in security)
+    schemes = [next(iter(each)) for each in security]
+    return " or ".join(_AUTH_WORDS.get(scheme, _SESSION_WORDS) for scheme in schemes)
 
 
 def _named(reader: SchemaReader, name: str, source: Json) -> Field:

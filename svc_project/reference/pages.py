@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.console.first_request import inference_url, speech_url
 from accounts.console.snippets import KEY_VARIABLE
-from svc_project.openapi import DOCUMENTS
+from svc_project.openapi import DOCUMENTS, MANAGEMENT
 from svc_project.reference import error_guide, examples
 from svc_project.reference.operations import Anchors, operations
 from svc_project.surfaces import Surface
@@ -25,6 +25,12 @@ from svc_project.surfaces import Surface
 _EXAMPLES: Final = {
     Surface.INFERENCE: examples.inference_examples,
     Surface.SPEECH: examples.speech_examples,
+    MANAGEMENT: examples.management_examples,
+}
+_BASE_URLS: Final = {
+    Surface.INFERENCE: examples.INFERENCE,
+    Surface.SPEECH: examples.SPEECH,
+    MANAGEMENT: examples.MANAGEMENT,
 }
 _NO_CODE: Final = {
     "invalid_request_error": "invalid-field",
@@ -32,8 +38,10 @@ _NO_CODE: Final = {
     "not_found_error": "not-found",
 }
 """Where the errors are explained that an operation of the inference surface names by their type."""
-_ANCHORS: Final[Mapping[Surface, Anchors]] = {
-    Surface.INFERENCE: lambda _status, name: _NO_CODE.get(name, name),
+_BY_CODE: Final[Anchors] = lambda _status, name: _NO_CODE.get(name, name)  # noqa: E731  # typed
+_ANCHORS: Final[Mapping[str, Anchors]] = {
+    Surface.INFERENCE: _BY_CODE,
+    MANAGEMENT: _BY_CODE,
     # Errors of this surface have no codes on the wire, so their statuses lead to them.
     Surface.SPEECH: lambda status, _name: f"speech-{status}",
 }
@@ -46,9 +54,9 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def reference(request: HttpRequest, surface: str) -> HttpResponse:
-    """The operations of one surface."""
-    return _answer(request, _rendered(surface))
+def reference(request: HttpRequest, document: str) -> HttpResponse:
+    """The operations of one OpenAPI document."""
+    return _answer(request, _rendered(document))
 
 
 @require_safe
@@ -62,6 +70,7 @@ def _answer(request: HttpRequest, page: str) -> HttpResponse:
     addresses = {
         examples.SPEECH.replace("https:", "wss:"): speech.replace("http", "ws", 1),
         examples.SPEECH.removesuffix("/v1"): speech.removesuffix("/v1"),
+        examples.MANAGEMENT: inference.removesuffix("/v1") + "/manage/v1",
         examples.INFERENCE: inference,
     }
     for placeholder, address in addresses.items():
@@ -76,14 +85,13 @@ def _rendered(name: str) -> str:
         return _render("errors", **_error_context())
     if name == "index":
         return _render("index", inference=examples.INFERENCE, speech=examples.SPEECH)
-    surface = Surface(name)
-    document = DOCUMENTS[surface]()
+    document = DOCUMENTS[name]()
     return _render(
         "reference",
         page=name,
         info=document["info"],
-        base_url=examples.SPEECH if surface is Surface.SPEECH else examples.INFERENCE,
-        operations=operations(document, _EXAMPLES[surface](), _ANCHORS[surface]),
+        base_url=_BASE_URLS[name],
+        operations=operations(document, _EXAMPLES[name](), _ANCHORS[name]),
         key_variable=KEY_VARIABLE,
     )
 

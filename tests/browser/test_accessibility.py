@@ -46,6 +46,7 @@ PAGES = (
     "../docs/",
     "../docs/inference/",
     "../docs/speech/",
+    "../docs/management/",
     "../docs/errors/",
 )
 BEFORE_THE_LOGIN = ("password/forgotten", "password/set/x/y", "password/was-set", "login")

@@ -26,11 +26,12 @@ from speech.errors import error_type
 from speech.requests.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
 from svc_project.asgi import router
-from svc_project.openapi import DOCUMENTS, PATH, printed
+from svc_project.openapi import DOCUMENTS, MANAGEMENT, MANAGEMENT_PATH, PATH, printed
 from svc_project.surfaces import Surface
 from tests.support.live import NO_TLS, ROOT, Gateway
 
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
+MANAGEMENT_URLS = ("accounts.api.urls", "svc_project.configuration.urls")
 URLS = {Surface.INFERENCE: "svc_project.urls", Surface.SPEECH: "speech.api.urls"}
 OF_NO_OPERATION = frozenset(
     {
@@ -39,25 +40,37 @@ OF_NO_OPERATION = frozenset(
         errors.ClientDisconnected,  # no client is there to read it
     }
 )
-both = pytest.mark.parametrize("surface", DOCUMENTS)
+every = pytest.mark.parametrize("name", DOCUMENTS)
 
 
-def operations(surface: Surface) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in DOCUMENTS[surface]()["paths"].items():
+def operations(name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in DOCUMENTS[name]()["paths"].items():
         for method, operation in item.items():
             yield path, method, operation
 
 
-def routes(surface: Surface) -> dict[str, set[str]]:
-    """Return the methods of every API path of the code on ``surface``."""
+def routes(name: str) -> dict[str, set[str]]:
+    """Return the methods of every API path of the code that the document ``name`` is about."""
+    if name == MANAGEMENT:
+        resolvers = [get_resolver(each) for each in MANAGEMENT_URLS]
+        return {
+            "/manage/v1/" + _template(route): {each for each in METHODS if hasattr(view, each)}
+            for resolver in resolvers
+            for route, view in _views(resolver)
+        }
+    surface = Surface(name)
     found = {path: {"post"} for path in router.consumers[surface] if path.startswith("/v1/")}
     sockets = router.sockets.get(surface, ())
     found |= {path: {"get"} for path in sockets if path.startswith("/v1/")}
     for route, view in _views(get_resolver(URLS[surface])):
         if route.startswith("v1/"):
-            path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
+            path = "/" + _template(route)
             found[path] = {*found.get(path, ()), *view.http_method_names} & METHODS
     return found
+
+
+def _template(route: str) -> str:
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
 
 
 def _views(resolver: URLResolver) -> Iterator[tuple[str, Any]]:
@@ -82,13 +95,13 @@ def documented_errors(surface: Surface) -> set[tuple[int, str, str | None]]:
     return found
 
 
-@both
-def test_every_api_path_is_documented_with_its_methods(surface: Surface) -> None:
+@every
+def test_every_api_path_is_documented_with_its_methods(name: str) -> None:
     documented: dict[str, set[str]] = {}
-    for path, method, _ in operations(surface):
-        if path.startswith("/v1/"):
+    for path, method, _ in operations(name):
+        if path.startswith(("/v1/", "/manage/")):
             documented.setdefault(path, set()).add(method)
-    assert documented == routes(surface)
+    assert documented == routes(name)
 
 
 def coded(module: ModuleType) -> set[type[ApiError]]:
@@ -174,21 +187,21 @@ def test_every_field_of_a_chat_request_has_its_own_description() -> None:
         assert member["description"].lower() == f"{EXPECTED[name]}.".lower()
 
 
-@both
-def test_every_reference_resolves_and_every_schema_is_valid(surface: Surface) -> None:
-    document = DOCUMENTS[surface]()
+@every
+def test_every_reference_resolves_and_every_schema_is_valid(name: str) -> None:
+    document = DOCUMENTS[name]()
     text = json.dumps(document)
     schemas = document["components"]["schemas"]
-    for name, schema in schemas.items():
+    for title, schema in schemas.items():
         Draft202012Validator.check_schema(schema)
-        assert f'"#/components/schemas/{name}"' in text, f"{name} is not used"
+        assert f'"#/components/schemas/{title}"' in text, f"{title} is not used"
     for reference in text.split('"$ref": "#/components/schemas/')[1:]:
         assert reference.partition('"')[0] in schemas
 
 
-@both
-def test_every_operation_says_who_may_call_it_and_names_the_request(surface: Surface) -> None:
-    for path, method, operation in operations(surface):
+@every
+def test_every_operation_says_who_may_call_it_and_names_the_request(name: str) -> None:
+    for path, method, operation in operations(name):
         assert operation["operationId"], (path, method)
         assert operation["security"] or path == "/health", (path, method)
         assert ("401" in operation["responses"]) == bool(operation["security"])
@@ -196,27 +209,27 @@ def test_every_operation_says_who_may_call_it_and_names_the_request(surface: Sur
             assert answer["headers"]["x-request-id"]["required"]
 
 
-@both
-def test_the_document_has_no_python_syntax(surface: Surface) -> None:
-    text = printed(surface)
+@every
+def test_the_document_has_no_python_syntax(name: str) -> None:
+    text = printed(name)
     assert "``" not in text
     assert "\\\\Z" not in text
 
 
-@both
-def test_the_documentation_has_the_document(surface: Surface) -> None:
-    kept = (ROOT / f"docs/api/openapi-{surface}.json").read_text()
-    assert kept == printed(surface), f"run: manage.py openapi {surface}"
+@every
+def test_the_documentation_has_the_document(name: str) -> None:
+    kept = (ROOT / f"docs/api/openapi-{name}.json").read_text()
+    assert kept == printed(name), f"run: manage.py openapi {name}"
 
 
-@both
-def test_the_document_needs_no_key(gateway: Gateway, surface: Surface) -> None:
-    port = gateway.port if surface is Surface.INFERENCE else gateway.speech_port
-    url = f"http://127.0.0.1:{port}{PATH}"
+@every
+def test_the_document_needs_no_key(gateway: Gateway, name: str) -> None:
+    port = gateway.speech_port if name == Surface.SPEECH else gateway.port
+    url = f"http://127.0.0.1:{port}{MANAGEMENT_PATH if name == MANAGEMENT else PATH}"
     answer = httpx2.get(url, verify=NO_TLS, timeout=60)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"].startswith("req_")
-    assert answer.json() == DOCUMENTS[surface]()
+    assert answer.json() == DOCUMENTS[name]()
     refused = httpx2.post(url, verify=NO_TLS, timeout=60)
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")

@@ -1,4 +1,4 @@
-"""``openapi SURFACE``: print the OpenAPI document of a surface, as in docs/api."""
+"""``openapi NAME``: print an OpenAPI document, as in docs/api."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from svc_project.openapi import DOCUMENTS, printed
-from svc_project.surfaces import Surface
 
 
 class Command(BaseCommand):
-    help = "Print the OpenAPI 3.1 document of a surface."
+    help = "Print the OpenAPI 3.1 document of a surface, or of the management API."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("surface", choices=[surface.value for surface in DOCUMENTS])
+        parser.add_argument("document", choices=[str(name) for name in DOCUMENTS])
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(printed(Surface(options["surface"])), ending="")
+        self.stdout.write(printed(options["document"]), ending="")
