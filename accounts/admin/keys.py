@@ -9,22 +9,20 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from accounts.admin.secret_pages import SecretPagesAdmin
 from accounts.keys import keys
 from accounts.keys.forms import KeyOfOrganizationForm, NewKeyOfOrganizationForm, RotationForm
 from accounts.keys.keys import KeyStatus, NewKey, NotRotatable, TooManyKeys
 from accounts.models import ApiKey
 from core import clock
 from core.admin.columns import Tone, badge
-from core.admin.restrictions import SecretColumnsAdmin
 
 DISABLED: Final = "Organization disabled"
 _TONES: Final = {
@@ -52,9 +50,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.filter(conditions.get(self.value() or "", Q()))
 
 
-class ApiKeyAdmin(SecretColumnsAdmin):
-    """Keys are revoked, never deleted: the ledger and its breakdowns name them."""
-
+class ApiKeyAdmin(SecretPagesAdmin):
     secret_columns: ClassVar[frozenset[str]] = frozenset({"digest", "pepper"})
 
     list_display = (
@@ -67,7 +63,6 @@ class ApiKeyAdmin(SecretColumnsAdmin):
         "expires_at",
         "created_at",
     )
-    change_form_template = "admin/accounts/apikey/change_form.html"
     list_filter = ("scope", StatusFilter)
     list_select_related = ("organization",)
     search_fields = ("prefix", "label", "organization__name", "id")
@@ -141,9 +136,6 @@ class ApiKeyAdmin(SecretColumnsAdmin):
     ) -> tuple[str, ...]:
         return () if obj is None else self.readonly
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     def change_view(
         self,
         request: HttpRequest,
@@ -160,10 +152,8 @@ class ApiKeyAdmin(SecretColumnsAdmin):
                 offered.append(("rotate", "Rotate…"))
             if status in (KeyStatus.ACTIVE, KeyStatus.EXPIRING):
                 offered.append(("revoke", "Revoke…"))
-        context = {"verbs": offered, "checkbox_name": ACTION_CHECKBOX_NAME}
-        return super().change_view(
-            request, object_id, form_url, {**(extra_context or {}), **context}
-        )
+        context = self.offered(extra_context, offered)
+        return super().change_view(request, object_id, form_url, context)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
@@ -175,7 +165,6 @@ class ApiKeyAdmin(SecretColumnsAdmin):
     def response_add(
         self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Show the secret in the response itself: a redirect would have to store it."""
         return self._secrets_page(request, [request.new_key])  # type: ignore[attr-defined]
 
     @admin.action(description="Revoke selected keys", permissions=["change"])
@@ -212,7 +201,12 @@ class ApiKeyAdmin(SecretColumnsAdmin):
         return self._secrets_page(request, made) if made else None
 
     def _secrets_page(self, request: HttpRequest, made: Sequence[NewKey]) -> HttpResponse:
-        return self._page(request, "new_secrets", "The secret, shown once", made=made)
+        rows = [
+            (str(key.organization), key.get_scope_display(), key.label, new.secret)
+            for new in made
+            for key in (new.api_key,)
+        ]
+        return self.secrets_page(request, ("Organization", "Scope", "Label"), rows)
 
     def _confirmation_page(
         self,
@@ -221,20 +215,7 @@ class ApiKeyAdmin(SecretColumnsAdmin):
         action: str,
         form: forms.Form | None = None,
     ) -> HttpResponse:
-        return self._page(
-            request,
-            "confirm",
-            f"{action.capitalize()} keys",
-            chosen=chosen.select_related("organization"),
-            action=action,
-            form=form,
-            checkbox_name=ACTION_CHECKBOX_NAME,
-        )
-
-    def _page(self, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/accounts/apikey/{name}.html",
-            {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context},
-            headers={"Cache-Control": "no-store"},
-        )
+        named = [
+            (key, f"{key}, {key.organization}") for key in chosen.select_related("organization")
+        ]
+        return self.confirmation_page(request, named, action, form)

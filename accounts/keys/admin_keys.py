@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from accounts import changes
 from accounts.keys.header import bearer_token
 from accounts.keys.keys import (
     ADMIN_PREFIX,
@@ -56,17 +57,30 @@ def mint(label: str, expires_at: datetime | None = None) -> NewAdminKey:
 
     Raises ``django.core.exceptions.ValidationError``, which names an invalid field.
     """
-    admin_key = AdminKey(label=label, expires_at=expires_at)
+    return store_with_secret(AdminKey(label=label, expires_at=expires_at))
+
+
+def store_with_secret(admin_key: AdminKey) -> NewAdminKey:
+    """Give the unsaved ``admin_key`` a secret and store it. Raises as ``mint`` does."""
     secret = give_secret(admin_key, ADMIN_PREFIX)
     with transaction.atomic():
         admin_key.full_clean()
-        working = AdminKey.objects.filter(revoked_at=None).exclude(expires_at__lte=clock.now())
-        if working.count() >= MOST_KEYS:
-            raise ValidationError(
-                {"label": f"{MOST_KEYS} admin keys work, the most there may be. Revoke one first."}
-            )
+        require_room()
         admin_key.save(force_insert=True)
     return NewAdminKey(admin_key, secret)
+
+
+def require_room() -> None:
+    """Raise ``ValidationError`` when no further admin key may work.
+
+    Call it in the transaction that stores the key: no other key is made until that ends.
+    """
+    changes.lock(changes.KEYS)
+    working = AdminKey.objects.filter(revoked_at=None).exclude(expires_at__lte=clock.now())
+    if working.count() >= MOST_KEYS:
+        raise ValidationError(
+            {"label": f"{MOST_KEYS} admin keys work, the most there may be. Revoke one first."}
+        )
 
 
 def revoke(admin_key: AdminKey) -> None:

@@ -10,8 +10,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.signing import BadSignature, Signer
 
+from accounts.keys import admin_keys
 from accounts.keys.keys import require_right_to_end, require_room
-from accounts.models import ApiKey, Scope
+from accounts.models import AdminKey, ApiKey, Scope
 
 _OPERATORS: Final = "operators"
 _SALT: Final = "accounts.keys.forms"
@@ -59,6 +60,26 @@ class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # ge
         # After the lock of the organization, so that of two at once the second finds the first.
         key_id = key_id_of(cleaned.get("one_time", ""), _OPERATORS)
         if (earlier := ApiKey.objects.filter(pk=key_id).first()) is not None:
+            raise ValidationError(
+                f"This form made the key {earlier.prefix}… already. Its secret was shown once."
+            )
+        self.instance.pk = key_id
+        return cleaned
+
+
+class NewAdminKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """An admin key that an operator makes."""
+
+    one_time = forms.CharField(
+        required=False, widget=forms.HiddenInput, initial=lambda: one_time_token(_OPERATORS)
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        admin_keys.require_room()
+        # After the lock, so that of two at once the second finds the first.
+        key_id = key_id_of(cleaned.get("one_time", ""), _OPERATORS)
+        if (earlier := AdminKey.objects.filter(pk=key_id).first()) is not None:
             raise ValidationError(
                 f"This form made the key {earlier.prefix}… already. Its secret was shown once."
             )
