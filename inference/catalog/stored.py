@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 from core import clock
 from core.money import price_text
 from inference.catalog.file import BackendTable, DeploymentTable, ModelTable, PricingTable
 from inference.catalog.pricing import prices_in_force
 from inference.models import Backend, Deployment, ModelEntry, Price
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+
+_BACKEND_COLUMNS: Final = [
+    name for name in BackendTable.__struct_fields__ if name != "continuous_usage"
+]
 
 
 def stored_backends() -> list[BackendTable]:
     """Every backend by name; its key is named by its variable."""
     return [
-        BackendTable(
-            name=row.name,
-            base_url=row.base_url,
-            api_key_env=row.api_key_env,
-            max_concurrency=row.max_concurrency,
-            running_usage=RunningUsage(row.running_usage),
-            output_cap_field=OutputCapField(row.output_cap_field),
-            headers=row.headers,
-            extra_fields=row.extra_fields,
-            keep_alive=KeepAlive(row.keep_alive),
-            enabled=row.enabled,
-            first_byte_seconds=row.first_byte_seconds,
-            idle_seconds=row.idle_seconds,
-            total_seconds=row.total_seconds,
-            disconnect_drain_seconds=row.disconnect_drain_seconds,
-        )
+        # As it is stored: a value that a newer release wrote is shown, and refused when it is sent back.
+        BackendTable(**{name: getattr(row, name) for name in _BACKEND_COLUMNS})
         for row in Backend.objects.order_by("name")
     ]
 

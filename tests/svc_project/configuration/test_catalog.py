@@ -109,6 +109,17 @@ def test_a_draft_without_a_price_can_be_sent_back(ask: Any, loaded: None) -> Non
     assert ask("PUT", "catalog", shown).json()["changes"] == []
 
 
+def test_a_value_of_a_newer_release_is_shown_and_refused_when_it_is_sent(
+    ask: Any, loaded: None
+) -> None:
+    Backend.objects.update(running_usage="of-a-newer-one")
+    shown = ask("GET", "catalog").json()
+    assert shown["backends"][0]["running_usage"] == "of-a-newer-one"
+    refused = ask("PUT", "catalog", shown)
+    param = refused.json()["error"]["param"]
+    assert (refused.status_code, param) == (400, "backends[0].running_usage")
+
+
 def test_a_dry_run_says_what_a_change_then_does(ask: Any, loaded: None) -> None:
     document = {"models": [model()], "voices": [{"id": "leo", "engine_voice": "en-us+m3"}]}
     written = AuditEntry.objects.count()
