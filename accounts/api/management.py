@@ -56,12 +56,25 @@ class JsonObject(BaseParser):
         return found
 
 
+_JSON_TYPES: Final[Mapping[type[serializers.Field[Any, Any, Any, Any]], tuple[type, str]]] = {
+    serializers.BooleanField: (bool, "true or false"),
+    serializers.IntegerField: (int, "a whole number"),
+    serializers.ListField: (list, "an array"),
+    serializers.ChoiceField: (str, "text"),
+    serializers.CharField: (str, "text"),
+    serializers.DateTimeField: (str, "text"),
+}
+"""What each kind of field takes, in words: DRF takes ``"yes"`` and ``1`` for true, and 5 for text."""
+
+
 class Fields(serializers.Serializer[Any]):
     """The fields of a body. An unknown one is refused, because it is a mistyped one."""
 
     def to_internal_value(self, data: Any) -> Any:
         if unknown := sorted(set(data) - set(self.fields)):
             raise serializers.ValidationError({unknown[0]: ["There is no such field."]})
+        for name, value in data.items():
+            _require_type(name, value, self.fields[name])
         return super().to_internal_value(data)
 
     @classmethod
@@ -70,8 +83,28 @@ class Fields(serializers.Serializer[Any]):
         read = cls(data=request.data)
         if not read.is_valid():
             name, problems = next(iter(read.errors.items()))
-            raise InvalidField(f"'{name}': {problems[0]}", param=str(name))
+            where = str(name)
+            if isinstance(problems, dict):  # of the items of a list, by their place
+                place, problems = next(iter(problems.items()))
+                where += f"[{place}]"
+            raise InvalidField(f"'{where}': {problems[0]}", param=where)
         return dict(read.validated_data)
+
+
+def _require_type(
+    name: str, value: Any, field: serializers.Field[Any, Any, Any, Any] | Any
+) -> None:
+    """Raise ``ValidationError`` where ``value`` is of another JSON type than ``field`` takes."""
+    if value is None:
+        return
+    for kind, (taken, words) in _JSON_TYPES.items():
+        if isinstance(field, kind):
+            if type(value) is not taken:
+                raise serializers.ValidationError({name: [f"It must be {words}."]})
+            break
+    if isinstance(field, serializers.ListField):
+        for index, each in enumerate(value):
+            _require_type(f"{name}[{index}]", each, field.child)
 
 
 class LimitField(serializers.Field[Any, Any, Any, Any]):

@@ -88,8 +88,9 @@ class Operations:
     def change(
         self, name: str, summary: str, answers: Answers, fields: type[Fields], **more: Any
     ) -> Json:
-        """An operation with a body of ``fields``."""
-        sent = {"requestBody": body(schema_of(fields))}
+        """An operation with a body of ``fields``; without one it is as an empty object."""
+        schema = schema_of(fields)
+        sent = {"requestBody": body(schema, required=bool(schema["required"]))}
         return self.operation(
             name, summary, answers, *_NAMED, errors.RequestTooLarge, **sent, **more
         )

@@ -113,9 +113,9 @@ def answer(description: str, content: Json, headers: Json | None = None) -> Json
     }
 
 
-def body(schema: Json) -> Json:
-    """A required JSON request body."""
-    return {"required": True, "content": content(schema)}
+def body(schema: Json, *, required: bool = True) -> Json:
+    """A JSON request body."""
+    return {"required": required, "content": content(schema)}
 
 
 def query(name: str, schema: Json, description: str) -> Json:

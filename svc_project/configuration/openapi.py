@@ -61,7 +61,7 @@ def _catalog(make: Operations, schemas: Schemas) -> Json:
             description="In one transaction. What is not named stays; of what is named, members "
             "that are left out get their defaults. Prices are appended, never edited.",
             parameters=[dry_run],
-            requestBody=body(document),
+            requestBody=body(document, required=False),
         ),
     }
 

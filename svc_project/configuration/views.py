@@ -62,7 +62,9 @@ class PricesView(ManagementView):
     def get(self, request: Request) -> Response:
         """Every price that a model had, has and will have, in this order."""
         require_parameters(request, "model")
-        entry = ModelEntry.objects.filter(identifier=request.query_params.get("model", "")).first()
+        named = request.query_params.get("model", "")
+        # PostgreSQL cannot compare with a null character.
+        entry = None if "\0" in named else ModelEntry.objects.filter(identifier=named).first()
         if entry is None:
             raise InvalidQuery("'model' must name a model of the catalog.", param="model")
         rows = entry.prices.order_by("effective_from")
