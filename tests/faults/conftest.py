@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
 
+from tests.support.faults.case import publish_on
 from tests.support.faults.oracle import TOKEN_LIMIT
 from tests.support.live import Gateway, Simulator
+from tests.support.live_catalog import backend
 from tests.support.model_servers.scripted import ScriptedServer, scripted_server
 from tests.support.servers.tcp_proxy import FaultProxy
 
@@ -56,12 +59,16 @@ def to_database(database_proxy: FaultProxy) -> Iterator[FaultProxy]:
     database_proxy.heal()
 
 
+def through(proxy: FaultProxy) -> str:
+    """The address of the live gateways' database behind ``proxy``."""
+    user = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    return f"postgres://{user}@127.0.0.1:{proxy.port}/{connection.settings_dict['NAME']}"
+
+
 @pytest.fixture
 def behind_database_proxy(gateway_with: Callable[..., Gateway], to_database: FaultProxy) -> Gateway:
     """A gateway that reaches its database through ``to_database``."""
-    user = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
-    name = connection.settings_dict["NAME"]
-    return gateway_with(DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}")
+    return gateway_with(DATABASE_URL=through(to_database))
 
 
 @pytest.fixture(scope="session")
@@ -89,3 +96,17 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 def running(request: pytest.FixtureRequest) -> bool:
     answer: bool = request.param
     return answer
+
+
+@pytest.fixture
+def model(gateway: Gateway, broken: FaultProxy) -> str:
+    """A model with room for many requests, whose server is behind ``broken``."""
+    address = f"http://127.0.0.1:{broken.port}/v1"
+    roomy = backend(gateway, base_url=address, max_concurrency=32, running_usage="vllm")
+    return publish_on(gateway, roomy)
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as pool:
+        yield pool

@@ -97,20 +97,6 @@ def is_running(case: Case) -> bool:
     return any(organization_id in path.read_text() for path in directory.glob("*.log"))
 
 
-@pytest.mark.parametrize("frames", [1, 10])
-@pytest.mark.parametrize("how", Disconnect, ids=lambda how: how.value)
-def test_a_disconnect_in_the_middle_of_a_stream(case: Case, how: Disconnect, frames: int) -> None:
-    with RawClient(case.gateway) as client:
-        marker = begin(client, case, SLOW, streamed=True)
-        client.read_until(frames, b"data: ")
-        case.seen.append(seen_by(client, marker, streamed=True))
-        client.disconnect(how)
-
-        rows = case.check()
-
-    assert [row.outcome for row in rows] == ["client_disconnected"]
-
-
 @pytest.mark.parametrize("how", Disconnect, ids=lambda how: how.value)
 def test_a_disconnect_at_the_end_is_a_success(case: Case, how: Disconnect, streamed: bool) -> None:
     last = b"[DONE]\n\n" if streamed else b'"request_id":'

@@ -7,24 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.support.faults.case import SMALL_CAP, Case, publish_on
+from tests.support.faults.case import SMALL_CAP, Case
 from tests.support.faults.seen import Seen
 from tests.support.live import Gateway
-from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import FaultProxy, Way
 from tests.support.until import until
 
 StartGateway = Callable[..., Gateway]
 AT_ONCE = 8
 ANSWER = "[[sim first=0.05 tokens=40 pace=80]]"
-
-
-@pytest.fixture
-def model(gateway: Gateway, broken: FaultProxy) -> str:
-    address = f"http://127.0.0.1:{broken.port}/v1"
-    return publish_on(
-        gateway, backend(gateway, base_url=address, max_concurrency=32, running_usage="vllm")
-    )
 
 
 def case_on(gateway: Gateway, model: str) -> Case:
@@ -87,6 +78,7 @@ def kill_when(case: Case, way: FaultProxy, answered: int) -> None:
         case.gateway.command.kill()
 
 
+@pytest.mark.long
 def test_sigkill_at_several_instants_leaves_no_request_without_its_row(
     gateway: Gateway, model: str, broken: FaultProxy, start_gateway: StartGateway
 ) -> None:

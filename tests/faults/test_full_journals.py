@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,9 +11,8 @@ import pytest
 
 from accounts.keys.keys import mint
 from accounts.models import Scope
-from tests.support.faults.case import SMALL_CAP, Case, publish_on
+from tests.support.faults.case import SMALL_CAP, Case
 from tests.support.live import Gateway
-from tests.support.live_catalog import backend
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.speech.caller import SpeechAccount
 from tests.support.until import until
@@ -23,14 +22,6 @@ LEASE = 4.0
 SLACK = 40.0
 """How much longer than a lease a loaded machine may take."""
 LONG = "[[sim tokens=400 pace=40]]"
-
-
-@pytest.fixture
-def model(gateway: Gateway, broken: FaultProxy) -> str:
-    address = f"http://127.0.0.1:{broken.port}/v1"
-    return publish_on(
-        gateway, backend(gateway, base_url=address, max_concurrency=32, running_usage="vllm")
-    )
 
 
 @pytest.fixture
@@ -47,12 +38,7 @@ def start_host(start_gateway: StartGateway, tmp_path: Path) -> Callable[[], Gate
     return start
 
 
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(16) as pool:
-        yield pool
-
-
+@pytest.mark.long
 def test_a_gateway_killed_while_its_journal_takes_nothing_leaves_a_row_for_every_request(
     gateway: Gateway,
     model: str,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -64,14 +66,16 @@ def read(case: Case) -> Books:
     return case.seen, sorted(log, key=lambda entry: not entry["stream"])
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_books_that_do_not_agree_are_found_out(
-    case: Case, monkeypatch: pytest.MonkeyPatch, lie: str
-) -> None:
-    seen, log = LIES[lie](read(case))
+def test_books_that_do_not_agree_are_found_out(case: Case) -> None:
+    books = read(case)
+    believed = []
+    for lie, told in LIES.items():
+        seen, log = told(books)
+        with suppress(AssertionError):
+            oracle.assert_books_agree(case.gateway, seen, partial(list, log))
+            believed.append(lie)
 
-    with pytest.raises(AssertionError):
-        oracle.assert_books_agree(case.gateway, seen, lambda: log)
+    assert believed == []
 
 
 def test_a_row_that_the_rollups_do_not_have_is_found_out(case: Case) -> None:

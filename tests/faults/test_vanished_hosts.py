@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from django.db import connection
 
 from accounts.keys.keys import mint
 from accounts.models import Scope
+from tests.faults.conftest import through
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
 from tests.support.live import Gateway
 from tests.support.live_catalog import backend
@@ -62,12 +60,6 @@ def start_host(start_gateway: StartGateway, tmp_path: Path) -> Callable[..., Gat
     return start
 
 
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(16) as pool:
-        yield pool
-
-
 def open_admissions(gateway: Gateway) -> int:
     """How many admissions of the organization are not closed."""
     organization = str(gateway.organization.pk)
@@ -75,6 +67,7 @@ def open_admissions(gateway: Gateway) -> int:
     return sum(organization in str(admission) for admission in admissions)
 
 
+@pytest.mark.long
 def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
     gateway: Gateway,
     model: str,
@@ -156,27 +149,20 @@ def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
 
 
 def test_without_the_database_nothing_reaches_a_model_server(
-    model: str, start_host: Callable[..., Gateway], gateway: Gateway
+    model: str, start_host: Callable[..., Gateway], gateway: Gateway, to_database: FaultProxy
 ) -> None:
-    address = urlsplit(os.environ["DATABASE_URL"])
-    user = address.netloc.rpartition("@")[0]
-    name = connection.settings_dict["NAME"]
-    with FaultProxy(address.port or 5432, address.hostname or "127.0.0.1") as to_database:
-        host = start_host(
-            "one",
-            DATABASE_URL=f"postgres://{user}@127.0.0.1:{to_database.port}/{name}",
-        )
-        case = Case(host, model, [gateway.simulator.requests])
-        assert case.ask(streamed=True).complete
-        for fault in (to_database.refuse, to_database.blackhole):
-            fault()
-            refused = case.ask_many(4)
-            assert {each.told for each in refused} == {(503, "server_overloaded")}
-            to_database.heal()
-            until(lambda: case.ask(streamed=False).complete, SLACK)
+    host = start_host("one", DATABASE_URL=through(to_database))
+    case = Case(host, model, [gateway.simulator.requests])
+    assert case.ask(streamed=True).complete
+    for fault in (to_database.refuse, to_database.blackhole):
+        fault()
+        refused = case.ask_many(4)
+        assert {each.told for each in refused} == {(503, "server_overloaded")}
+        to_database.heal()
+        until(lambda: case.ask(streamed=False).complete, SLACK)
 
-        # Only the served requests are in the books.
-        case.check(sum(each.complete for each in case.seen))
+    # Only the served requests are in the books.
+    case.check(sum(each.complete for each in case.seen))
 
 
 def test_rows_are_those_of_the_requests_and_no_admission_is_left(

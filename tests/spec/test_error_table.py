@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
@@ -13,10 +11,8 @@ from accounts.keys.keys import mint, revoke
 from accounts.models import Organization, Scope
 from core import errors
 from core.errors import ApiError
-from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import WITHOUT_DATABASE
 from tests.support.live import Gateway
-from tests.support.metrics import metrics
 from tests.support.until import until
 
 # Inference contract, Errors.
@@ -204,45 +200,6 @@ def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Ga
         assert int(second.headers[f"x-ratelimit-limit-{scope}"]) > 0
         assert int(second.headers[f"x-ratelimit-remaining-{scope}"]) >= 0
         assert second.headers[f"x-ratelimit-reset-{scope}"].endswith("s")
-
-
-def test_a_process_at_its_bounds_answers_503(start_gateway: Callable[..., Gateway]) -> None:
-    small = start_gateway(SVC_MAX_INFLIGHT="1")
-    with RawClient(small) as first:
-        first.chat("[[sim tokens=100 pace=20]]", stream=True)
-        first.read_until(2, b"data: ")
-
-        assert_refused(small.chat("hi"), 503, "server_overloaded", None)
-
-    small.rows_when(1)
-    assert until(lambda: small.chat("hi").status_code == 200)
-
-
-def test_a_stopping_server_ends_what_outlasts_the_drain_by_status_or_in_band(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    stopping = start_gateway(SVC_DRAIN_SECONDS="1")
-    with (
-        RawClient(stopping) as client,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        client.chat("[[sim tokens=400 pace=20]]", stream=True)
-        client.read_until(2, b"data: ")
-        whole = threads.submit(stopping.chat, "[[sim tokens=400 pace=20]]")
-        until(lambda: metrics(stopping).sum("svc_requests_in_flight") == 2)
-        stopping.command.process.terminate()
-        rest = client.rest().decode()
-
-    assert_refused(whole.result(), 503, "server_shutting_down", None)
-    assert "[DONE]" not in rest
-    assert rest.count('{"error":') == 1
-    frame = next(line for line in rest.splitlines() if line.startswith('data: {"error":'))
-    assert json.loads(frame.removeprefix("data: "))["error"]["code"] == "server_shutting_down"
-    row = stopping.row(client.request_id)
-    assert (row.outcome, row.http_status) == ("interrupted", 200)
-    assert row.error_code == "server_shutting_down"
-    assert 0 < row.backend_reported_output_tokens < 400
-    assert stopping.command.process.wait(60) == 0
 
 
 def test_a_key_that_cannot_be_looked_up_is_a_server_error_and_not_a_401(

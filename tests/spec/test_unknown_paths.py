@@ -76,6 +76,7 @@ def test_the_message_does_not_repeat_the_callers_path(gateway: Gateway) -> None:
     assert "s3cr3t" not in message(gateway.port, "/v1/s3cr3t/chat/completions")
 
 
+@pytest.mark.long
 def test_hosts_that_are_not_served_are_named_in_the_log_once_and_cannot_fill_it(
     start_gateway: Callable[..., Gateway],
 ) -> None:

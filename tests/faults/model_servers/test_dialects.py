@@ -38,7 +38,8 @@ TOOLS = [
     }
     for name in ("get_weather", "get_population")
 ]
-HEAD = {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "request_id"}
+WHOLE = {"id", "object", "created", "model", "choices", "usage", "request_id"}
+HEAD = WHOLE | {"system_fingerprint"}
 CHOICE = {"index", "finish_reason", "logprobs"}
 MESSAGE = {"role", "content", "refusal", "reasoning_content", "tool_calls"}
 USAGE = {
@@ -100,11 +101,19 @@ class Talk:
         assert answer.status_code == 200, answer.text
         ChatCompletion.model_validate(answer.json(), strict=True)
         completion: dict[str, Any] = answer.json()
-        assert completion.keys() <= HEAD
+        assert WHOLE <= completion.keys() <= HEAD
+        assert (completion["object"], completion["model"]) == ("chat.completion", self._model)
+        assert completion["id"].startswith("chatcmpl-")
+        assert completion["request_id"] == answer.headers["x-request-id"]
         (choice,) = completion["choices"]
         assert choice.keys() == CHOICE | {"message"}
-        assert choice["message"].keys() <= MESSAGE
-        assert completion["usage"].keys() <= USAGE
+        assert choice["index"] == 0
+        assert (choice["logprobs"] is None) is not fields.get("logprobs", False)
+        message = choice["message"]
+        assert {"role", "content", "refusal"} <= message.keys() <= MESSAGE
+        assert (message["role"], message["refusal"]) == ("assistant", None)
+        assert isinstance(message["content"], str) is ("tool_calls" not in message)
+        assert_usage(completion["usage"])
         return completion
 
     def chunks(self, *args: str, **fields: Any) -> list[dict[str, Any]]:
@@ -112,9 +121,13 @@ class Talk:
         answer = self._gateway.post(self.body(*args, stream=True, **fields))
         assert answer.status_code == 200, answer.text
         found = events(answer.text)
+        request_id = answer.headers["x-request-id"]
+        ids = [request_id, *[None] * (len(found) - 2)]
         if found[-1] == "[DONE]":
             found.pop()
-        for chunk in found:
+            ids[-1] = request_id
+        heads = set()
+        for number, chunk in enumerate(found):
             if "error" in chunk:
                 assert chunk is found[-1]
                 assert chunk.keys() == {"error"}
@@ -122,10 +135,13 @@ class Talk:
                 continue
             ChatCompletionChunk.model_validate(chunk, strict=True)
             assert chunk.keys() <= HEAD
-            assert chunk["model"] == self._model
+            assert (chunk["object"], chunk["model"]) == ("chat.completion.chunk", self._model)
+            assert chunk.get("request_id") == ids[number]
+            heads.add((chunk["id"], chunk["created"]))
             for choice in chunk["choices"]:
                 assert choice.keys() == CHOICE | {"delta"}
                 assert choice["delta"].keys() <= MESSAGE
+        assert len(heads) == 1
         return found
 
     def stream(self, *args: str, **fields: Any) -> dict[str, Any]:
@@ -133,7 +149,9 @@ class Talk:
         *chunks, last = self.chunks(*args, **fields)
         assert "error" not in last, last
         assert last["choices"] == []
-        assert last["usage"].keys() <= USAGE
+        assert_usage(last["usage"])
+        # Clients concatenate deltas, and a message with tool calls has null content.
+        assert ("content" in chunks[0]["choices"][0]["delta"]) is ("tools" not in fields)
         message: dict[str, Any] = {}
         calls: dict[int, dict[str, Any]] = {}
         finish = None
@@ -176,7 +194,13 @@ class Talk:
         assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == figures
         usage = answer["usage"]
         assert (usage["prompt_tokens"], usage["completion_tokens"]) == figures
-        assert usage["total_tokens"] == sum(figures)
+
+
+def assert_usage(usage: dict[str, Any]) -> None:
+    assert USAGE - {"prompt_tokens_details"} <= usage.keys() <= USAGE
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    reasoning = usage["completion_tokens_details"]["reasoning_tokens"]
+    assert 0 <= reasoning <= usage["completion_tokens"]
 
 
 def add(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:

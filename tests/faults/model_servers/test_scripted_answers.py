@@ -1,7 +1,4 @@
-"""Answers that no model server should give, byte by byte, and the contract's answer to each.
-
-The simulator's own faults are in ``test_model_server.py``; these are the others.
-"""
+"""Answers that no model server should give, byte by byte, and the contract's answer and row for each."""
 
 from __future__ import annotations
 
@@ -48,6 +45,12 @@ INVALID: Told = (500, "backend_protocol_error")
 SILENT: Told = (503, "backend_timeout")
 FULL: Told = (503, "server_overloaded")
 LATE = Pause(3 * PATIENCE)
+OUTCOMES = {
+    None: "success",
+    "backend_rejected_request": "backend_rejected",
+    "server_overloaded": "backend_unavailable",
+}
+"""The outcome on the row by the code, where the two differ."""
 
 
 def in_band(told: Told) -> Told:
@@ -203,6 +206,13 @@ FIGURES = {
     "decreasing usage": only_streamed(
         stream(ROLE, *CONTENT, FINISH, USAGE, chunk(None, usage=usage(1)), DONE), in_band(INVALID)
     ),
+    "usage -1 from the start": Row(
+        stream({**ROLE, "usage": usage(-1)}, *CONTENT, FINISH, USAGE, DONE),
+        INVALID,
+        [body(completion(usage=usage(-1)))],
+        INVALID,
+        0,
+    ),
     "more reasoning than output": Row(
         stream(
             ROLE,
@@ -223,6 +233,13 @@ FRAMING = {
         SERVED,
     ),
     "CRLF": only_streamed(stream(*GOOD, line_end="\r\n"), SERVED),
+    "byte order mark": Row(
+        [STREAM_HEAD, b"\xef\xbb\xbf", *frames(*GOOD), End.FIN],
+        SERVED,
+        [body(b"\xef\xbb\xbf" + completion())],
+        INVALID,
+    ),
+    "no choices at first": only_streamed(stream(chunk(None), *GOOD), SERVED),
     "bad UTF-8": Row(
         [STREAM_HEAD, ROLE_FRAME, SPLIT.replace("☃".encode(), b"\xff\xfe"), End.FIN],
         in_band(INVALID),
@@ -341,7 +358,8 @@ def test_each_answer_of_a_model_server_has_one_answer_and_books_that_agree(
     assert seen.complete is (told == SERVED)
     assert len(scripted.requests_of(seen.marker)) == 1
     scripted.heal()
-    case.check()
+    (stored,) = case.check(1)
+    assert stored.outcome == OUTCOMES.get(seen.code, seen.code)
 
 
 @pytest.mark.parametrize("end", End)

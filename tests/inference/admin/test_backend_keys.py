@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import runpy
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -28,6 +25,7 @@ from tests.support.builders import catalog_rows
 from tests.support.builders import speech_rows as speech_making
 from tests.support.live import NO_TLS, ROOT, Gateway
 from tests.support.model_servers.dialects import VLLM, running
+from tests.support.model_servers.scripted import Script, body, scripted_server
 from tests.support.pages.admin_forms import filled_in, logged_in, operator
 from tests.support.until import until
 
@@ -37,28 +35,14 @@ VARIABLE = "SVC_BACKEND_KEY_LIVE"
 
 
 @contextmanager
-def listener() -> Iterator[tuple[str, list[str | None]]]:
-    """A server's base URL, and the ``Authorization`` of each request that it received."""
-    heard: list[str | None] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            heard.append(self.headers.get("authorization"))
-            self.send_response(400)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1", heard
-        finally:
-            server.shutdown()
+def listener() -> Iterator[tuple[str, Callable[[], list[str | None]]]]:
+    """A server's base URL, and a function that gives the ``Authorization`` of each request to it."""
+    with scripted_server() as server:
+        server.say(*[Script([body(b"{}", 400)])] * 2)
+        yield (
+            server.base_url,
+            lambda: [each["headers"].get("authorization") for each in server.requests()],
+        )
 
 
 def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
@@ -71,7 +55,7 @@ def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Ga
         model = live_catalog.publish(gateway, backend).identifier
         page = f"{CHAT}{backend.pk}/change/"
         gateway.chat("hello", model)
-        assert heard_here[-1] == "Bearer the-live-key"
+        assert heard_here()[-1] == "Bearer the-live-key"
 
         moved = {**filled_in(client, page), "base_url": elsewhere}
         refused = client.post(page, moved)
@@ -79,17 +63,19 @@ def test_a_chat_backends_key_stays_at_its_address(gateway_with: Callable[..., Ga
         other = client.post(page, {**moved, "api_key_env": "DATABASE_URL"})
         assert "DATABASE_URL is a setting of the gateway" in other.content.decode()
         gateway.chat("hello", model)
-        assert heard_elsewhere == []
+        assert heard_elsewhere() == []
 
         # A row from before names were checked: it gets requests, but no secret.
         Backend.objects.filter(pk=backend.pk).update(base_url=elsewhere, api_key_env="DATABASE_URL")
         lock(CATALOG)
-        until(lambda: gateway.chat("hello", model) and heard_elsewhere)
-        assert set(heard_elsewhere) == {None}
+        until(lambda: gateway.chat("hello", model) and heard_elsewhere())
+        assert set(heard_elsewhere()) == {None}
 
         Backend.objects.filter(pk=backend.pk).update(base_url=here, api_key_env=VARIABLE)
         assert client.post(page, {**moved, "key_variable_again": VARIABLE}).status_code == 302
-        until(lambda: gateway.chat("hello", model) and heard_elsewhere[-1] == "Bearer the-live-key")
+        until(
+            lambda: gateway.chat("hello", model) and heard_elsewhere()[-1] == "Bearer the-live-key"
+        )
 
 
 def test_a_speech_backends_key_stays_at_its_address(gateway_with: Callable[..., Gateway]) -> None:
@@ -113,8 +99,8 @@ def test_a_speech_backends_key_stays_at_its_address(gateway_with: Callable[..., 
         backend = speech_making.backend(f"b{gateway.port}", base_url=here, api_key_env=VARIABLE)
         speech_making.voice(f"v{gateway.port}", backend=backend, engine_voice="x")
         lock(VOICES)
-        until(lambda: speak() and heard_here, 30)
-        assert heard_here[-1] == "Bearer the-live-key"
+        until(lambda: speak() and heard_here(), 30)
+        assert heard_here()[-1] == "Bearer the-live-key"
         page = f"{SPEECH}{backend.pk}/change/"
 
         moved = {**filled_in(client, page), "base_url": elsewhere}
@@ -130,8 +116,8 @@ def test_a_speech_backends_key_stays_at_its_address(gateway_with: Callable[..., 
             base_url=elsewhere, api_key_env="SECRET_KEY"
         )
         lock(VOICES)
-        until(lambda: speak() and heard_elsewhere, 30)
-    assert set(heard_elsewhere) == {None}
+        until(lambda: speak() and heard_elsewhere(), 30)
+    assert set(heard_elsewhere()) == {None}
 
 
 @pytest.mark.django_db

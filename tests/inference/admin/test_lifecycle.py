@@ -98,15 +98,6 @@ def test_a_shutdown_date_that_has_passed_is_an_error_at_its_field(operator: Clie
     assert status(entry, clock.now()) is Status.ACTIVE
 
 
-def test_a_circle_is_an_error_at_the_successor(operator: Client) -> None:
-    one, two = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
-    lifecycle.supersede(one, two)
-
-    answer = operator.post(page_of(two, "supersede"), {"superseded_by": one.pk})
-
-    assert set(answer.context["form"].errors) == {"superseded_by"}
-
-
 def test_a_notice_is_moved_and_withdrawn(operator: Client) -> None:
     entry = catalog_rows.published("acme/one")
     lifecycle.supersede(entry, catalog_rows.published("acme/two"))

@@ -136,36 +136,6 @@ async def test_a_wait_that_takes_too_long_is_refused_and_leaves_the_queue() -> N
     assert slots.try_acquire(HOLDER)
 
 
-async def test_a_cancelled_waiter_frees_its_place_for_the_next() -> None:
-    queue = Queue(full())
-    first = await queue.join("a1")
-    await queue.join("a2")
-    first.cancel()
-    assert await queue.serve(1) == ["a2"]
-    assert (queue.slots.inflight, queue.slots.waiting) == (1, 0)
-
-
-async def test_a_waiter_cancelled_while_it_is_served_passes_the_slot_on() -> None:
-    queue = Queue(full())
-    first = await queue.join("a1")
-    await queue.join("a2")
-    queue.slots.release(HOLDER)
-    first.cancel()
-    await settled(lambda: queue.served == ["a2"])
-    assert (queue.slots.inflight, queue.slots.waiting) == (1, 0)
-
-
-async def test_a_slot_freed_right_after_a_cancellation_is_not_lost() -> None:
-    queue = Queue(full())
-    first = await queue.join("a1")
-    first.cancel()
-    queue.slots.release(HOLDER)
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert (queue.slots.inflight, queue.slots.waiting) == (0, 0)
-    assert queue.slots.try_acquire(HOLDER)
-
-
 async def test_a_raised_limit_serves_waiting_requests_at_once() -> None:
     queue = Queue(full())
     for name in ("a1", "a2", "a3"):

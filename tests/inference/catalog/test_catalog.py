@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import timeit
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -287,14 +286,3 @@ def test_a_view_goes_on_with_the_last_catalog_while_the_database_is_away(
     assert set(catalog.current().models) == {"acme/one"}
     with pytest.raises(OperationalError):
         Catalog(ChangeWatcher()).current()
-
-
-def test_resolving_costs_next_to_nothing(catalog: Catalog) -> None:
-    catalog_rows.published()
-    catalog.load()
-    now = time.time()
-
-    best = min(timeit.repeat(lambda: catalog.resolve("acme/demo-8b", now), number=10_000, repeat=5))
-
-    # Measured 0.12 us; the bound leaves room for a busy machine.
-    assert best / 10_000 < 1e-6

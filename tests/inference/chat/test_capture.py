@@ -105,6 +105,7 @@ def test_the_database_does_not_hold_the_text(gateway: Gateway, worker_directory:
         assert not [path for path in files if secret.encode() in path.read_bytes()]
 
 
+@pytest.mark.long
 def test_a_capture_is_deleted_when_it_expires_and_not_before(
     gateway: Gateway, start_gateway: Callable[..., Gateway]
 ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
-from django.conf import settings
 
 from tests.support.clients.raw_client import RawClient
 from tests.support.ledger.journal_files import admissions
@@ -17,7 +15,6 @@ from tests.support.until import until
 from usage.models import Admission
 
 StartGateway = Callable[..., Gateway]
-IS_POSTGRESQL = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
 
 
 def test_a_killed_gateway_leaves_one_interrupted_row_for_every_request_that_ran(
@@ -50,23 +47,6 @@ def test_a_killed_gateway_leaves_one_interrupted_row_for_every_request_that_ran(
     assert figures.delivered_output_tokens <= figures.generated_output_tokens
     assert rows[False].generated_output_tokens == 0
     assert not list((tmp_path / "journal").glob("*.damaged"))
-
-
-def test_a_killed_gateway_keeps_every_row_whose_answer_was_complete(
-    start_gateway: StartGateway,
-) -> None:
-    killed = start_gateway()
-    with ThreadPoolExecutor(10) as threads:
-        answers = list(
-            threads.map(lambda number: killed.chat("say: ok", stream=number % 2 == 0), range(40))
-        )
-    killed.command.kill()
-
-    assert {answer.status_code for answer in answers} == {200}
-    complete = {answer.headers["x-request-id"] for answer in answers}
-    if complete != {row.request_id for row in killed.rows()}:  # the others are in the journal
-        start_gateway()
-    until(lambda: {row.request_id for row in killed.rows()} == complete)
 
 
 def test_answers_given_during_an_outage_survive_the_gateways_death(
@@ -106,15 +86,3 @@ def test_with_neither_database_nor_journal_nothing_runs_unmetered(
 def code_of(answer: httpx2.Response) -> str:
     code: str = answer.json()["error"]["code"]
     return code
-
-
-def test_two_hundred_concurrent_requests_have_two_hundred_rows(gateway: Gateway) -> None:
-    with ThreadPoolExecutor(20) as threads:
-        answers = list(
-            threads.map(lambda number: gateway.chat("say: ok", stream=number % 2 == 0), range(200))
-        )
-
-    assert {answer.status_code for answer in answers} == {200}
-    assert {row.request_id for row in gateway.rows_when(200)} == {
-        answer.headers["x-request-id"] for answer in answers
-    }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx2
@@ -21,6 +18,7 @@ from inference.chat.reconciliation import Counted, Reconciler, divergence, is_sa
 from tests.support.builders import catalog_rows
 from tests.support.live import Gateway, events
 from tests.support.live_catalog import backend, publish
+from tests.support.model_servers.scripted import Script, body, completion, scripted_server, usage
 from tests.support.until import until
 from usage.models import UsageRow
 
@@ -83,38 +81,14 @@ def test_without_a_tokenizer_the_count_is_unavailable(gateway: Gateway) -> None:
     assert row.reconciliation_divergence is None
 
 
-class _Liar(BaseHTTPRequestHandler):
-    """Answers with one word and reports fifty tokens for it."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        message = {"role": "assistant", "content": "Yes"}
-        body = json.dumps(
-            {
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60},
-            }
-        ).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing."""
-
-
 @contextmanager
 def lying_server() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Liar)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """The address of a server that says one word and reports fifty tokens for it."""
+    message = {"role": "assistant", "content": "Yes"}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    with scripted_server() as server:
+        server.whole = Script([body(completion(choices=choices, usage=usage(50, 10)))])
+        yield server.base_url
 
 
 def test_a_wrong_report_is_marked_as_diverged_and_still_billed(

@@ -77,12 +77,6 @@ def outcome(body: bytes) -> ChatRequest | ApiError:
         return error
 
 
-@given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_body_is_a_request_or_a_400(body: bytes) -> None:
-    chat = outcome(body)
-    assert isinstance(chat, ChatRequest) or chat.status == 400
-
-
 @given(ANY_FIELDS | ONE_FIELD)
 def test_any_fields_are_a_request_or_a_400(fields: dict[str, Any]) -> None:
     chat = outcome(json.dumps(fields).encode())

@@ -64,43 +64,17 @@ def _json(value: Any) -> str:
     return {True: "true"}.get(value) or (f'"{value}"' if isinstance(value, str) else str(value))
 
 
-@pytest.mark.parametrize("profile", ["file", "pcm", "sse"])
 def test_a_speech_server_gets_the_speed(
-    speech: SpeechAccount, remote: dict[str, str], speech_server: SpeechServer, profile: str
-) -> None:
-    text = f"We speak to {profile} servers and they are told how fast to be."
-    usual = seconds(speech.speak(text, remote[profile]).content)
-
-    slow = seconds(speech.speak(text, remote[profile], speed=0.5).content)
-
-    assert slow / usual == pytest.approx(2.0, rel=0.12)
-    asked = [entry["body"].get("speed") for entry in speech_server.requests_with(profile)]
-    assert asked[-2:] == [None, 0.5]
-
-
-def test_a_server_gets_only_the_fields_of_its_description(
     speech: SpeechAccount, remote: dict[str, str], speech_server: SpeechServer
 ) -> None:
-    backend = SpeechBackend.objects.get(voices=remote["file"])
-    fields = {"speed": 2, "instructions": "Speak like a tired king."}
+    text = "We speak to many servers and they are told how fast to be."
+    usual = seconds(speech.speak(text, remote["pcm"]).content)
 
-    def told(marker: str) -> dict[str, Any]:
-        answer = speech.speak(f"Fields for {marker} are sent.", remote["file"], **fields)
-        assert answer.status_code == 200
-        body: dict[str, Any] = speech_server.requests_with(marker)[-1]["body"]
-        return body
+    slow = seconds(speech.speak(text, remote["pcm"], speed=0.5).content)
 
-    assert "instructions" not in told("the usual description")
-    backend.speed_field, backend.instructions_field = "", "style"
-    backend.save()
-    try:
-        body = until(lambda: (found := told("another one")).get("style") and found)
-    finally:
-        backend.speed_field, backend.instructions_field = "speed", ""
-        backend.save()
-
-    assert body["style"] == "Speak like a tired king."
-    assert "speed" not in body
+    assert slow / usual == pytest.approx(2.0, rel=0.12)
+    asked = [entry["body"].get("speed") for entry in speech_server.requests_with("many servers")]
+    assert asked[-2:] == [None, 0.5]
 
 
 def test_instructions_reach_a_server_from_a_session(

@@ -313,6 +313,7 @@ def journal_of(speech: SpeechAccount) -> str:
     return next((text for text in notes if str(speech.organization.pk) in text), "")
 
 
+@pytest.mark.long
 def test_a_session_of_a_killed_server_has_its_row(
     start_gateway: Callable[..., Gateway],
 ) -> None:

@@ -161,14 +161,3 @@ def test_a_body_that_is_not_a_json_object_is_400_and_never_500(gateway: Gateway,
     error = answer.json()["error"]
     assert (error["type"], error["code"]) == ("invalid_request_error", None)
     assert gateway.rows() == []
-
-
-def test_of_a_repeated_name_the_last_value_counts(gateway: Gateway) -> None:
-    body = (
-        b'{"model": "acme/typo", "model": "acme/demo-8b", "messages": [], '
-        b'"messages": [{"role": "user", "content": "say: no", "content": "say: last"}]}'
-    )
-
-    answer = gateway.post(body)
-
-    assert answer.json()["choices"][0]["message"]["content"] == "last"

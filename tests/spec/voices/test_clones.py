@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-import httpx2
 import pytest
 
 from accounts.models import Plan
@@ -18,11 +15,6 @@ from tests.support.live import Gateway
 from tests.support.speech.client import CLIP, SpeechClient, client_of, error_of, new_client
 
 ENGLISH, HINDI = ["ava", "emma", "leo", "oliver"], ["arjun", "asha", "meera", "rohan"]
-
-
-def at_once(calls: list[Callable[[], httpx2.Response]]) -> list[httpx2.Response]:
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return [each.result() for each in [threads.submit(call) for call in calls]]
 
 
 def test_a_clone_is_created_listed_and_deleted(client: SpeechClient) -> None:
@@ -152,21 +144,6 @@ def test_a_deletion_frees_name_and_place(client: SpeechClient) -> None:
     assert again.status_code == 201
     assert set(client.own()) == {*kept, again.json()["id"]}
     assert again.json()["id"] != tenth
-
-
-def test_thirty_concurrent_creations_get_the_two_free_slots(client: SpeechClient) -> None:
-    for _ in range(8):
-        speech_rows.clone(client.organization)
-
-    answers = at_once(
-        [lambda number=number: client.create(f"Voice {number}") for number in range(30)]  # type: ignore[misc]
-    )
-
-    statuses = [answer.status_code for answer in answers]
-    assert sorted(statuses) == [201] * 2 + [400] * 28
-    assert len(client.own()) == 10
-    existing = VoiceClone.objects.filter(organization=client.organization)
-    assert {clone.slot for clone in existing} == set(range(1, 11))
 
 
 # --- health
