@@ -249,6 +249,7 @@ def reason_of(sent: bytes, ours: str, theirs: str) -> str | None:
     return next((reason for reason, written in listed.items() if written.match(rest)), None)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(0)
 def test_gateway_and_nginx_read_the_same_requests(
     start_gateway: Callable[..., Gateway], tmp_path: Path

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import ApiError, BackendProtocolError
@@ -131,9 +130,13 @@ def counted(meter: Meter) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("shape", ["chat", "tools"])
-@pytest.mark.parametrize("running_usage", list(RunningUsage))
-@given(data=st.data(), stream=streams)
+@settings(max_examples=300)
+@given(
+    shape=st.sampled_from(["chat", "tools"]),
+    running_usage=st.sampled_from(RunningUsage),
+    data=st.data(),
+    stream=streams,
+)
 def test_both_ways_make_the_same_bytes_and_counts(
     shape: str, running_usage: RunningUsage, data: st.DataObject, stream: bytes
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.speech.client import CLIP, new_client
 
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def run(
@@ -65,7 +65,6 @@ def run(
     assert finished.returncode == 0, finished.stdout
 
 
-@pytest.mark.long
 def test_the_chat_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     real = {"SVC_FUZZ_MODEL": gateway.models["running"]}
     run(tmp_path, gateway.url, gateway.key, "--include-path-regex", "chat|models", real=real)
@@ -75,7 +74,6 @@ def test_the_usage_api_conforms_to_its_document(gateway: Gateway, tmp_path: Path
     run(tmp_path, gateway.url, gateway.mint(Scope.READ), "--include-path-regex", "usage")
 
 
-@pytest.mark.long
 def test_the_management_api_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     run(
         tmp_path,
@@ -88,7 +86,6 @@ def test_the_management_api_conforms_to_its_document(gateway: Gateway, tmp_path:
     )
 
 
-@pytest.mark.long
 def test_the_speech_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
     client = new_client(gateway)
     (tmp_path / "clip").write_text(CLIP)

@@ -29,8 +29,6 @@ SUITES = {
     "support",
 }
 """The folders of ``tests/`` that do not stand for a folder of the source."""
-ONE_MODULE_EACH = {"tests/resilience/attackers"}
-"""Folders whose modules are entries of a list; they may have any number."""
 MOST_FUNCTION_LINES = 40
 LONGER_FUNCTIONS = {
     "core/asgi/http.py read_body",
@@ -97,8 +95,6 @@ def folders(paths: list[Path]) -> list[Path]:
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_a_folder_has_at_most_20_modules(folder: Path) -> None:
-    if str(folder.relative_to(ROOT)) in ONE_MODULE_EACH:
-        return
     found = [path.name for path in modules() + modules_of_tests() if path.parent == folder]
     assert len(found) <= MOST_MODULES, found
 

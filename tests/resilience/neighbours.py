@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import django
 
-from tests.resilience.attackers import FURTHER, NAMED
+from tests.resilience.attackers import NAMED
 from tests.resilience.measuring.bounds import SETTINGS
 from tests.support.servers.ends import end_on_sigterm
 from tests.support.servers.own_servers import Postgresql, Redis
@@ -137,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--attacker", action="append", choices=[*NAMED, *FURTHER])
+    parser.add_argument("--attacker", action="append", choices=NAMED)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each attack")
     parser.add_argument("--before", type=float, default=5.0, help="seconds of quiet before each")
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="postgresql")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -14,6 +12,7 @@ import httpx2
 import pytest
 
 from accounts.models import Organization, Plan, Scope
+from tests.resilience.wire import frame, head, upgrade
 from tests.support.clients.raw_client import RawClient
 from tests.support.faults.case import publish_on
 from tests.support.gateways import Served, another_gateway
@@ -69,31 +68,6 @@ def attacker(victim: Gateway) -> SpeechAccount:
     return speech_account(victim)
 
 
-def request(path: str, key: str | None, *headers: str, method: str = "POST") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *headers]
-    if key is not None:
-        lines.append(f"authorization: Bearer {key}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-def upgrade(key: str) -> bytes:
-    nonce = base64.b64encode(os.urandom(16)).decode()
-    return request(
-        "/v1/audio/speech/stream",
-        key,
-        "upgrade: websocket",
-        "connection: upgrade",
-        "sec-websocket-version: 13",
-        f"sec-websocket-key: {nonce}",
-        method="GET",
-    )
-
-
-def text_frame(message: str) -> bytes:
-    """A short masked text frame (RFC 6455, section 5.2), the mask zero."""
-    return bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message.encode()
-
-
 @contextmanager
 def held(port: int, opening: bytes) -> Iterator[list[socket.socket]]:
     """``TRIED`` connections that sent ``opening`` and nothing more."""
@@ -117,7 +91,7 @@ Holder = Callable[[SpeechAccount], AbstractContextManager[object]]
 @contextmanager
 def refusals_that_linger(attacker: SpeechAccount) -> Iterator[None]:
     """Requests without a key whose bodies never end."""
-    opening = request("/v1/chat/completions", None, "transfer-encoding: chunked")
+    opening = head("POST", "/v1/chat/completions", headers={"transfer-encoding": "chunked"})
     with held(attacker.gateway.port, opening) as sockets:
         for raw in sockets:
             assert first_line(raw).split()[1] == b"401"
@@ -127,14 +101,17 @@ def refusals_that_linger(attacker: SpeechAccount) -> Iterator[None]:
 @contextmanager
 def slow_bodies(attacker: SpeechAccount) -> Iterator[None]:
     gateway = replace(attacker.gateway, organization=attacker.organization)
-    opening = request("/v1/chat/completions", gateway.mint(), "content-length: 100") + b"{"
+    opening = (
+        head("POST", "/v1/chat/completions", key=gateway.mint(), headers={"content-length": "100"})
+        + b"{"
+    )
     with held(gateway.port, opening):
         yield
 
 
 @contextmanager
 def slow_clone_bodies(attacker: SpeechAccount) -> Iterator[None]:
-    opening = request("/v1/voices", attacker.key, "content-length: 100") + b"{"
+    opening = head("POST", "/v1/voices", key=attacker.key, headers={"content-length": "100"}) + b"{"
     with held(attacker.gateway.speech_port, opening):
         yield
 
@@ -156,7 +133,7 @@ def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
             stack.enter_context(closing(raw))
             raw.sendall(upgrade(attacker.key))
             if b" 101 " in first_line(raw):
-                raw.sendall(text_frame('{"type": "start", "voice": "ava"}'))
+                raw.sendall(frame(b'{"type": "start", "voice": "ava"}'))
                 assert b"ready" in raw.recv(4096)
                 opened.append(raw)
         yield opened
@@ -166,7 +143,7 @@ def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
 def empty_texts(attacker: SpeechAccount) -> Iterator[None]:
     with idle_sessions(attacker) as opened:
         for raw in opened:
-            raw.sendall(text_frame('{"type":"text","text":""}') * 2000)
+            raw.sendall(frame(b'{"type":"text","text":""}') * 2000)
         yield
 
 
@@ -192,7 +169,12 @@ def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
         "response_format": "wav",
     }
     content = json.dumps(body).encode()
-    opening = request("/v1/audio/speech", attacker.key, f"content-length: {len(content)}")
+    opening = head(
+        "POST",
+        "/v1/audio/speech",
+        key=attacker.key,
+        headers={"content-length": str(len(content))},
+    )
     with ExitStack() as stack:
         statuses = []
         for _ in range(SHARE):
@@ -247,6 +229,7 @@ def assert_served(victim: Gateway) -> None:
     assert httpx2.get(f"{victim.url}/readyz", verify=NO_TLS).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hold", HOLDERS, ids=lambda hold: hold.__name__)
 def test_others_are_served_while_one_caller_holds_all_it_can(
     hold: Holder, victim: Gateway, attacker: SpeechAccount

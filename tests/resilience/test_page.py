@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.resilience.attackers import FURTHER, NAMED
+from tests.resilience.attackers import NAMED
 from tests.resilience.measuring import table
 from tests.resilience.measuring.bounds import (
     CONNECTIONS,
@@ -35,12 +35,7 @@ def test_the_threat_model_gives_the_bounds_of_the_suite(row: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_the_page_has_each_attacker_as_his_module_describes_him(name: str) -> None:
+def test_the_page_has_each_attacker_as_the_code_describes_him(name: str) -> None:
     _, _, written = table.PAGE.read_text().partition(table.BEGIN)
 
     assert f"- **{name.replace('_', ' ')}**: {table.described(name)}\n" in written
-
-
-@pytest.mark.parametrize("name", [*NAMED, *FURTHER])
-def test_a_docstring_names_the_attacker_and_his_aim(name: str) -> None:
-    assert "hopes" in table.described(name)

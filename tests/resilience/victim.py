@@ -7,15 +7,10 @@ each, until its standard input is closed.
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 import json
-import math
 import os
 import sys
 import time
-import wave
-from array import array
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import StrEnum
@@ -24,12 +19,13 @@ import msgspec
 
 from tests.resilience.target import Target, load
 from tests.resilience.wire import Answer, Cut, WebSocket, ask, chat, request, speech
+from tests.support.builders import clips
 
 ANSWER_SECONDS = 60.0
 """Seconds after which an answer counts as an error."""
 _TEXT = "Bees fly."
-_CLIP_SECONDS = 3.2
-_CLIP_RATE = 16_000
+_CLIP = clips.base64_of(clips.wav(clips.voice(3.2)))
+"""A reference clip."""
 
 
 class Kind(StrEnum):
@@ -87,24 +83,6 @@ def _of_status(answer: Answer, status: int = 200) -> Answer:
     return answer
 
 
-def clip() -> str:
-    """A reference clip: a voice-like tone, as base64 of a WAV file."""
-    samples = array(
-        "h",
-        (
-            int(9000 * math.sin(math.tau * 140 * (at / _CLIP_RATE)) * math.sin(at / 900))
-            for at in range(int(_CLIP_SECONDS * _CLIP_RATE))
-        ),
-    )
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(_CLIP_RATE)
-        writer.writeframes(samples.tobytes())
-    return base64.b64encode(file.getvalue()).decode()
-
-
 class Victim:
     """The requests by kind. Each raises for an answer that is not complete and successful."""
 
@@ -112,7 +90,7 @@ class Victim:
         self._target = target
         self._keys = target.tenant
         self._new_keys = iter(target.tenant.new_keys)
-        self._clone = json.dumps({"name": "mine", "audio_b64": clip(), "consent": True}).encode()
+        self._clone = json.dumps({"name": "mine", "audio_b64": _CLIP, "consent": True}).encode()
 
     async def chat(self, key: str | None = None) -> None:
         await self._chat(key or self._keys.inference, stream=False)

@@ -191,10 +191,6 @@ class WebSocket:
         """Drop the connection without a close frame."""
         self._writer.transport.abort()
 
-    def stop_reading(self) -> None:
-        """Read nothing more from the gateway."""
-        self._writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's has it
-
     async def send(self, **message: Any) -> None:
         """Send a text message."""
         await self.send_raw(frame(json.dumps(message).encode()))

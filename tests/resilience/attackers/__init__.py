@@ -1,37 +1,31 @@
-"""Attackers, one module each: its docstring names the attacker, his requests and his aim.
+"""Attackers: the docstring of each names the attacker, his requests and his aim.
 
-Each has ``attack(target, tally)``, which runs until it is cancelled, and bounded rates: an attacker
-who merely uses up the machine's processors would show nothing about the gateway.
+Each runs until it is cancelled, with bounded rates: an attacker who merely uses up the machine's
+processors would show nothing about the gateway.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-NAMED: Final = (
-    "no_key",
-    "read_key",
-    "spent_key",
-    "speech_key",
-    "console_user",
-    "invented_keys",
-    "slow_bodies",
-    "slow_readers",
-    "half_sockets",
-    "huge_schemas",
-    "heavy_texts",
-    "captures",
-)
-"""The modules whose measurements docs/measurements/neighbours.md shows."""
+from tests.resilience.attackers import floods, holds
 
-FURTHER: Final = (
-    "pipelines",
-    "long_heads",
-    "pings",
-    "deep_pages",
-    "logins",
-    "key_maker",
-    "clone_maker",
-    "tiny_windows",
-)
-"""Further attackers, run by hand."""
+ATTACKERS: Final = {
+    each.__name__: each
+    for each in (
+        holds.no_key,
+        floods.read_key,
+        floods.spent_key,
+        holds.speech_key,
+        floods.console_user,
+        floods.invented_keys,
+        holds.slow_bodies,
+        holds.slow_readers,
+        holds.half_sockets,
+        floods.huge_schemas,
+        floods.heavy_texts,
+        floods.captures,
+    )
+}
+"""By name, in the order of docs/measurements/neighbours.md."""
+NAMED: Final = tuple(ATTACKERS)

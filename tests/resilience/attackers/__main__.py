@@ -8,13 +8,13 @@ the counts of answers.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import sys
 from contextlib import suppress
 
 from tests.resilience import wire
+from tests.resilience.attackers import ATTACKERS
 from tests.resilience.attackers.tools import BEGUN, IDLE, Tally
 from tests.resilience.target import load
 
@@ -25,10 +25,9 @@ ADDRESS = "127.66.0.1"
 
 async def main(name: str, path: str, priority: str = "") -> None:
     tally = Tally()
-    module = importlib.import_module(f"tests.resilience.attackers.{name}")
     if priority == IDLE and sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    attack = asyncio.create_task(module.attack(load(path), tally))
+    attack = asyncio.create_task(ATTACKERS[name](load(path), tally))
     closed = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), closed.set)
     waiting = asyncio.create_task(closed.wait())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.resilience.attackers import ATTACKERS
 from tests.resilience.measuring.measure import Attack, Figures
 from tests.resilience.measuring.processes import MEGABYTE
 from tests.resilience.victim import PROBES, Kind
@@ -83,9 +83,7 @@ def _latencies(attacks: Sequence[Attack], percentile: Percentile) -> list[str]:
 
 def described(name: str) -> str:
     """The docstring of an attacker in one line."""
-    module = importlib.import_module(f"tests.resilience.attackers.{name}")
-    assert module.__doc__ is not None
-    return " ".join(module.__doc__.split())
+    return " ".join((ATTACKERS[name].__doc__ or "").split())
 
 
 def _single(attacks: Sequence[Attack]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.resilience.proxies.attacks import INFERENCE_HOST, SPEECH_HOST
-from tests.resilience.proxies.fronts import FRONTS, Front
+from tests.resilience.proxies.fronts import CASES, Front
 from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
@@ -43,7 +43,7 @@ class Opened:
     port: int
 
 
-@pytest.fixture(scope="module", params=FRONTS, ids=str)
+@pytest.fixture(scope="module", params=CASES, ids=str)
 def opened(
     request: pytest.FixtureRequest, behind: Served, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Opened]:

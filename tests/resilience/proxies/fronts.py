@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.support.live import ROOT
 from tests.support.servers.envoy import running_envoy
 from tests.support.servers.haproxy import running_haproxy
@@ -74,3 +76,8 @@ FRONTS = (
 """The first two pass any ``Upgrade`` on, the third only that of a WebSocket. HAProxy drops it from a
 request with a body, and passes ``CONNECT`` on; Envoy refuses all but ``websocket``, and ignores ``h2c``.
 """
+IN_EVERY_LANE = ("nginx", "haproxy")
+CASES = [
+    pytest.param(front, marks=() if front.name in IN_EVERY_LANE else pytest.mark.long)
+    for front in FRONTS
+]

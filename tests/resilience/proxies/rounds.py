@@ -41,10 +41,6 @@ class Tally:
 
     rounds: int = 0
     wrong: list[str] = field(default_factory=list)
-    victim_misled: int = 0
-    """How often the victim got another answer than its own, or none."""
-    attacker_read: int = 0
-    """How often the attacker was given an answer to the victim."""
     attacker_ids: list[str] = field(default_factory=list)
     """The request ids of the chats that the attacker was answered."""
     victim_ids: list[str] = field(default_factory=list)
@@ -129,9 +125,7 @@ class Rounds:
         else:
             self._note(made.name, await self._send(made))
         streamed: dict[str, object] = {"stream": True} if number % 4 == 0 else {}
-        found = await self._victim.chat(f"secret{number}", **streamed)
-        self._tally.victim_misled += bool(found)
-        self._note(made.name, found)
+        self._note(made.name, await self._victim.chat(f"secret{number}", **streamed))
         if number % 10 == 0:
             found = await self._attacker.chat(f"own{number}")
         else:
@@ -141,8 +135,6 @@ class Rounds:
     def _note(self, name: str, found: str) -> None:
         if found:
             self._tally.wrong.append(f"after {name}: {found}")
-        if found.startswith("the attacker") and "secret" in found:
-            self._tally.attacker_read += 1
 
     async def _send(self, made: Attack) -> str:
         """Send an attack on a connection of its own; the attacker may hang up without an answer."""

@@ -18,7 +18,7 @@ from tests.resilience.proxies.attacks import (
 )
 from tests.resilience.proxies.conftest import Opened
 from tests.resilience.proxies.connection import Answer, Connection
-from tests.resilience.proxies.fronts import FRONTS, Front
+from tests.resilience.proxies.fronts import CASES, Front
 from tests.support.live import Gateway
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.speech.caller import SENTENCE, Conversation, SpeechAccount
@@ -27,7 +27,7 @@ from tests.support.until import until
 STREAM = "/v1/audio/speech/stream"
 
 
-@pytest.mark.parametrize("front", FRONTS, ids=str)
+@pytest.mark.parametrize("front", CASES, ids=str)
 def test_organizations_and_surfaces_share_one_connection(
     front: Front, hidden: Gateway, attacker: SpeechAccount, tmp_path: Path
 ) -> None:

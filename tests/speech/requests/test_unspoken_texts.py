@@ -15,7 +15,7 @@ from speech.requests.session import Session
 from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, refused_units
 from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
 from speech.wire import LONGEST_SESSION
-from tests.resilience.attackers.heavy_texts import PATTERNS, PIECE
+from tests.resilience.attackers.floods import PATTERNS, PIECE
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.sessions import Collaborators, Socket, service, session

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tests.resilience.attackers.invented_keys import invented
+from tests.resilience.attackers.floods import invented
 from tests.resilience.target import Target
 from tests.resilience.tenants import make
 from tests.resilience.wire import (
