@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -23,12 +23,6 @@ from tests.support.until import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SAID = "say: one two three four"
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[RunningSimulator]:
-    with running_simulator() as running:
-        yield running
 
 
 def faulty(fault: str) -> str:
@@ -50,17 +44,6 @@ def spoken(payloads: list[str]) -> str:
     chunks = [json.loads(payload) for payload in payloads if payload.startswith("{")]
     deltas = (c["choices"][0]["delta"] for c in chunks if c.get("choices"))
     return "".join(delta.get("content", "") for delta in deltas)
-
-
-def usages(simulator: RunningSimulator, fault: str, **options: bool) -> list[int | None]:
-    """Return ``completion_tokens`` of each chunk; None where a chunk has no usage."""
-    chunks = simulator.stream(faulty(fault), stream_options={"include_usage": True, **options})
-    return [chunk.get("usage", {}).get("completion_tokens") for chunk in chunks]
-
-
-def whole_usage(simulator: RunningSimulator, fault: str) -> dict[str, int] | None:
-    usage: dict[str, int] | None = simulator.chat(faulty(fault)).get("usage")
-    return usage
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -110,17 +93,11 @@ def test_a_200_is_not_always_an_answer(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_cut_closes_the_connection_before_the_headers(
+def test_cut_and_reset_end_the_connection_before_the_headers(
     simulator: RunningSimulator, stream: bool
 ) -> None:
     assert simulator.raw(faulty("cut"), stream=stream) == b""
     assert not simulator.last_request()["aborted"]
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_reset_resets_the_connection_before_the_headers(
-    simulator: RunningSimulator, stream: bool
-) -> None:
     with pytest.raises(ConnectionResetError):
         simulator.raw(faulty("reset"), stream=stream)
 
@@ -151,12 +128,6 @@ def test_cut_closes_a_stream_after_its_number_of_frames(
     assert entry["sent_frames"] == min(after, 4) + 1
 
 
-def test_reset_resets_a_stream_after_its_number_of_frames(simulator: RunningSimulator) -> None:
-    with simulator.connect(faulty("reset@2"), stream=True) as connection:
-        received = received_until(ConnectionResetError, connection)
-    assert spoken(frames(received.decode())) == "one two"
-
-
 def test_hang_falls_silent_after_its_number_of_frames(simulator: RunningSimulator) -> None:
     simulator.forget_requests()
     with simulator.connect(faulty("hang@2"), stream=True) as connection:
@@ -184,79 +155,45 @@ def test_a_whole_answer_breaks_in_its_middle(
     assert 0 < len(body) < int(promised[1])
 
 
-def test_garbage_is_one_frame_that_is_no_json(simulator: RunningSimulator) -> None:
-    response = simulator.post(ask(faulty("garbage@2"), stream=True))
-    payloads = frames(response.text)
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(payloads.pop(3))
-    assert spoken(payloads) == "one two three four"
-    with pytest.raises(json.JSONDecodeError):
-        simulator.post(ask(faulty("garbage@2"))).json()
+USAGES: dict[str, tuple[list[int | None], int | None]] = {
+    "no_usage": ([None] * 6, None),
+    "usage_twice": ([None] * 6 + [4, 4], 4),
+    "negative_usage": ([None] * 6 + [-5], -5),
+    "decreasing_usage": ([1000, 999, 998, 997, 996, 996, 4], 4),
+    "absurd_usage": ([None] * 6 + [10**12 + 4], 10**12 + 4),
+    "usage_every_chunk": ([0, 1, 2, 3, 4, 4, 4], 4),
+}
+"""``completion_tokens`` of each chunk, None where it has no usage; and those of a whole answer."""
 
 
-def test_error_frame_is_a_vllm_error_in_the_stream(simulator: RunningSimulator) -> None:
-    response = simulator.post(ask(faulty("error_frame@1"), stream=True))
-    *before, error, done = frames(response.text)
-    assert spoken(before) == "one"
-    assert json.loads(error)["error"]["code"] == 500
-    assert done == "[DONE]"
+@pytest.mark.parametrize("fault", USAGES)
+def test_usage_is_reported_wrongly(simulator: RunningSimulator, fault: str) -> None:
+    streamed, whole = USAGES[fault]
+    chunks = simulator.stream(faulty(fault))
+    assert [chunk.get("usage", {}).get("completion_tokens") for chunk in chunks] == streamed
+    assert simulator.chat(faulty(fault)).get("usage", {}).get("completion_tokens") == whole
 
 
-def test_no_usage_reports_none(simulator: RunningSimulator) -> None:
-    assert usages(simulator, "no_usage", continuous_usage_stats=True) == [None] * 6
-    assert whole_usage(simulator, "no_usage") is None
+STREAMS: dict[str, Callable[[list[str], str], bool]] = {
+    "garbage@2": lambda payloads, _: not payloads[3].endswith("}") and len(payloads) == 8,
+    "error_frame@1": lambda payloads, _: json.loads(payloads[2])["error"]["code"] == 500,
+    "no_finish": lambda _, text: "[DONE]" in text and '"stop"' not in text,
+    "no_done": lambda _, text: '"stop"' in text and "[DONE]" not in text,
+    "after_done": lambda payloads, _: payloads[-2] == "[DONE]",
+    "repeat_role": lambda payloads, _: sum("assistant" in each for each in payloads) == 5,
+    "empty_choices_first": lambda payloads, _: json.loads(payloads[0])["choices"] == [],
+    "crlf": lambda _, text: text.count("\n") == text.count("\r\n") > 0,
+    "comments": lambda payloads, text: text.count(": keep-alive\n\n") == len(payloads),
+    "bom": lambda _, text: text.startswith("\ufeff"),
+    "big_frame": lambda payloads, _: sum(len(each) > 2 * 1024 * 1024 for each in payloads) == 1,
+}
+"""What a stream with each fault shows, by its payloads and its text."""
 
 
-def test_usage_twice_reports_it_twice(simulator: RunningSimulator) -> None:
-    assert usages(simulator, "usage_twice") == [None] * 6 + [4, 4]
-
-
-def test_negative_usage_is_below_zero(simulator: RunningSimulator) -> None:
-    assert usages(simulator, "negative_usage")[-1] == -5
-    assert (whole_usage(simulator, "negative_usage") or {})["completion_tokens"] == -5
-
-
-def test_decreasing_usage_goes_down(simulator: RunningSimulator) -> None:
-    assert usages(simulator, "decreasing_usage") == [1000, 999, 998, 997, 996, 996, 4]
-
-
-def test_absurd_usage_is_far_too_high(simulator: RunningSimulator) -> None:
-    assert usages(simulator, "absurd_usage")[-1] == 10**12 + 4
-    assert (whole_usage(simulator, "absurd_usage") or {})["completion_tokens"] > 10**12
-
-
-def test_usage_every_chunk_comes_without_a_request(simulator: RunningSimulator) -> None:
-    chunks = simulator.stream(faulty("usage_every_chunk"), stream_options=None)
-    assert [chunk["usage"]["completion_tokens"] for chunk in chunks] == [0, 1, 2, 3, 4, 4]
-
-
-def test_no_finish_leaves_the_reason_out(simulator: RunningSimulator) -> None:
-    chunks = simulator.stream(faulty("no_finish"))
-    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks[:-1])
-    assert simulator.chat(faulty("no_finish"))["choices"][0]["finish_reason"] is None
-
-
-def test_no_done_ends_without_the_marker(simulator: RunningSimulator) -> None:
-    body = ask(faulty("no_done"), stream=True, stream_options={"include_usage": True})
-    last = frames(simulator.post(body).text)[-1]
-    assert json.loads(last)["usage"]["completion_tokens"] == 4
-
-
-def test_after_done_more_follows(simulator: RunningSimulator) -> None:
-    payloads = frames(simulator.post(ask(faulty("after_done"), stream=True)).text)
-    assert payloads[-2] == "[DONE]"
-    assert json.loads(payloads[-1])["choices"] == []
-
-
-def test_repeat_role_names_it_in_every_delta(simulator: RunningSimulator) -> None:
-    chunks = simulator.stream(faulty("repeat_role"))
-    assert [c["choices"][0]["delta"].get("role") for c in chunks[:5]] == ["assistant"] * 5
-
-
-def test_empty_choices_first_come_before_the_role(simulator: RunningSimulator) -> None:
-    first, second, *_ = simulator.stream(faulty("empty_choices_first"))
-    assert first["choices"] == []
-    assert second["choices"][0]["delta"]["role"] == "assistant"
+@pytest.mark.parametrize("fault", STREAMS)
+def test_a_stream_shows_its_fault(simulator: RunningSimulator, fault: str) -> None:
+    text = simulator.post(ask(faulty(fault), stream=True)).content.decode()
+    assert STREAMS[fault](frames(text.removeprefix("\ufeff")), text)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -267,30 +204,6 @@ def test_split_bytes_writes_byte_by_byte(simulator: RunningSimulator, stream: bo
     assert b"three" in sizes_and_bytes[1][3::6]
 
 
-def test_crlf_ends_its_lines_with_both(simulator: RunningSimulator) -> None:
-    content = simulator.post(ask(faulty("crlf"), stream=True)).content
-    assert content.endswith(b"data: [DONE]\r\n\r\n")
-    assert content.count(b"\n") == content.count(b"\r\n")
-
-
-def test_comments_stand_between_the_frames(simulator: RunningSimulator) -> None:
-    text = simulator.post(ask(faulty("comments"), stream=True)).text
-    assert text.count(": keep-alive\n\n") == len(frames(text))
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_bom_opens_the_body(simulator: RunningSimulator, stream: bool) -> None:
-    content = simulator.post(ask(faulty("bom"), stream=stream)).content
-    assert content.startswith(b"\xef\xbb\xbf")
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_big_frame_is_two_mebibytes(simulator: RunningSimulator, stream: bool) -> None:
-    text = simulator.post(ask(faulty("big_frame"), stream=stream)).text
-    sizes = [len(payload) for payload in (frames(text) if stream else [text])]
-    assert [size for size in sizes if size > 2 * 1024 * 1024] == [max(sizes)]
-
-
 def test_faults_can_be_combined(simulator: RunningSimulator) -> None:
     raw = simulator.raw(faulty("usage_every_chunk,crlf,cut@1"), stream=True)
     *_, last = frames(raw.decode())
@@ -298,6 +211,7 @@ def test_faults_can_be_combined(simulator: RunningSimulator) -> None:
     assert b"}\r\n\r\n" in raw
 
 
+@pytest.mark.long
 def test_a_fault_of_the_command_line_can_be_lifted_by_a_request() -> None:
     with running_simulator("--fault", "status=503") as simulator:
         assert simulator.post(ask("hello")).status_code == 503

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,6 @@ import pytest
 
 from tests.support.model_servers.simulator import RunningSimulator, ask, running_simulator
 from tests.support.until import until
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[RunningSimulator]:
-    with running_simulator() as running:
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -57,6 +50,7 @@ def test_a_body_that_is_no_json_object_is_a_400(simulator: RunningSimulator, bod
     assert response.json()["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.long
 def test_named_models_and_a_key_are_enforced() -> None:
     with running_simulator("--model", "a", "--model", "b/c", "--api-key", "secret") as simulator:
         key = {"authorization": "Bearer secret"}
@@ -125,6 +119,7 @@ def test_a_client_that_disconnects_after_the_end_did_not_abort(simulator: Runnin
     assert [entry["aborted"] for entry in simulator.requests()] == [False] * 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_on_a_signal_even_with_a_stream_open(number: signal.Signals) -> None:
     with running_simulator() as simulator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -18,7 +17,6 @@ from tests.support.model_servers.simulator import (
     RunningSimulator,
     answer_tokens,
     ask,
-    running_simulator,
 )
 
 TOKENIZER = load("o200k")
@@ -41,12 +39,6 @@ def tool(name: str, parameters: dict[str, Any], description: str = "") -> dict[s
 
 
 TOOLS = [tool("get_weather", WEATHER, "Get the forecast."), tool("get_time", CLOCK)]
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[RunningSimulator]:
-    with running_simulator() as running:
-        yield running
 
 
 def calls(completion: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -106,17 +98,6 @@ def test_requiring_an_absent_tool_is_refused(simulator: RunningSimulator) -> Non
     assert response.json()["error"]["param"] == "tool_choice"
 
 
-def test_several_mentioned_tools_are_called_in_parallel(simulator: RunningSimulator) -> None:
-    text = "What is the weather in Paris and the time in Tokyo?"
-    both = calls(simulator.chat(text, tools=TOOLS))
-    assert [(name, *arguments.values())[:2] for name, arguments in both] == [
-        ("get_weather", "Paris"),
-        ("get_time", "Tokyo"),
-    ]
-    one = calls(simulator.chat(text, tools=TOOLS, parallel_tool_calls=False))
-    assert [name for name, _ in one] == ["get_weather"]
-
-
 def test_streamed_calls_arrive_as_fragments(simulator: RunningSimulator) -> None:
     chunks = simulator.stream("weather in Paris and time in Tokyo", tools=TOOLS)
     fragments = [
@@ -144,26 +125,6 @@ def test_a_token_cap_cuts_the_arguments_short(simulator: RunningSimulator) -> No
     assert completion["usage"]["completion_tokens"] == 5
     with pytest.raises(json.JSONDecodeError):
         calls(completion)
-
-
-def test_the_result_of_a_tool_is_used_in_the_text(simulator: RunningSimulator) -> None:
-    question = ask("weather in Paris", tools=TOOLS)
-    asked = simulator.post(question).json()["choices"][0]["message"]
-    result = {
-        "role": "tool",
-        "tool_call_id": asked["tool_calls"][0]["id"],
-        "content": "19 degrees and sunny",
-    }
-    messages = [*question["messages"], asked, result]
-    completion = simulator.post({**question, "messages": messages}).json()
-    assert "19 degrees and sunny" in completion["choices"][0]["message"]["content"]
-    assert completion["choices"][0]["finish_reason"] == "stop"
-    assert completion["usage"]["prompt_tokens"] == count_prompt(TOKENIZER, messages, TOOLS)
-
-
-def test_a_json_object_is_answered_on_request(simulator: RunningSimulator) -> None:
-    completion = simulator.chat("hello", response_format={"type": "json_object"})
-    assert isinstance(json.loads(completion["choices"][0]["message"]["content"]), dict)
 
 
 def test_a_structured_answer_fits_its_schema(simulator: RunningSimulator) -> None:
