@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -133,14 +134,17 @@ def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     host, other = start_host("one"), start_host("two")
     case = Case(host, model, [gateway.simulator.requests])
     before = broken.carried[Way.TO_CLIENT]
-    answer = threads.submit(case.ask, "[[sim tokens=60 pace=20]]", streamed=True)
+    answer = threads.submit(case.ask, "[[sim tokens=200 pace=20]]", streamed=True)
     until(lambda: broken.carried[Way.TO_CLIENT] > before)
-    host.command.process.send_signal(signal.SIGSTOP)
+    processes = (host.command.process.pid, host.command.worker)
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
     try:
         [row] = until(gateway.rows, LEASE * 1.5 + SLACK)
         assert row.outcome == "interrupted"
     finally:
-        host.command.process.send_signal(signal.SIGCONT)
+        for pid in processes:
+            os.kill(pid, signal.SIGCONT)
 
     assert answer.result().complete
     case.gateway = other
