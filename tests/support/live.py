@@ -229,7 +229,8 @@ class Gateway:
 
     def rows_when(self, count: int) -> list[UsageRow]:
         """Wait for ``count`` rows; for requests whose client did not wait."""
-        return until(lambda: rows if len(rows := self.rows()) >= count else None)
+        until(lambda: len(self.rows()) >= count)
+        return self.rows()
 
 
 def events(text: str) -> list[Any]:

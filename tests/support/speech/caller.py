@@ -132,7 +132,8 @@ class SpeechAccount:
 
     def rows_when(self, count: int) -> list[SpeechRow]:
         """Wait for ``count`` rows."""
-        return until(lambda: rows if len(rows := self.rows()) >= count else None)
+        until(lambda: len(self.rows()) >= count)
+        return self.rows()
 
     def row_when_written(self) -> SpeechRow:
         """The one row of a request whose client disconnected before the end."""
