@@ -224,19 +224,6 @@ def test_a_print_of_the_usage_names_the_organization_and_leaves_today_out(
     expect(page.locator("#speech")).to_be_hidden()
 
 
-def test_the_way_back_from_a_request_keeps_the_filters(consoling: Visit) -> None:
-    traffic(consoling.gateway)
-    page = consoling.open(f"/console/requests?{wide_period()}&outcome=success&model=acme/plain-8b")
-    filtered = page.url
-    page.click("table.requests tbody a")
-    page.reload()
-
-    page.click("main .hint >> text=Requests")
-
-    assert page.url == filtered
-    expect(page.locator("table.requests tbody tr")).to_have_count(1)
-
-
 def test_a_bar_says_its_parts_by_keyboard_and_leads_to_its_day(consoling: Visit) -> None:
     traffic(consoling.gateway)
     page = consoling.open(f"/console/usage?{wide_period()}&metric=requests&by=key")

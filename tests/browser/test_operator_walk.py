@@ -11,16 +11,13 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from accounts.models import ApiKey
 from inference.models import Backend
-from tests.browser.conftest import Visit, send_twice
+from tests.browser.conftest import Visit
 from tests.support.live import Gateway
 from tests.support.until import until
 
 MOST_FORMS = 4
 """The forms that an operator sends from nothing to a published model."""
-
-SEEN_SECONDS = 30.0
 
 
 def choose(page: Page, field: Locator, text: str) -> None:
@@ -159,18 +156,3 @@ def test_the_search_for_a_leaked_key_puts_it_into_no_address(operating: Visit) -
 
     assert len(addresses) > 4
     assert not [each for each in addresses if gateway.key[20:] in each]
-
-
-def test_a_double_click_and_a_reload_make_no_second_key_in_the_admin(operating: Visit) -> None:
-    page = operating.open("/admin/accounts/apikey/add/")
-    choose(page, page.locator("#id_organization"), operating.gateway.organization.name)
-    page.select_option("#id_scope", "read")
-    page.fill("#id_label", "made once by an operator")
-    send_twice(page)
-    expect(page.locator("code.secret")).to_be_visible()
-
-    page.reload()
-
-    expect(page.locator(".errornote, .errorlist").first).to_be_visible()
-    expect(page.locator("#content")).to_contain_text("already. Its secret was shown once.")
-    assert ApiKey.objects.filter(label="made once by an operator").count() == 1

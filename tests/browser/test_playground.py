@@ -94,21 +94,6 @@ def test_a_stopped_answer_is_metered(consoling: Visit) -> None:
     consoling.problems[:] = [each for each in consoling.problems if "404" not in each]
 
 
-def test_a_refusal_is_shown_in_the_conversation(consoling: Visit) -> None:
-    consoling.gateway.organization.requests_per_minute = 1
-    consoling.gateway.organization.save()
-    page = consoling.open("/console/playground?model=acme/demo-8b")
-    for number in range(2):
-        page.fill("#message", f"say: number {number}")
-        page.click("#send")
-        expect(page.locator("#send")).to_be_enabled()
-        if number == 0:
-            page.locator("#receipt .exact").wait_for()
-
-    expect(page.locator(".message.error")).to_contain_text("limit")
-    consoling.problems[:] = [each for each in consoling.problems if "429" not in each]
-
-
 def test_reasoning_streams_folded_above_the_answer(consoling: Visit) -> None:
     page = consoling.open("/console/playground?model=acme/demo-8b")
     page.fill("#message", "[[sim reasoning=60 tokens=5 pace=20]]")

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import reduce
 from operator import add
 from typing import Any
 
 import openai
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
-from langchain_core.tools import tool
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
 
 from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
     MODEL,
-    QUESTION,
-    READING_QUESTION,
     SECOND_TURN,
-    TOOL_ANSWER,
-    TOOL_RESULT,
-    Reading,
     Seen,
     assert_ledger_agrees,
 )
 from tests.support.live import Gateway
-
-
-@tool
-def get_weather(city: str) -> str:
-    """Current weather in a city"""
-    return TOOL_RESULT
 
 
 def chat(gateway: Gateway, **options: Any) -> ChatOpenAI:
@@ -97,68 +83,6 @@ def test_usage_of_a_stream_is_not_counted_twice(model: ChatOpenAI, gateway: Gate
     assert_ledger_agrees(gateway, [seen(answer, streamed=True)])
 
 
-def test_an_asynchronous_stream_gives_the_same(gateway: Gateway) -> None:
-    async def streamed() -> AIMessageChunk:
-        async with DefaultAsyncHttpxClient() as http:
-            model = chat(gateway, http_async_client=http)
-            return whole([chunk async for chunk in model.astream(FIRST_TURN)])
-
-    answer = asyncio.run(streamed())
-
-    assert answer.content == ANSWERS[0]
-    assert_ledger_agrees(gateway, [seen(answer, streamed=True)])
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
-def test_a_bound_tool_is_called_and_its_result_is_used(
-    model: ChatOpenAI, gateway: Gateway, streamed: bool
-) -> None:
-    bound = model.bind_tools([get_weather])
-
-    def ask(messages: list[Any]) -> AIMessage:
-        if not streamed:
-            return bound.invoke(messages)
-        return whole(
-            [chunk for chunk in bound.stream(messages) if isinstance(chunk, AIMessageChunk)]
-        )
-
-    first = ask([HumanMessage(QUESTION)])
-    [call] = first.tool_calls
-    assert (call["name"], call["args"]) == ("get_weather", {"city": "Paris"})
-    result = get_weather.invoke(call)
-    assert isinstance(result, ToolMessage)
-    second = ask([HumanMessage(QUESTION), first, result])
-
-    assert second.content == TOOL_ANSWER
-    assert_ledger_agrees(
-        gateway,
-        [
-            seen(first, streamed=streamed, shape="tools"),
-            seen(second, streamed=streamed, shape="tools"),
-        ],
-    )
-
-
-@pytest.mark.parametrize(
-    ("method", "shape"),
-    [("json_schema", "json_schema"), ("function_calling", "tools"), ("json_mode", "json_object")],
-)
-def test_with_structured_output_answers_in_the_models_shape(
-    model: ChatOpenAI, gateway: Gateway, method: Any, shape: str
-) -> None:
-    structured = model.with_structured_output(Reading, method=method, include_raw=True)
-
-    question = READING_QUESTION
-    if method == "json_mode":
-        question = 'say: {"city": "Lyon", "degrees": 21, "note": null}'
-    answer = structured.invoke(question)
-
-    assert isinstance(answer, dict)
-    assert answer["parsing_error"] is None
-    assert (answer["parsed"].city, answer["parsed"].degrees) == ("Lyon", 21)
-    assert_ledger_agrees(gateway, [seen(answer["raw"], streamed=False, shape=shape)])
-
-
 def test_a_failure_in_the_middle_of_a_stream_reaches_the_caller(
     model: ChatOpenAI, gateway: Gateway
 ) -> None:
@@ -168,12 +92,3 @@ def test_a_failure_in_the_middle_of_a_stream_reaches_the_caller(
 
     assert raised.value.code == "backend_error"
     assert [row.outcome for row in gateway.rows_when(1)] == ["backend_error"]
-
-
-def test_a_batch_is_one_row_for_each_answer(model: ChatOpenAI, gateway: Gateway) -> None:
-    answers = model.batch([f"say: Number {number}." for number in range(8)])
-
-    assert [answer.content for answer in answers] == [f"Number {each}." for each in range(8)]
-    metered = {each.request_id: each.output for each in (seen(a, streamed=False) for a in answers)}
-    rows = gateway.rows_when(8)
-    assert metered == {row.request_id: row.backend_reported_output_tokens for row in rows}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
-from openai import AsyncOpenAI
 
 from tests.support.clients.conversation import (
     ANSWERS,
     FIRST_TURN,
-    MODEL,
     QUESTION,
     READING_QUESTION,
     SECOND_TURN,
@@ -19,7 +16,6 @@ from tests.support.clients.conversation import (
     TOOL_ANSWER,
     TOOL_RESULT,
     Reading,
-    Seen,
     assert_ledger_agrees,
     message_of,
     seen_stream,
@@ -201,27 +197,3 @@ def test_the_stream_helper_puts_tool_calls_together(
     assert json.loads(calls[0].function.arguments) == json.loads(done[0].arguments)
     chunks = [event.chunk for event in events if event.type == "chunk"]
     assert_ledger_agrees(gateway, [seen_stream(chunks, "tools")])
-
-
-def test_many_streams_at_once_are_metered_each_by_itself(gateway: Gateway) -> None:
-    async def stream(sdk: AsyncOpenAI, length: int) -> Seen:
-        text = f"[[sim tokens={length} pace=200]] Go on."
-        chunks = [
-            chunk
-            async for chunk in await sdk.chat.completions.create(
-                model=MODEL, messages=asked(text), stream=True
-            )
-        ]
-        seen = seen_stream(chunks)
-        assert seen.output == length
-        return seen
-
-    async def streams() -> list[Seen]:
-        async with gateway.async_openai() as sdk:
-            return await asyncio.gather(*(stream(sdk, length) for length in range(1, 25)))
-
-    seen = asyncio.run(streams())
-
-    assert {(row.request_id, row.backend_reported_output_tokens) for row in gateway.rows()} == {
-        (each.request_id, each.output) for each in seen
-    }

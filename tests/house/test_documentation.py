@@ -19,7 +19,6 @@ NAMES_TESTS = re.compile(
     r"`(tests/[\w/.]+(?:::test_\w+)?|(?:\w+/)*test_\w+(?:\.py(?:::test_\w+)?)?)`"
 )
 """A folder or module of tests, a test in a module, or a test alone."""
-EXISTS = "test_links_between_pages_lead_somewhere"
 MOST_SETTINGS = 70
 
 
@@ -128,32 +127,6 @@ def _module_of(path: str, before: Path | None) -> Path:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "style.md"])
 def test_the_tests_that_a_page_names_exist(page: Path) -> None:
     assert missing_tests(page.read_text()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        ("`tests/house/test_layout.py`", []),
-        ("`tests/house/test_gone.py`", ["tests/house/test_gone.py"]),
-        ("`tests/gone/`", ["tests/gone/"]),
-        (f"`tests/house/test_documentation.py::{EXISTS}`", []),
-        (
-            "`tests/house/test_documentation.py::test_x`",
-            ["tests/house/test_documentation.py::test_x"],
-        ),
-        (f"`tests/house/test_documentation.py`: `{EXISTS}`", []),
-        (f"`tests/house/test_layout.py`: `{EXISTS}`", [EXISTS]),
-        (f"| `tests/house/test_layout.py` | `{EXISTS}` |", []),
-        (f"`tests/house/test_layout.py`, `test_documentation.py::{EXISTS}`", []),
-        ("`tests/house/test_layout.py`, `test_bounds.py`", ["test_bounds.py"]),
-        (f"`house/test_documentation.py::{EXISTS}`", []),
-        ("`serving/test_documentation.py`", ["serving/test_documentation.py"]),
-    ],
-)
-def test_a_test_that_does_not_exist_is_noticed_where_a_page_names_it(
-    text: str, missing: list[str]
-) -> None:
-    assert missing_tests(text) == missing
 
 
 def _rows(page: Path) -> Iterator[list[str]]:

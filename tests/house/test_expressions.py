@@ -181,19 +181,6 @@ def test_every_expression_takes_linear_time(part: str) -> None:
     assert [each for each in slow if each] == []
 
 
-@pytest.mark.parametrize(
-    ("pattern", "unit"),
-    [
-        (r"\s+$", " "),
-        (r"(?:a+)+b", "a"),
-        (r"(?<![\w.:#/\\])(?:[A-Za-z]:\\|~?/)(?:[\w.@+-]+[/\\])+[\w.@+-]*\w", "+/"),
-    ],
-    ids=["quadratic", "exponential", "paths"],
-)
-def test_an_expression_that_reads_characters_again_is_noticed(pattern: str, unit: str) -> None:
-    assert is_too_slow(Expression("x", re.compile(pattern)), unit, "!\0", LONGEST)
-
-
 def test_every_expression_that_is_written_out_is_among_them() -> None:
     known = {each.pattern.pattern for each in found()}
     written = {each.pattern for each in calls() if each.pattern is not None}

@@ -132,22 +132,6 @@ def test_no_module_has_more_than_300_lines_of_code() -> None:
     assert found == TABLES, {name: lines[name] for name in found ^ TABLES}
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("", 0),
-        ('"""A docstring\n\nof three lines."""\n', 0),
-        ("# A comment.\n\nx = 1  # Another.\n", 1),
-        ('x = (\n    1,\n)\n"""What x means."""\n', 3),
-        ('def f():\n    """A docstring."""\n\n    return """text\n    of two lines"""\n', 3),
-    ],
-)
-def test_only_lines_of_code_count(text: str, count: int, tmp_path: Path) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(text, encoding="utf-8")
-    assert code_lines(path) == count
-
-
 def test_no_function_is_longer_than_40_lines() -> None:
     """docs/develop/style.md, Size."""
     too_long = {}

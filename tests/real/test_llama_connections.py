@@ -18,7 +18,6 @@ from tests.support.metrics import metrics
 
 STREAMS = int(os.environ.get("SVC_TEST_STREAMS", "200"))
 """Set the variable to 2000 for the figure in docs/develop/testing.md."""
-WHOLE = 60
 
 
 def model_on(gateway: Gateway, llama: LlamaServer, count: int = 1, **columns: object) -> str:
@@ -83,14 +82,6 @@ def test_no_stream_is_lost_to_a_connection_that_the_server_closed(
     assert len({row.request_id for row in rows}) == STREAMS
 
 
-def test_whole_answers_and_streams_share_a_server(gateway: Gateway, llama: LlamaServer) -> None:
-    model = model_on(gateway, llama)
-
-    found = ask_many(gateway, model, WHOLE, 8, streamed=[True, False, False])
-
-    assert found == {"served": WHOLE}
-
-
 def test_a_close_after_a_stream_costs_no_retry_and_is_no_failure(
     start_gateway: Callable[..., Gateway], llama: LlamaServer
 ) -> None:
@@ -102,9 +93,3 @@ def test_a_close_after_a_stream_costs_no_retry_and_is_no_failure(
     after = metrics(gateway)
     for what in ("failures", "ejections", "stale_connections"):
         assert after.sum(f"svc_backend_{what}_total") == 0
-
-
-def test_connections_that_are_never_kept(gateway: Gateway, llama: LlamaServer) -> None:
-    model = model_on(gateway, llama, keep_alive="off")
-
-    assert ask_many(gateway, model, WHOLE, 8, streamed=[False]) == {"served": WHOLE}

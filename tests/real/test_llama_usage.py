@@ -86,45 +86,6 @@ def disconnect(
     return row, generated
 
 
-@pytest.mark.parametrize("how", list(Disconnect), ids=lambda how: how.value)
-def test_a_client_that_leaves_pays_for_what_was_made_and_the_server_is_let_go(
-    gateway: Gateway, llama: LlamaServer, how: Disconnect
-) -> None:
-    model = model_on(gateway, llama)
-    quiet(llama)
-
-    row, generated = disconnect(gateway, llama, model, how, frames=20)
-
-    assert generated < NEVER_ENDS["max_tokens"], "the server was not let go"
-    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-    assert row.backend_reported_input_tokens == prompt_tokens(gateway, model)
-    assert 10 < row.backend_reported_output_tokens < 16_000
-    assert row.generated_output_tokens == row.backend_reported_output_tokens
-    assert row.delivered_output_tokens <= row.generated_output_tokens
-    assert metrics(gateway).sum("svc_unreported_tokens_total", model=model) == 0
-
-
-def prompt_tokens(gateway: Gateway, model: str) -> int:
-    """What the server says of the same prompt when it is asked in peace."""
-    answer = gateway.chat("go on for long", model, max_tokens=1)
-    tokens: int = answer.json()["usage"]["prompt_tokens"]
-    return tokens
-
-
-def test_a_client_that_leaves_at_the_head_of_a_stream_pays_for_its_prompt(
-    gateway: Gateway, llama: LlamaServer
-) -> None:
-    model = model_on(gateway, llama)
-    quiet(llama)
-
-    row, generated = disconnect(gateway, llama, model, Disconnect.FIN, frames=1)
-
-    assert generated < NEVER_ENDS["max_tokens"], "the server was not let go"
-    assert row.outcome == "client_disconnected"
-    assert row.backend_reported_input_tokens == prompt_tokens(gateway, model)
-    assert row.backend_reported_output_tokens >= 1
-
-
 def test_without_running_figures_the_limit_of_the_backend_ends_it(
     gateway: Gateway, llama: LlamaServer
 ) -> None:

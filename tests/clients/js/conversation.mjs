@@ -39,18 +39,6 @@ async function read (stream) {
 
 const textOf = (chunks) => chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')
 
-function messageOf (chunks) {
-  const calls = []
-  for (const { choices } of chunks) {
-    for (const { index, id, type, function: part } of choices[0]?.delta.tool_calls ?? []) {
-      calls[index] ??= { id, type, function: { name: part.name, arguments: '' } }
-      calls[index].function.arguments += part.arguments ?? ''
-    }
-  }
-  const content = textOf(chunks) || null
-  return calls.length ? { role: 'assistant', content, tool_calls: calls } : { role: 'assistant', content }
-}
-
 const failure = (error) => ({
   name: error.constructor.name,
   status: error.status ?? null,
@@ -71,35 +59,18 @@ async function failureOf (work) {
 }
 
 const parts = {
-  async models () {
-    const listed = await read(await client.models.list())
-    const retrieved = await Promise.all(listed.map(({ id }) => client.models.retrieve(id)))
-    return { listed, retrieved }
-  },
-
   async turns () {
     const [firstLine, secondLine] = script.turns
     const first = await read(await client.chat.completions.create({
       model, messages: [user(firstLine)], stream: true, stream_options: { include_usage: true },
     }))
-    const messages = [user(firstLine), messageOf(first), user(secondLine)]
+    const messages = [user(firstLine), { role: 'assistant', content: textOf(first) }, user(secondLine)]
     const second = await client.chat.completions.create({ model, messages })
     return {
       texts: [textOf(first), second.choices[0].message.content],
       usages: first.map(({ usage }) => usage !== null),
       seen: [seenStream(first), seenWhole(second)],
     }
-  },
-
-  async tools () {
-    const messages = [user(script.question)]
-    const tools = [script.tool]
-    const first = await read(await client.chat.completions.create({ model, messages, tools, stream: true }))
-    const message = messageOf(first)
-    const [call] = message.tool_calls
-    messages.push(message, { role: 'tool', tool_call_id: call.id, content: script.tool_result })
-    const second = await client.chat.completions.create({ model, messages, tools })
-    return { call, text: second.choices[0].message.content, seen: [seenStream(first), seenWhole(second)] }
   },
 
   async runner () {
@@ -161,18 +132,6 @@ const parts = {
       for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
     })
     return { text, error }
-  },
-
-  async leave () {
-    const stream = await client.chat.completions.create({
-      model, messages: [user('[[sim tokens=60 pace=40]] Go on, and on.')], stream: true,
-    })
-    let text = ''
-    for await (const chunk of stream) {
-      text += chunk.choices[0]?.delta.content ?? ''
-      if (text) break
-    }
-    return { text }
   },
 }
 
