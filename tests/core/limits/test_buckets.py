@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -246,22 +245,3 @@ def test_an_hourly_bucket_refills_in_an_hour() -> None:
     clock.now += 60_000
     granted(limiter.take([clones]))
     refused(limiter.take([clones]))
-
-
-async def test_fifty_tasks_never_get_more_than_the_limit_and_its_refill() -> None:
-    clock = Clock()
-    limiter = MemoryLimiter(clock)
-    charges = [charge("c", 1), charge("d", 3)]
-    taken = 0
-
-    async def ask() -> None:
-        nonlocal taken
-        for _ in range(20):
-            taken += isinstance(await limiter.reserve(charges), Granted)
-            clock.now += 10
-            await asyncio.sleep(0)
-
-    began = clock.now
-    last_ask = began + 50 * 20 * 10 - 10
-    await asyncio.gather(*[ask() for _ in range(50)])
-    assert taken == 60 + (last_ask - began) * 60 // 60_000 == 69

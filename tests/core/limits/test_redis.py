@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import random
 import time
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 import msgspec
 import pytest
@@ -188,43 +186,6 @@ async def test_live_workers_are_counted(prefix: str) -> None:
     assert workers[-1]._workers == 3
     for worker in workers:
         await worker.close()
-
-
-def _take_as_much_as_possible(url: str, prefix: str, limit: int) -> tuple[int, bool]:
-    """One worker process: fifty tasks that reserve until each was refused ten times."""
-
-    async def work() -> tuple[int, bool]:
-        limiter = RedisLimiter(url, prefix=prefix, timeout_seconds=PATIENT)
-        taken = 0
-
-        async def ask() -> None:
-            nonlocal taken
-            refusals = 0
-            while refusals < 10:
-                charges = [tokens("{o}:a", 1, limit), tokens("{o}:b", 2, 3 * limit)]
-                if isinstance(await limiter.reserve(charges), Granted):
-                    taken += 1
-                else:
-                    refusals += 1
-
-        await asyncio.gather(*[ask() for _ in range(50)])
-        is_shared = limiter.is_shared
-        await limiter.close()
-        return taken, is_shared
-
-    return asyncio.run(work())
-
-
-@pytest.mark.redis
-def test_several_processes_never_get_more_than_the_limit_and_its_refill(prefix: str) -> None:
-    limit = 600
-    began = time.monotonic()
-    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
-        runs = [pool.submit(_take_as_much_as_possible, REDIS_URL, prefix, limit) for _ in range(3)]
-        results = [run.result(timeout=60) for run in runs]
-    elapsed = time.monotonic() - began
-    assert all(is_shared for _, is_shared in results)
-    assert limit <= sum(taken for taken, _ in results) <= limit + elapsed * limit / 60 + 1
 
 
 Step = tuple[bool, int, Sequence[int], int | None]
