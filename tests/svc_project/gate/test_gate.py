@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +17,7 @@ from accounts.models import ApiKey, Membership, Organization, Scope, User
 from accounts.models.security import FailedLogins
 from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import IMPATIENT
-from tests.support.live import NO_TLS, ROOT, Gateway
+from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import metrics
 from tests.support.servers.database_outage import tables_locked
 from tests.support.until import until
@@ -346,19 +343,3 @@ def test_forms_and_files_of_pages_work_through_the_gate(gateway: Gateway) -> Non
     assert int(compressed.headers["content-length"]) < len(plain.content) / 2
     assert compressed.content == plain.content
     assert missing.status_code == 404
-
-
-@pytest.mark.parametrize("setting", ["0", "1"])
-def test_too_few_threads_are_refused_at_the_start(setting: str, tmp_path: Path) -> None:
-    checked = subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "SVC_DJANGO_THREADS": setting, "SVC_DATA_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    assert checked.returncode != 0
-    assert "SVC_DJANGO_THREADS must be at least 2" in checked.stderr

@@ -50,6 +50,7 @@ def connections_of(pid: int, port: int) -> int:
     )
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_a_burst_of_connections_is_shared_evenly(
     gateway: Gateway, served: Served, tmp_path: Path

@@ -13,7 +13,6 @@ from accounts.models import Scope
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
-from tests.support.speech.accounts import speech_account
 
 STREAM = "/v1/audio/speech/stream"
 LIVE = "/console/requests/live"
@@ -99,15 +98,6 @@ def test_a_handshake_that_cannot_be_accepted_is_answered(
     assert named in message
 
 
-def test_a_head_as_long_as_any_other_opens_a_websocket(gateway: Gateway) -> None:
-    account = speech_account(gateway)
-    with RawClient(gateway, gateway.speech_port) as client:
-        key = f"Bearer {account.key}"
-        client.send(handshake(cookie="c" * 30_000, authorization=key))
-        client.read_until(1, b"\r\n\r\n")
-        assert client.received.startswith(b"HTTP/1.1 101 ")
-
-
 @pytest.mark.parametrize("upgrade", [H2C, "connection: upgrade\r\nupgrade: websocket, h2c\r\n"])
 def test_a_body_in_a_later_write_belongs_to_its_request(gateway: Gateway, upgrade: str) -> None:
     smuggled = f"GET /v1/models HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {gateway.key}\r\n\r\n"
@@ -123,36 +113,6 @@ def test_a_body_in_a_later_write_belongs_to_its_request(gateway: Gateway, upgrad
         assert status == 200
         assert json.loads(body)["choices"][0]["message"]["content"] == "the next one"
         assert client.received.count(b"HTTP/1.1 ") == 1
-
-
-def test_a_chat_with_an_h2c_upgrade_is_served(gateway: Gateway) -> None:
-    """As Java's HttpClient sends its first request."""
-    body = chat_body("say: java")
-    with RawClient(gateway) as client:
-        client.head(*H2C.splitlines(), f"content-length: {len(body)}", key=gateway.key)
-        client.send(body.encode())
-        status, _, answer = client.answer()
-    assert status == 200
-    assert json.loads(answer)["choices"][0]["message"]["content"] == "java"
-
-
-def test_an_upgrade_behind_a_running_request_waits_and_is_ignored(gateway: Gateway) -> None:
-    """Upgraded, the connection would take the bytes of the running answer into the WebSocket."""
-    account = speech_account(gateway)
-    body = json.dumps({"voice": "ava", "input": "One, two, three. " * 40, "response_format": "pcm"})
-    with RawClient(gateway, gateway.speech_port, receive_buffer=4096) as client:
-        client.send(
-            f"POST /v1/audio/speech HTTP/1.1\r\nhost: 127.0.0.1\r\n"
-            f"authorization: Bearer {account.key}\r\ncontent-length: {len(body)}\r\n\r\n"
-            f"{body}".encode()
-        )
-        client.send(handshake(authorization=f"Bearer {account.key}"))
-        received = client.rest()
-
-    statuses = re.findall(rb"HTTP/1\.1 (\d+)", received)
-    assert statuses == [b"200", b"426"]
-    assert received.startswith(b"HTTP/1.1 200 ")
-    assert len(received) > 1_000_000
 
 
 def test_http_1_0_gets_a_stream_without_chunks(gateway: Gateway) -> None:

@@ -157,6 +157,7 @@ def ends_when_stopped(pid: int) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_each_worker_keeps_to_its_share_of_the_processors_and_one_that_hangs_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from tests.resilience.attackers.floods import invented
@@ -163,6 +164,7 @@ def asked(pid: int, number: signal.Signals, report: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.long
 def test_requests_leave_nothing_to_the_garbage_collector(
     start_gateway: Callable[..., Gateway], tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_reload_cuts_nothing_and_refuses_nothing(
     assert {row.outcome for row in rows} == {"success"}
 
 
+@pytest.mark.long
 def test_a_session_is_told_and_goes_on(gateway: Gateway, served: Served, tmp_path: Path) -> None:
     with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path), SVC_DRAIN_SECONDS="90") as (
         command,
@@ -203,6 +204,7 @@ def switch(link: Path, target: str) -> None:
     new.rename(link)
 
 
+@pytest.mark.long
 def test_a_release_that_cannot_start_changes_nothing_and_the_next_one_may(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ def test_a_release_that_cannot_start_changes_nothing_and_the_next_one_may(
     assert "the reload failed and nothing has changed" in command.log.read_text()
 
 
+@pytest.mark.long
 def test_a_second_sighup_during_a_reload_is_not_lost(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
@@ -238,6 +241,7 @@ def test_a_second_sighup_during_a_reload_is_not_lost(
         assert ask(url, gateway, "say: served").status_code == 200
 
 
+@pytest.mark.long
 def test_sigterm_ends_both_generations(gateway: Gateway, served: Served, tmp_path: Path) -> None:
     with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path)) as (command, url):
         with slow_stream(url, gateway, tokens=100) as pieces:

@@ -1,17 +1,25 @@
-"""The request log as an operator reads it: one line of JSON for each request of a gateway."""
+"""The log as an operator reads it: a line of JSON for each request, ids, and few lines of a flood."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx2
 import pytest
 
+from core.monitoring import current_request, logs
+from core.monitoring.logs import RequestFormatter, log_unexpected
 from tests.support.clients.conversation import limited
 from tests.support.clients.raw_client import RawClient
+from tests.support.faults.case import publish_single
+from tests.support.gateways import IMPATIENT
 from tests.support.live import NO_TLS, Gateway
+from tests.support.model_servers.scripted import Script, ScriptedServer, scripted_server
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
 
@@ -175,3 +183,163 @@ def test_a_gateway_writes_none_by_default(gateway: Gateway) -> None:
     answer = gateway.chat("say: yes")
 
     assert answer.headers["x-request-id"] not in gateway.command.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[ScriptedServer]:
+    with scripted_server() as server:
+        yield server
+
+
+def lines_of(gateway: Gateway, request_id: str) -> list[str]:
+    """What ``grep`` finds in the gateway's output."""
+    return [line for line in gateway.command.log.read_text().splitlines() if request_id in line]
+
+
+def test_a_model_server_that_speaks_no_http_is_found_by_the_id_of_the_request(
+    gateway: Gateway, scripted: ScriptedServer
+) -> None:
+    scripted.say(Script([b"SSH-2.0-OpenSSH_9.2\r\n\r\n"]), Script([b"SSH-2.0-OpenSSH_9.2\r\n\r\n"]))
+    model = publish_single(gateway, scripted.base_url, running=True)
+
+    failed = gateway.chat("hello", model)
+
+    assert failed.status_code == 500
+    (line,) = lines_of(gateway, failed.headers["x-request-id"])
+    assert "not HTTP: RemoteProtocolError" in line
+
+
+def test_a_page_that_django_refuses_is_found_by_its_id(gateway: Gateway) -> None:
+    answer = httpx2.post(f"{gateway.url}/console/login", data={"username": "a"}, verify=NO_TLS)
+
+    assert answer.status_code == 403
+    (line,) = lines_of(gateway, answer.headers["x-request-id"])
+    assert "Forbidden (CSRF" in line
+
+
+def test_a_line_has_the_id_once_and_lines_of_no_request_have_none() -> None:
+    formatter = RequestFormatter("%(levelname)s %(message)s")
+    written: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            written.append(formatter.format(record))
+
+    keep = Keep()
+    log, shared_log = (
+        logging.getLogger("test_request_ids"),
+        logging.getLogger("usage.ledger.commits"),
+    )
+    for each in (log, shared_log):
+        each.addHandler(keep)
+
+    async def answer() -> None:
+        current_request.begin("req_1")
+        log.warning("backend %s: away", "a")
+        log_unexpected(log, "req_1", ValueError("secret"))
+        shared_log.warning("the database is away")
+        shared = asyncio.create_task(probe(), context=current_request.without_request())
+        await asyncio.gather(shared, asyncio.create_task(own()))
+
+    async def own() -> None:
+        log.warning("of a task of the request")
+
+    async def probe() -> None:
+        log.warning("the store answers again")
+
+    try:
+        asyncio.run(answer())
+    finally:
+        for each in (log, shared_log):
+            each.removeHandler(keep)
+    first = [text.splitlines()[0] for text in written]
+    assert first == [
+        "WARNING req_1: backend a: away",
+        "ERROR req_1: unexpected ValueError",
+        "WARNING the database is away",
+        "WARNING the store answers again",
+        "WARNING req_1: of a task of the request",
+    ]
+
+
+TIMES = 30
+REFUSED = {
+    "a head": b"GET /v1/models HTTP/1.1\r\nno field\r\n",
+    "a body": b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: 100-continue\r\n"
+    b"authorization: Bearer KEY\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n",
+}
+"""Each ends in the answer of the server, not of the application."""
+
+
+@pytest.mark.long
+def test_refused_requests_cannot_fill_the_log(start_gateway: Callable[..., Gateway]) -> None:
+    # One of its own: other tests' refused requests would count in the same minute.
+    gateway = start_gateway()
+    with httpx2.Client(verify=NO_TLS, timeout=60) as client:
+        client.get(f"{gateway.url}/console/login")
+        fields = "&".join(f"f{number}=1" for number in range(1100))
+        for _ in range(TIMES):
+            forged = client.post(f"{gateway.url}/console/login", data={"username": "a"})
+            # More fields than Django takes (DATA_UPLOAD_MAX_NUMBER_FIELDS).
+            crowded = client.post(
+                f"{gateway.url}/console/login",
+                content=fields,
+                headers={"content-type": "application/x-www-form-urlencoded"},
+            )
+            with RawClient(gateway) as raw:
+                raw.send(b"NOT HTTP\r\n\r\n")
+                raw.rest()
+    written = gateway.command.log.read_text()
+
+    assert (forged.status_code, crowded.status_code) == (403, 400)
+    assert 1 <= written.count("Forbidden (CSRF") <= logs.MOST_A_MINUTE
+    assert written.count("Invalid HTTP request received") <= logs.MOST_A_MINUTE
+    assert 1 <= written.count("TooManyFieldsSent") <= logs.MOST_A_MINUTE
+    assert "Traceback" not in written
+
+
+def is_closed(client: RawClient) -> bool:
+    try:
+        client.send(b"a")
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_nothing_is_written_behind_the_last_answer(gateway_with: Callable[..., Gateway]) -> None:
+    """The time for a head ends, and a body is asked for, while the rest of the bytes is dropped."""
+    gateway = gateway_with(**IMPATIENT)
+    for sent in REFUSED.values():
+        with RawClient(gateway) as client:
+            client.send(sent.replace(b"KEY", gateway.key.encode()))
+            received = client.rest()
+            until(partial(is_closed, client))
+        assert received.startswith(b"HTTP/1.1 400 ")
+        assert received.count(b"HTTP/1.1") == 1
+
+    assert "Traceback" not in gateway.command.log.read_text()
+
+
+def record(name: str, text: str, *values: object) -> logging.LogRecord:
+    return logging.LogRecord(name, logging.WARNING, "", 0, text, values, None)
+
+
+def test_dropped_lines_are_counted_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("core.monitoring.logs.time.monotonic", lambda: now)
+    few = logs.LimitRepeatedLines()
+    written = [few.filter(record("django.request", "%s: %s", "a", n)) for n in range(25)]
+    other = few.filter(record("django.request", "another", 1))
+    pages = [
+        few.filter(record("svc_project.gate.page_server", "%s: %s", "a", n)) for n in range(25)
+    ]
+    ours = [few.filter(record("usage.ledger.ledger", "%s", n)) for n in range(25)]
+    now += 61
+
+    first = record("django.request", "%s: %s", "a", "b")
+    assert few.filter(first)
+    assert written == [True] * 10 + [False] * 15
+    assert other
+    assert pages == written
+    assert all(ours)
+    assert first.getMessage() == "a: b (and 15 more like it before)"

@@ -6,7 +6,6 @@ At the end ``manage.py runserver``: Daphne serves both surfaces at a developer's
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import socket
@@ -25,8 +24,7 @@ from accounts.models import Scope
 from svc_project.serving import listeners
 from tests.support.gateways import Served
 from tests.support.live import NO_TLS, ROOT, Command, Gateway, events, free_port
-from tests.support.processes import workers_of
-from tests.support.served import another_gateway, ask, refuses, slow_stream
+from tests.support.served import another_gateway, refuses, slow_stream
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation
 from tests.support.until import until
@@ -62,6 +60,7 @@ def test_sigterm_lets_running_streams_finish_and_answers_once_more_on_open_conne
     assert row.backend_reported_output_tokens == 100
 
 
+@pytest.mark.long
 def test_connections_that_wait_when_the_addresses_are_closed_are_answered(
     gateway: Gateway, served: Served
 ) -> None:
@@ -94,47 +93,6 @@ def test_connections_are_refused_until_a_server_listens() -> None:
     with listeners.bind("127.0.0.1", 0) as reserved, socket.socket() as probe:
         assert probe.connect_ex(reserved.getsockname()) == errno.ECONNREFUSED
         assert not reserved.get_inheritable()
-
-
-@pytest.mark.redis
-def test_several_workers_serve_from_any_directory_and_a_dead_one_is_replaced(
-    gateway: Gateway, served: Served, tmp_path: Path
-) -> None:
-    port = free_port()
-    environment = {
-        **os.environ,
-        **served.environment,
-        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        "SVC_HEAD_SECONDS": "5",
-    }
-    log = tmp_path / "serve.log"
-    with log.open("w") as written:
-        command = subprocess.Popen(
-            [
-                sys.executable,
-                str(ROOT / "manage.py"),
-                *("serve", "--workers", "2", "--port", str(port)),
-                *("--speech-port", str(free_port())),
-            ],
-            cwd=tmp_path,
-            env=environment,
-            stderr=written,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}/v1"
-        until(lambda: not refuses(url))
-        first = until(lambda: found if len(found := workers_of(command.pid)) == 2 else None)
-        assert ask(url, gateway, "say: two workers").status_code == 200
-        os.kill(min(first), 9)
-        until(lambda: len(workers_of(command.pid) - first) == 1)
-        for _ in range(10):
-            assert ask(url, gateway, "say: still there").status_code == 200
-    finally:
-        command.terminate()
-        assert command.wait(60) == 0
-    # The parent checks the settings for its workers and the page process.
-    assert log.read_text().count("SVC_HEAD_SECONDS is no setting any more") == 1
-    assert len(gateway.rows()) == 11
 
 
 PROGRAM = f"""
@@ -214,24 +172,6 @@ def test_several_workers_need_a_shared_store() -> None:
     assert "REDIS_URL" in refused.stderr
 
 
-def test_the_speech_port_is_another_surface(gateway: Gateway) -> None:
-    chat = httpx2.post(
-        f"http://127.0.0.1:{gateway.speech_port}/v1/chat/completions", headers=gateway.headers
-    )
-
-    assert chat.status_code == 404
-    assert chat.headers["x-request-id"].startswith("req_")
-
-
-def test_a_host_that_is_not_allowed_is_refused_in_json(gateway: Gateway) -> None:
-    for path in ("/v1/chat/completions", "/v1/models"):
-        answer = httpx2.post(
-            gateway.url + path, headers={**gateway.headers, "host": "evil.example"}, json={}
-        )
-        assert answer.status_code == 400
-        assert answer.json()["error"]["type"] == "invalid_request_error"
-
-
 def test_requests_leave_no_connection_or_file_open(gateway: Gateway) -> None:
     read = {"authorization": f"Bearer {gateway.mint(Scope.READ)}"}
 
@@ -248,18 +188,6 @@ def test_requests_leave_no_connection_or_file_open(gateway: Gateway) -> None:
         ask_each_view()
 
     until(lambda: open_files() <= before + 5)
-
-
-def test_invalid_http_gets_the_contracts_error(gateway: Gateway) -> None:
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as client:
-        client.sendall(b"NONSENSE\x00 / HTTP/9\r\n\r\n")
-        answer = b"".join(iter(lambda: client.recv(65536), b""))
-
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"x-request-id: req_" in head
-    error = json.loads(body)["error"]
-    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", None, None)
 
 
 @pytest.fixture

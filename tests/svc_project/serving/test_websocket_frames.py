@@ -121,12 +121,6 @@ def test_a_flood_of_control_frames_ends_the_connection(speech: SpeechAccount, op
         assert close_code(raw) == 1008
 
 
-def test_floods_before_start_end_the_connection(speech: SpeechAccount) -> None:
-    with opened(speech) as raw:
-        push(raw, frame(TEXT, b"{") + frame(CONTINUATION) * FLOOD)
-        assert close_code(raw) == 1009
-
-
 def test_the_largest_message_may_come_in_many_fragments(speech: SpeechAccount) -> None:
     """Some libraries send a fragment for each write."""
     message = json.dumps({"type": "text", "text": "Hello. ", "ignored": ""}).encode()
