@@ -219,7 +219,6 @@ _SLOW = (
     "tests/speech/engines/http/",
     "tests/speech/engines/kokoro/test_engine.py",
     "tests/speech/engines/kokoro/test_text.py",
-    "tests/speech/text/test_normalise_cost.py",
     "tests/speech/voices/clones/",
     "tests/svc_project/admin/",
     "tests/svc_project/gate/",

@@ -19,7 +19,7 @@ def _without(*names: str, **fields: Any) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if name not in names}
 
 
-# The reasons of a clip are in tests/speech/audio/test_wav_refused.py.
+# The reasons of a clip are in tests/speech/audio/test_wav.py.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no name": (_without("name"), "'name' is required"),
     "no audio": (_without("audio_b64"), "'audio_b64' is required"),

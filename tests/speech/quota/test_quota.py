@@ -42,40 +42,6 @@ async def test_parallel_requests_get_exactly_the_quota(service: Service) -> None
     assert service.ledger.questions == 1
 
 
-async def test_a_refusal_takes_neither_a_request_nor_characters(service: Service) -> None:
-    principal = caller(100, requests=2)
-    for _ in range(5):
-        assert "characters" in (await service.refused(principal, 101)).headers["x-quota-reason"]
-    await service.quota.reserve(principal, 30)
-    await service.quota.reserve(principal, 30)
-    error = await service.refused(principal, 40)
-    assert error.headers["x-quota-reason"] == "requests_per_minute"
-    assert await service.left(principal) == 40
-
-
-async def test_refunded_characters_can_be_used_again_once(service: Service) -> None:
-    principal = caller(100, requests=3)
-    first = await service.quota.reserve(principal, 70)
-    first.refund_characters()
-    first.refund_characters()
-    first.refund()
-    assert await service.left(principal) == 100
-    await service.quota.reserve(principal, 60)
-    await service.quota.reserve(principal, 40)
-    # The request that failed stays used.
-    reason = (await service.refused(principal, 1)).headers["x-quota-reason"]
-    assert reason == "characters_per_day"
-    error = await service.refused(caller(1000, requests=3), 1)
-    assert error.headers["x-quota-reason"] == "requests_per_minute"
-
-
-async def test_a_full_refund_includes_the_request(service: Service) -> None:
-    principal = caller(100, requests=1)
-    for _ in range(5):
-        (await service.quota.reserve(principal, 100)).refund()
-    await service.quota.reserve(principal, 100)
-
-
 async def test_a_session_takes_one_request_of_its_organization_and_its_sentences_characters(
     service: Service,
 ) -> None:
@@ -96,23 +62,6 @@ async def test_a_session_takes_one_request_of_its_organization_and_its_sentences
 
 
 # --- the day --------------------------------------------------------------------------------
-
-
-async def test_a_new_day_has_a_new_quota_and_refunds_go_to_the_old_day(
-    service: Service,
-) -> None:
-    principal = caller(100)
-    service.now = datetime(2026, 11, 20, 23, 59, 59, 999_000, tzinfo=UTC)
-    before = await service.quota.reserve(principal, 100)
-    error = await service.refused(principal, 1)
-    assert error.headers["retry-after"] == "1"
-    service.now += timedelta(milliseconds=1)
-    after = await service.quota.reserve(principal, 60)
-    assert (before.day, after.day) == ("2026-11-20", "2026-11-21")
-    before.refund_characters()
-    assert await service.left(principal) == 40
-    service.now -= timedelta(milliseconds=1)
-    assert await service.left(principal) == 100
 
 
 async def test_a_retry_after_the_given_wait_succeeds(service: Service) -> None:
@@ -191,27 +140,6 @@ async def test_a_cancelled_caller_does_not_cancel_the_shared_query(service: Serv
 # --- limits that change ---------------------------------------------------------------------
 
 
-async def test_a_changed_quota_applies_from_the_next_request_on(service: Service) -> None:
-    await service.quota.reserve(caller(1000), 500)
-    assert "500 used, 1 needed" in (await service.refused(caller(400), 1)).message
-    assert await service.left(caller(600)) == 100
-
-
-async def test_characters_spoken_without_a_quota_count_when_one_is_set(service: Service) -> None:
-    await service.quota.reserve(caller(None), 50_000)
-    assert "50000 used" in (await service.refused(caller(50_000), 1)).message
-    await service.quota.reserve(caller(None), 10**9)
-
-
-async def test_nothing_is_limited_without_limits(service: Service) -> None:
-    principal = caller(None, None)
-    reserved = await service.quota.open_session(principal)
-    reserved.refund_characters()
-    reserved.refund()
-    for _ in range(50):
-        (await service.quota.reserve(principal, 4096)).refund_characters()
-
-
 # --- what a refusal says --------------------------------------------------------------------
 
 CHARACTERS = {"x-quota-reason": "characters_per_day", "x-should-retry": "false"}
@@ -276,16 +204,6 @@ async def test_a_quota_of_nothing_refers_to_the_operator(service: Service) -> No
         assert error.message.endswith("Waiting does not help. Ask the operator for a higher limit.")
         assert error.headers["x-should-retry"] == "false"
         assert int(error.headers["retry-after"]) >= 1
-
-
-async def test_the_bucket_of_a_minute_refills_by_the_millisecond() -> None:
-    service, principal = Minutes(), caller(1000, requests=120)
-    for _ in range(120):
-        await service.quota.reserve(principal, 1)
-    service.now += timedelta(milliseconds=499)
-    await service.refused(principal, 1)
-    service.now += timedelta(milliseconds=1)
-    await service.quota.reserve(principal, 1)
 
 
 async def test_when_both_limits_refuse_the_longer_wait_is_named() -> None:

@@ -14,7 +14,7 @@ from core.ids import request_id
 from speech.audio.encoding import AudioFormat
 from speech.engines import Engine, Utterance
 from speech.requests.speaking import SpeechCall
-from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
+from speech.synthesis.script import Script, metered_characters, read_script
 from speech.wire import SpeechRequest
 from tests.support.builders.quota_service import caller
 from tests.support.live import Gateway
@@ -72,24 +72,6 @@ def test_a_long_text_with_wrong_tags_is_refused_by_name(text: str, speech: Speec
     assert answer.json()["error"]["message"].startswith("'input': The ")
     assert answer.json()["error"]["type"] == "invalid_request_error"
     assert speech.rows() == []
-
-
-def test_a_long_message_with_wrong_tags_ends_the_session(speech: SpeechAccount) -> None:
-    with speech.session() as session:
-        session.text("One [pause] two. " * 21 + "x" * LONG_READING)
-        messages = session.rest()
-        assert session.close_code == 4400
-
-    assert messages == [
-        {
-            "type": "error",
-            "error": {
-                "message": "'text': The text has more than 20 pauses. Leave some out, or send "
-                "several requests.",
-                "type": "invalid_request_error",
-            },
-        }
-    ]
 
 
 def test_a_killed_text_process_is_replaced(gateway: Gateway, speech: SpeechAccount) -> None:

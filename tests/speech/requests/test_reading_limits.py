@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
-import httpx2
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection
 
 from core.errors import InvalidField
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
@@ -19,7 +15,6 @@ from speech.wire import LONGEST_INPUT
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
-from tests.support.until import until
 
 TIMES = 7
 """The worst text costs two to three times a plain one, and cost 10 to 15 times as much before."""
@@ -52,49 +47,6 @@ def test_a_text_is_parsed_only_after_its_request_was_reserved(gateway: Gateway) 
     # Its reservation was refunded.
     assert speech.speak("Hi.").status_code == 200
     assert speech.speak(WORDLESS).headers["x-quota-reason"] == "requests_per_minute"
-
-
-def test_refused_requests_and_sessions_end_in_429(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    gateway = start_gateway(SVC_REFUSED_REQUESTS_PER_MINUTE="6")
-    speech = speech_account(gateway, speech_requests_per_minute=6)
-    assert speech.speak("Hi.", voice="nobody").status_code == 400
-    assert speech.speak(WORDLESS).status_code == 400
-    assert speech.post(b"[]").status_code == 400
-    codes = []
-    for message in ('{"type":"text","text":"Hi."}', "{", '{"type":"start","voice":"nobody"}'):
-        with speech.connect() as socket:
-            socket.send(message)
-            assert json.loads(socket.recv())["type"] == "error"
-            codes.append(_close_code(socket))
-    assert codes == [4400, 4400, 4404]
-
-    def refused() -> httpx2.Response | None:
-        answer = speech.speak("Hi.", speed=9)
-        return answer if answer.status_code == 429 else None
-
-    refusal = until(refused)
-    assert refusal.json()["error"]["type"] == "quota_error"
-    assert refusal.headers["x-quota-reason"] == "refused_requests_per_minute"
-    assert int(refusal.headers["retry-after"]) >= 1
-
-    def is_refused() -> bool:
-        """On a slow host a request is refilled meanwhile."""
-        speech.speak("Hi.", speed=9)
-        try:
-            with speech.connect():
-                return False
-        except InvalidStatus as error:
-            return error.response.status_code == 429
-
-    until(is_refused)
-
-
-def _close_code(socket: ClientConnection) -> int | None:
-    with pytest.raises(ConnectionClosed):
-        socket.recv(timeout=60)
-    return socket.close_code
 
 
 def test_a_flood_of_ignored_values_is_refused(speech: SpeechAccount) -> None:

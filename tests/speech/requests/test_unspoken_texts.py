@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
 
 from core.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
 from speech.requests.session import Session
@@ -16,10 +14,7 @@ from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, refused_units
 from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
 from speech.wire import LONGEST_SESSION
 from tests.resilience.attackers.floods import PATTERNS, PIECE
-from tests.support.live import Gateway
-from tests.support.speech.accounts import speech_account
 from tests.support.speech.sessions import Collaborators, Socket, service, session
-from tests.support.until import until
 
 _TIMES = 4
 """One piece of forty is read on the event loop; the rest of its time goes to the messages."""
@@ -104,32 +99,3 @@ def test_what_was_cancelled_counts_unless_the_server_failed(
     unspoken: int, failure: ApiError | None, units: int
 ) -> None:
     assert refused_units(unspoken, failure) == units
-
-
-def test_sessions_that_are_fed_and_cancelled_end_in_429(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    gateway = start_gateway(SVC_REFUSED_REQUESTS_PER_MINUTE="20")
-    speech = speech_account(gateway, speech_requests_per_minute=20)
-
-    def cancel(texts: list[str]) -> None:
-        with speech.session() as session:
-            for text in texts:
-                session.text(text)
-            session.send(type="cancel")
-            session.rest()
-            assert session.close_code == 1000
-
-    for _ in range(3):
-        cancel(["The ", "morning "] * 20)
-
-    def is_refused() -> bool:
-        """After two such sessions; after more on a slow host, where requests are refilled meanwhile."""
-        try:
-            cancel(cut("a. b "))
-        except InvalidStatus as error:
-            reason = speech.speak("Hi.").headers.get("x-quota-reason")
-            return (error.response.status_code, reason) == (429, "refused_requests_per_minute")
-        return False
-
-    until(is_refused)

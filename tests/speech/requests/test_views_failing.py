@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any, cast
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.middleware.common import CommonMiddleware
 
 from accounts.keys.keys import mint
-from accounts.models import Organization, Scope
+from accounts.models import Scope
 from core.errors import InternalError
 from core.ids import request_id
 from speech.audio.encoding import AudioFormat
@@ -20,45 +18,16 @@ from speech.requests.speaking import SpeechCall
 from speech.synthesis.script import metered_characters
 from speech.voices.clones import rows
 from speech.wire import SpeechRequest
-from svc_project.asgi import router
 from tests.support.builders import speech_rows
 from tests.support.builders.quota_service import caller
 from tests.support.speech.sessions import VOICE, Collaborators, Socket, service, session
+from tests.svc_project.test_database_away import asked
 
 with_tables = pytest.mark.django_db(transaction=True)
 
 
-async def asked(path: str, *headers: tuple[bytes, bytes]) -> tuple[int, bytes]:
-    """Status and body of ``GET path`` at the speech port, in this process."""
-    scope: dict[str, Any] = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1"), *headers],
-        "server": ("127.0.0.1", settings.SVC_SPEECH_PORT),
-    }
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    async with asyncio.timeout(60):
-        await router(scope, receive, send)
-    return sent[0]["status"], sent[1]["body"]
-
-
-async def organization_key() -> bytes:
-    owner: Organization = await sync_to_async(speech_rows.organization)()
-    return (await sync_to_async(mint)(owner, Scope.SPEECH, "test")).secret.encode()
-
-
-def assert_is_our_fault(status: int, content: bytes) -> None:
+def assert_is_our_fault(path: str, **headers: str) -> None:
+    status, _, content = asked(path, settings.SVC_SPEECH_PORT, **headers)
     error = json.loads(content)["error"]
     assert (status, error["type"]) == (500, "proxy_error")
     assert set(error) == {"message", "type"}
@@ -68,21 +37,21 @@ def assert_is_our_fault(status: int, content: bytes) -> None:
 @with_tables
 @pytest.mark.usefixtures("threads_end")
 @pytest.mark.parametrize("fault", [RuntimeError("secret"), LookupError("secret")])
-async def test_a_fault_in_a_view_is_500_in_this_surfaces_shape(
+def test_a_fault_in_a_view_is_500_in_this_surfaces_shape(
     monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     def broken(organization_id: str) -> None:
         raise fault
 
     monkeypatch.setattr(rows, "existing", broken)
-    authorization = (b"authorization", b"Bearer " + await organization_key())
+    key = mint(speech_rows.organization(), Scope.SPEECH, "test").secret
 
-    assert_is_our_fault(*await asked("/v1/models", authorization))
+    assert_is_our_fault("/v1/models", authorization=f"Bearer {key}")
 
 
 @with_tables
 @pytest.mark.usefixtures("threads_end")
-async def test_a_fault_outside_of_any_view_is_500_in_this_surfaces_shape(
+def test_a_fault_outside_of_any_view_is_500_in_this_surfaces_shape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object) -> None:
@@ -90,7 +59,7 @@ async def test_a_fault_outside_of_any_view_is_500_in_this_surfaces_shape(
 
     monkeypatch.setattr(CommonMiddleware, "process_request", broken)
 
-    assert_is_our_fault(*await asked("/v1/models"))
+    assert_is_our_fault("/v1/models")
 
 
 # -- a speech request has its row after every internal failure

@@ -11,9 +11,6 @@ from speech.text.sentences import clauses
 from tests.support.speech.caller import SpeechAccount, decoded
 from tests.support.speech.listening import still_edges
 
-VOICES = ["ava", "emma", "leo", "oliver", "asha", "meera", "arjun", "rohan"]
-HINDI = ["asha", "meera", "arjun", "rohan"]
-
 LONG_ENGLISH = (
     "The long road that runs beside the river from the old mill to the new bridge was closed for "
     "most of the winter because the water had risen so high that nobody could walk along it or "
@@ -28,7 +25,7 @@ LONG_HINDI = (
 
 
 def words_of(voice: str) -> tuple[str, str]:
-    return ("आज बारिश हुई", "हम घर पर रहे") if voice in HINDI else ("We saw the sea", "It was cold")
+    return ("आज बारिश हुई", "हम घर पर रहे") if voice == "asha" else ("We saw the sea", "It was cold")
 
 
 def spoken(speech: SpeechAccount, voice: str, text: str) -> bytes:
@@ -45,24 +42,13 @@ def frames(speech: SpeechAccount, voice: str, *messages: str) -> list[bytes]:
         return [decoded(frame)[0] for frame in session.rest() if isinstance(frame, bytes)]
 
 
-ENDS = [
-    (". ", 0.2, 0.3),
-    ("? ", 0.2, 0.3),
-    ("!\n", 0.28, 0.38),
-    (".\n\n", 0.4, 0.5),
-    ("\n\n---\n\n", 0.4, 0.5),
-    (". [pause:1.5s] ", 1.49, 1.56),
-    (".\n\n[short pause]", 0.24, 0.31),
-    (".[pause:20ms] ", 0.02, 0.09),
-]
-"""What stands between two sentences, and the seconds of the pause there."""
-
-
 @pytest.mark.parametrize(
     ("voice", "between", "least", "most"),
     [
-        *(("ava", *each) for each in ENDS),
-        *((voice, *ENDS[at % len(ENDS)]) for at, voice in enumerate(VOICES[1:], start=1)),
+        ("ava", ". ", 0.2, 0.3),
+        ("ava", "!\n", 0.28, 0.38),
+        ("ava", ". [pause:1.5s] ", 1.49, 1.56),
+        ("asha", ".\n\n", 0.4, 0.5),
     ],
 )
 def test_the_pause_between_two_sentences_depends_on_their_ends(
@@ -89,7 +75,7 @@ def still_after(pcm: bytes, place: int) -> float:
     return float(np.diff(loud)[here].max()) / SAMPLE_RATE
 
 
-@pytest.mark.parametrize("voice", ["ava", "leo", "asha", "arjun"])
+@pytest.mark.parametrize("voice", ["ava", "asha"])
 def test_nothing_is_silent_before_the_first_sentence_and_after_the_last(
     speech: SpeechAccount, voice: str
 ) -> None:
@@ -101,10 +87,7 @@ def test_nothing_is_silent_before_the_first_sentence_and_after_the_last(
     assert end < 0.1
 
 
-@pytest.mark.parametrize(
-    ("voice", "text"),
-    [("ava", LONG_ENGLISH), ("leo", LONG_ENGLISH), ("asha", LONG_HINDI), ("arjun", LONG_HINDI)],
-)
+@pytest.mark.parametrize(("voice", "text"), [("ava", LONG_ENGLISH), ("asha", LONG_HINDI)])
 def test_a_long_sentence_without_commas_has_no_pause_where_it_is_cut(
     speech: SpeechAccount, voice: str, text: str
 ) -> None:
@@ -126,21 +109,3 @@ def test_a_long_sentence_keeps_the_pauses_of_its_commas(speech: SpeechAccount) -
     start, whole = spoken(speech, "ava", first), spoken(speech, "ava", text)
 
     assert 0.07 < still_after(whole, len(start) // 2) < 0.17
-
-
-@pytest.mark.parametrize(
-    ("profile", "between", "least", "most"),
-    [("file", *ENDS[0]), ("pcm", *ENDS[3]), ("sse", *ENDS[0])],
-)
-def test_speech_servers_get_the_same_pauses(
-    speech: SpeechAccount,
-    remote: dict[str, str],
-    profile: str,
-    between: str,
-    least: float,
-    most: float,
-) -> None:
-    alone = spoken(speech, remote[profile], "We saw the sea.")
-    whole = spoken(speech, remote[profile], f"We saw the sea{between}It was cold.")
-
-    assert least <= still_after(whole, len(alone) // 2) <= most

@@ -21,15 +21,16 @@ from speech.engines import (
     EngineTimeout,
     Utterance,
 )
-from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnreadableText
+from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnknownVoice, UnreadableText
 from speech.requests.meter import outcome_of
 from speech.synthesis import sentence as sentence_module
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence, read_script
 from speech.synthesis.sentence import LONGEST_UTTERANCE, EngineClock, Speaker, speak_sentence
 from speech.synthesis.text_process import TextProcess
-from speech.voices.snapshot import VoiceRef
+from speech.voices.snapshot import CloneRef, VoiceRef
 from tests.support.speech.listening import silences, steepest_step
+from tests.support.speech.sessions import Collaborators, Socket, service, session
 from tests.support.speech.speech_server import described
 
 LOUD = pcm_bytes(np.full(SAMPLE_RATE // 10, 9000, dtype=np.int16))
@@ -267,3 +268,52 @@ async def test_a_sentence_without_any_sound_is_an_error_before_its_pauses(backen
 async def test_a_silent_part_of_a_sentence_is_left_out() -> None:
     text = "[pause:1s] Shh [pause:2s] yes [pause:1s]"
     assert len(await spoken(text, Mute("Shh"))) == len(silence(4.0) + LOUD)
+
+
+CLONE = voice(id="voice_1", clone=CloneRef("voice_1", "organization", None))
+
+
+class Shelf(Collaborators):
+    """One clone, until it is deleted, and a quota that counts."""
+
+    deleted = False
+    charged = refunded = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine, self.charged_twice = Echo(), asyncio.Event()
+
+    async def resolve(self, *_: Any) -> VoiceRef:
+        if self.deleted:
+            raise UnknownVoice
+        return CLONE
+
+    def of(self, _: Any) -> Echo:
+        return self.engine
+
+    async def charge(self, *_: Any) -> Any:
+        self.charged += 1
+        if self.charged == 2:
+            self.charged_twice.set()
+        return SimpleNamespace(refund_characters=self._refund)
+
+    def _refund(self) -> None:
+        self.refunded += 1
+
+
+async def test_prefetched_sentences_of_a_deleted_clone_are_not_sent() -> None:
+    shelf = Shelf()
+    text = "One sentence is here. Two sentences are here. Three of them are here."
+    socket = Socket({"type": "text", "text": text}, {"type": "done"})
+    socket.reads.clear()
+    _, meter, running = session(service(shelf), socket, voice=CLONE)
+    async with asyncio.timeout(60):
+        await shelf.charged_twice.wait()
+        await socket.is_sent_one.wait()
+    shelf.deleted = True
+    socket.reads.set()
+
+    assert isinstance(await running, UnknownVoice)
+    assert len(socket.frames) == 1
+    assert (meter.sentences, meter.characters) == (1, len("One sentence is here. "))
+    assert shelf.refunded == shelf.charged - 1

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from io import StringIO
-from pathlib import Path
 from typing import get_args
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from openai.types.audio.speech_create_params import Voice as SdkVoice
 
 from accounts.models import ChangeStamp
 from inference.models import ModelEntry
 from speech.models import SpeechBackend, Voice
 from speech.voices.load import SpeechBackendTable, VoiceTable
+from tests.inference.catalog.conftest import load
+from tests.support.cases.catalog_files import Load
 from tests.support.live import ROOT
 
 pytestmark = pytest.mark.django_db
 
-Load = Callable[[str], list[str]]
+__all__ = ["load"]
 
 VOICE = """
 [[voices]]
@@ -54,18 +53,6 @@ engine = "kokoro"
 engine_voice = "af_bella"
 """
 FILE = VOICE + HINDI + BACKEND + NEURAL
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Load:
-    def load(content: str) -> list[str]:
-        path = tmp_path / "catalog.toml"
-        path.write_text(content, encoding="utf-8")
-        out = StringIO()
-        call_command("load_catalog", path, stdout=out)
-        return out.getvalue().splitlines()
-
-    return load
 
 
 def test_a_file_creates_voices_and_backends_and_reports_each(load: Load) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,17 +17,13 @@ from speech.errors import UnknownVoice
 from speech.models import SpeechBackend, Voice, VoiceClone
 from speech.voices.snapshot import VoiceRef
 from speech.voices.voices import Voices
+from tests.accounts.conftest import watcher
 from tests.support.builders import speech_rows
 from tests.support.servers.database_outage import database_outage
 
+__all__ = ["watcher"]
+
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
-
-
-@pytest.fixture
-def watcher() -> Iterator[ChangeWatcher]:
-    own = ChangeWatcher()
-    yield own
-    own.stop()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from core.sharing.processors import Niceness
 from speech.audio.pcm import duration
@@ -179,20 +178,3 @@ async def test_a_directory_with_a_long_path_is_refused_with_advice(
         await engine.start()
     await engine.close()
     assert os.listdir(deep) == []
-
-
-def test_the_engine_works_on_the_servers_own_event_loop() -> None:
-    async def speak_twice() -> tuple[bytes, bytes]:
-        engine = Espeak(workers=1)
-        await engine.start()
-        try:
-            first = await spoken(engine)
-            os.kill(worker_pids()[0], signal.SIGKILL)
-            return first, await spoken(engine)
-        finally:
-            await engine.close()
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        first, second = runner.run(speak_twice())
-
-    assert duration(second) == pytest.approx(duration(first), rel=0.1)

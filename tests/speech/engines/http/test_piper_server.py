@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import socket
 import subprocess
 import wave
 from collections.abc import Iterator
@@ -20,14 +19,14 @@ import pytest
 from speech.audio.pcm import duration
 from tests.support.clients.separate_environment import program
 from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.servers.programs import running
 from tests.support.speech.speech_server import described, heard, said, speaking
-from tests.support.until import until
 
 TEXT = "The ledger has three rows."
 VOICE = "en_US-tiny-low"
 
 # The first start loads a hundred megabytes of libraries.
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(200)]
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +42,8 @@ def piper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [str(program("local-tts")), "--host", "127.0.0.1", "--port", str(port)]
     path = f"{_folder_with_ffmpeg(data)}:{os.environ['PATH']}"
     environment = {**os.environ, "LOCAL_TTS_DATA_DIR": str(data), "PATH": path}
-    with (
-        (data / "log").open("wb") as log,
-        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
-    ):
-        try:
-            until(lambda: _takes_connections(port, process, data / "log"))
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(60)
+    with running(command, port, data / "log", env=environment):
+        yield f"http://127.0.0.1:{port}"
 
 
 def _folder_with_ffmpeg(data: Path) -> Path:
@@ -65,12 +56,6 @@ def _folder_with_ffmpeg(data: Path) -> Path:
     folder.mkdir()
     (folder / "ffmpeg").symlink_to(told.stdout.strip())
     return folder
-
-
-def _takes_connections(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:
-    assert process.poll() is None, log.read_text()
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")

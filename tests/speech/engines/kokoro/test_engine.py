@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import pytest_asyncio
-from django.conf import settings
 
 from speech.audio.pcm import SAMPLE_RATE, duration, samples
-from speech.engines import EngineError, EngineFull, Utterance
+from speech.engines import EngineError, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro.engine import EDGE_SECONDS, Kokoro
-from tests.support.servers.engine_processes import worker_pids
 from tests.support.speech.listening import loudness, median_pitch, sentence_heard, steepest_step
 from tests.support.speech.neural import needs_neural, neural_engine
 from tests.support.texts.sentences import SENTENCES
-from tests.support.until import until_async
 
 pytestmark = [needs_neural, pytest.mark.asyncio(loop_scope="module")]
 
@@ -128,53 +123,6 @@ async def test_a_voice_of_another_language_or_name_is_refused(engine: Kokoro) ->
         await anext(engine.speak(Utterance("Hello.", "hi", "af_heart")))
     with pytest.raises(EngineError, match="no voice"):
         await anext(engine.speak(Utterance("Hello.", "en", "../af_heart")))
-
-
-async def test_an_order_outlives_the_death_of_its_worker(engine: Kokoro) -> None:
-    whole = await spoken(engine, "Good morning.")
-    (pid,) = worker_pids("speech.engines.kokoro.worker")
-    os.kill(pid, signal.SIGSTOP)
-    waiting = asyncio.create_task(spoken(engine, "Good morning."))
-    await until_async(lambda: bool(engine._pool._running))
-    await asyncio.sleep(0)  # the phonemes are made and the stopped worker has the order
-    os.kill(pid, signal.SIGKILL)
-
-    assert await waiting == whole
-    assert worker_pids("speech.engines.kokoro.worker") not in ([], [pid])
-
-
-async def test_an_order_above_the_queue_is_refused() -> None:
-    espeak = Espeak(workers=1)
-    engine = Kokoro(espeak, Path(settings.SVC_NEURAL_DIR), most_waiting=1, wait_seconds=30)
-    engine.real_time_factor = 0.5
-    try:
-        orders = [asyncio.create_task(spoken(engine, "Yes.")) for _ in range(4)]
-        results = await asyncio.gather(*orders, return_exceptions=True)
-    finally:
-        await engine.close()
-        await espeak.close()
-
-    assert [type(each) for each in results].count(EngineFull) == 2
-    assert [type(each) for each in results].count(bytes) == 2
-
-
-@pytest.mark.long
-async def test_starting_measures_how_fast_this_machine_is(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    espeak = Espeak(workers=1)
-    engine = Kokoro(espeak, Path(settings.SVC_NEURAL_DIR))
-    try:
-        with caplog.at_level("INFO"):
-            await engine.start()
-    finally:
-        await engine.close()
-        await espeak.close()
-
-    assert engine.real_time_factor is not None
-    assert 0.01 < engine.real_time_factor < 60
-    assert f"takes {engine.real_time_factor:.2f} s for a second of sound" in caplog.text
-    assert ("too slow for live streams" in caplog.text) == (engine.real_time_factor > 0.9)
 
 
 async def test_an_engine_without_its_files_names_the_install_command(tmp_path: Path) -> None:
