@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -19,13 +14,10 @@ from accounts.models import ApiKey, AuditEntry, Membership, Organization, Scope,
 from accounts.models.security import AuditEntryChanged
 from inference.catalog import lifecycle
 from inference.catalog.pricing import ensure_price
-from inference.models import Backend, Price
+from inference.models import Price
 from tests.support.builders import catalog_rows
-from tests.support.gateways import Served
-from tests.support.live import ROOT, Gateway
 
 PASSWORD = "correct horse battery"
-Make = Callable[..., Any]
 
 
 @pytest.fixture
@@ -236,23 +228,3 @@ def test_the_log_is_read_only_in_the_admin(operating: Client, organization: Orga
     assert operating.get(f"{page}add/").status_code == 403
     assert operating.post(f"{page}{entry.pk}/change/", {"actor": "x"}).status_code == 403
     assert operating.post(f"{page}{entry.pk}/delete/", {"post": "yes"}).status_code == 403
-
-
-def test_a_command_is_named(gateway: Gateway, served: Served) -> None:
-    made = subprocess.run(
-        [sys.executable, "manage.py", "create_key", "--scope", "read", "--json",
-         str(gateway.organization.pk)],
-        cwd=ROOT,
-        env={**os.environ, **served.environment},
-        capture_output=True,
-        check=True,
-    )  # fmt: skip
-    key_id = json.loads(made.stdout)["api_key_id"]
-
-    entry = AuditEntry.objects.get(subject_id=key_id)
-    assert (entry.actor, entry.source) == ("command:create_key", "command")
-    assert (entry.address, entry.verb) == (None, "minted")
-    loaded = AuditEntry.objects.filter(actor="command:load_catalog")
-    assert set(loaded.values_list("kind", flat=True)) >= {"backend", "model", "price"}
-    assert loaded.filter(verb="published").exists()
-    assert Backend.objects.filter(pk=loaded.filter(kind="backend")[0].subject_id).exists()

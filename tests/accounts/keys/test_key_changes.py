@@ -58,27 +58,6 @@ def pair(organization: Organization) -> tuple[NewKey, NewKey]:
     return keys.mint(organization, Scope.READ), keys.mint(organization, Scope.READ)
 
 
-def test_a_revocation_by_plain_sql_takes_effect(works: Works, pair: tuple[NewKey, NewKey]) -> None:
-    revoked, other = pair
-    assert works(revoked)
-    sql("UPDATE accounts_apikey SET revoked_at = %s WHERE id = %s", clock.now(), stored(revoked))
-    assert not works(revoked)
-    assert works(other)
-    sql("UPDATE accounts_apikey SET revoked_at = NULL WHERE id = %s", stored(revoked))
-    assert works(revoked)
-
-
-def test_an_organization_disabled_by_plain_sql_has_no_working_key(
-    works: Works, pair: tuple[NewKey, NewKey]
-) -> None:
-    foreign = keys.mint(Organization.objects.create(name="Other"), Scope.READ)
-    assert works(pair[0])
-    sql("UPDATE accounts_organization SET disabled_at = %s WHERE name = 'Acme'", clock.now())
-    assert not works(pair[0])
-    assert not works(pair[1])
-    assert works(foreign)
-
-
 def test_keys_that_are_made_changed_and_deleted_in_bulk_are_noticed(
     works: Works, pair: tuple[NewKey, NewKey], organization: Organization
 ) -> None:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from accounts.keys import keys
-from accounts.keys.keys import KeyStatus
 from accounts.models import ApiKey, Membership, Organization, Scope, User
+from tests.support.ledger.commands import run, run_json
 
 pytestmark = pytest.mark.django_db
 
 NO_SUCH_ID = "11111111-2222-4333-8444-555555555555"
 PASSWORD = "correct horse battery"
-
-
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command(*arguments, stdout=out)
-    return out.getvalue()
-
-
-def run_json(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
 
 
 @pytest.fixture
@@ -126,15 +114,6 @@ def test_a_command_names_the_argument_it_refuses(
     with pytest.raises(CommandError, match=named):
         run(command, *arguments)
     assert (Organization.objects.count(), ApiKey.objects.count()) == (before, 0)
-
-
-def test_revoke_key_revokes_and_may_be_run_again(organization: Organization) -> None:
-    api_key = keys.mint(organization, Scope.READ).api_key
-    first = run_json("revoke_key", str(api_key.pk))
-    assert first == run_json("revoke_key", str(api_key.pk))
-    assert first["api_key_id"] == str(api_key.pk)
-    api_key.refresh_from_db()
-    assert keys.status(api_key) is KeyStatus.REVOKED
 
 
 def test_create_console_user_makes_a_member_who_can_log_in(

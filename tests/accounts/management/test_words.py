@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -17,18 +16,9 @@ from accounts.models import ApiKey, AuditEntry, Organization, Scope, User
 from core import clock
 from svc_project import command_line
 from svc_project.command_line import GROUPS
+from tests.support.ledger.commands import run, run_json
 
 pytestmark = pytest.mark.django_db
-
-
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command(*arguments, stdout=out)
-    return out.getvalue()
-
-
-def run_json(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
 
 
 def test_organizations_are_listed_and_shown(organization: Organization) -> None:

@@ -1,12 +1,14 @@
-"""The ledger's commands and their reports, and ids of requests that were admitted in the past."""
+"""Commands, reports of those of the ledger, and ids of requests that were admitted in the past."""
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable
 from datetime import datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -25,6 +27,10 @@ def run(command: str, *arguments: str) -> str:
     out = StringIO()
     call_command(command, *arguments, stdout=out, stderr=StringIO())
     return out.getvalue()
+
+
+def run_json(*arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json"))
 
 
 def prune(directory: Path) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 
 import pytest
 
@@ -14,23 +11,13 @@ from core.errors import InternalError, ServerOverloaded
 from tests.support.builders.receipts import admitted, receipt
 from tests.support.ledger.ledgers import break_journal, repair_journal, running_ledger
 from tests.support.until import until_async
+from tests.usage.ledger.journal.test_journal import no_file_beyond
 from usage.ledger import ledger as ledger_module
 from usage.ledger.journal.journal import Journal
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROOM = 1_000_000
-
-
-@contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """Simulate a full disk for this process (setrlimit(2), RLIMIT_FSIZE)."""
-    before = getrlimit(RLIMIT_FSIZE)
-    setrlimit(RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        setrlimit(RLIMIT_FSIZE, before)
 
 
 def test_room_for_an_empty_record_alone_is_no_working_journal(

@@ -179,6 +179,7 @@ def test_a_removed_member_and_a_logged_out_one_stop_watching(gateway: Gateway) -
             assert socket.close_code == 4401
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_rows_of_another_process_are_told(
     browser: Browser, start_gateway: Callable[..., Gateway]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import resource
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +15,6 @@ from hypothesis import strategies as st
 
 from tests.support.builders.receipts import admitted, progress, receipt
 from tests.support.ledger.ledgers import read_segment
-from tests.support.live import ROOT
-from tests.support.until import until
 from usage.ledger.journal import journal as journal_module
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.journal import Journal
@@ -193,28 +189,51 @@ def test_a_torn_record_hides_no_later_record(tmp_path: Path) -> None:
     assert not found.damaged
 
 
-DIES_WRITING = """
-import pathlib, signal, sys, time
-import django
-django.setup()
-from tests.support.builders.receipts import admitted
-from usage.ledger.journal.journal import Journal
-journal = Journal(pathlib.Path(sys.argv[1]), 100_000_000)
-while journal.size < 10_000_000:  # one segment's worth
-    journal.admitted(admitted())
-signal.pause()
-"""
+def running_in(directory: Path) -> set[str]:
+    """The requests that would be closed if the process died now."""
+    found: set[str] = set()
+    for path in directory.glob("*.log"):
+        content = read_segment(path.read_bytes())
+        assert not content.damaged
+        found |= set(content.running)
+    return found
 
 
-def test_records_survive_the_death_of_the_process(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", DIES_WRITING, str(tmp_path)], cwd=ROOT)
-    until(lambda: any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.log")))
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+async def test_each_of_many_is_in_the_file_when_it_is_admitted(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, ROOM)
+    requests = [admitted() for _ in range(20)]
 
-    (left,) = orphans(tmp_path)
-    found = read_segment(left.read())
+    async def admit(number: int) -> bool:
+        if number % 2:
+            await asyncio.sleep(0)  # half of them come a turn later
+        await journal.admit(requests[number])
+        return requests[number].request_id in running_in(tmp_path)
 
-    assert len(found.running) == content_of(tmp_path).count(b"\n")
-    assert not found.damaged
-    left.close()
+    assert await asyncio.gather(*(admit(number) for number in range(20))) == [True] * 20
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+async def test_a_cancelled_one_leaves_nothing_to_be_closed(tmp_path: Path, turns: int) -> None:
+    journal = Journal(tmp_path, ROOM)
+    stays, leaves = admitted(), admitted()
+    tasks = [asyncio.create_task(journal.admit(each)) for each in (leaves, stays)]
+    for _ in range(turns):  # before, with and after the write
+        await asyncio.sleep(0)
+    ended_before = tasks[0].done()
+    tasks[0].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    journal.flush_written()
+
+    assert outcomes[1] is None
+    assert running_in(tmp_path) - {stays.request_id} == (
+        {leaves.request_id} if ended_before else set()
+    )
+
+
+async def test_a_journal_without_room_refuses_all_of_them(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, 0)
+    outcomes = await asyncio.gather(
+        *(journal.admit(admitted()) for _ in range(3)), return_exceptions=True
+    )
+
+    assert [type(outcome) for outcome in outcomes] == [OSError] * 3
