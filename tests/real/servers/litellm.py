@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import httpx2
 import pytest
 
-from tests.support.live import NO_TLS, ROOT, free_port
-from tests.support.until import until
+from tests.support.live import ROOT, free_port
+from tests.support.servers.programs import running
 
 PROGRAM: Final = ROOT / ".venv-litellm/bin/litellm"
 START_SECONDS: Final = 300.0
@@ -63,28 +61,13 @@ def running_litellm(directory: Path, routes: Mapping[str, str]) -> Iterator[str]
     config = directory / "litellm.yaml"
     config.write_text(json.dumps(settings))  # JSON is YAML
     command = [str(PROGRAM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
-    log = directory / "litellm.log"
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [*command, "--telemetry", "False"],
-            cwd=directory,
-            env={**_without_database(), **_ENVIRONMENT},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        ) as process,
+    with running(
+        [*command, "--telemetry", "False"],
+        port,
+        directory / "litellm.log",
+        "/health/liveliness",
+        START_SECONDS,
+        cwd=directory,
+        env={**_without_database(), **_ENVIRONMENT},
     ):
-
-        def is_ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            try:
-                address = f"http://127.0.0.1:{port}/health/liveliness"
-                return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
-            except httpx2.TransportError:
-                return False
-
-        try:
-            until(is_ready, START_SECONDS)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.kill()
+        yield f"http://127.0.0.1:{port}/v1"

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import httpx2
-
-from tests.support.live import NO_TLS, ROOT, free_port
-from tests.support.until import until
+from tests.support.live import ROOT, free_port
+from tests.support.servers.programs import running
 
 _BIN: Final = ROOT / ".venv-transformers/bin"
 PROGRAM: Final = _BIN / "transformers"
@@ -40,23 +38,5 @@ def running_transformers(directory: Path) -> Iterator[tuple[str, str]]:
         timeout=START_SECONDS,
     )
     command = [str(PROGRAM), "serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [*command, str(model)], env=environment, stdout=output, stderr=subprocess.STDOUT
-        ) as process,
-    ):
-
-        def is_ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            try:
-                address = f"http://127.0.0.1:{port}/health"
-                return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
-            except httpx2.TransportError:
-                return False
-
-        try:
-            until(is_ready, START_SECONDS)
-            yield f"http://127.0.0.1:{port}/v1", str(model)
-        finally:
-            process.kill()
+    with running([*command, str(model)], port, log, "/health", START_SECONDS, env=environment):
+        yield f"http://127.0.0.1:{port}/v1", str(model)

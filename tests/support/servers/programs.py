@@ -6,11 +6,14 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
+from tests.support.live import NO_TLS
 from tests.support.until import until
 
 _START_SECONDS = 60.0
@@ -26,18 +29,33 @@ def debian_program(name: str, package: str) -> str:
 
 
 @contextmanager
-def running(arguments: list[str], port: int, log: Path) -> Iterator[None]:
-    """Run a server from the moment at which it takes connections on ``port`` of this host."""
-    with log.open("ab") as written:
-        process = subprocess.Popen(arguments, stdout=written, stderr=subprocess.STDOUT)
+def running(
+    arguments: list[str],
+    port: int,
+    log: Path,
+    path: str = "",
+    seconds: float = _START_SECONDS,
+    **options: Any,
+) -> Iterator[None]:
+    """Run a server, with ``options`` of its process, for as long as the block runs.
 
-    def takes_connections() -> bool:
+    The block begins when it takes connections on ``port`` of this host, or answers ``path`` with 200.
+    """
+    with log.open("ab") as written:
+        process = subprocess.Popen(arguments, stdout=written, stderr=subprocess.STDOUT, **options)
+
+    def serves() -> bool:
         assert process.poll() is None, log.read_text()
+        if path:
+            with suppress(httpx2.TransportError):
+                answer = httpx2.get(f"http://127.0.0.1:{port}{path}", verify=NO_TLS, timeout=60)
+                return answer.status_code == 200
+            return False
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     try:
-        until(takes_connections)
+        until(serves, seconds)
         yield
     finally:
         process.terminate()
