@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -13,8 +13,6 @@ from typing import Final, TypeVar
 
 from core.errors import ServerOverloaded
 from core.sharing.processors import Niceness, lower_priority
-
-_Waiter = asyncio.Future[None]
 
 RECENT_SECONDS: Final = 300.0
 """How long after an organization's last request slots stay reserved for it."""
@@ -28,6 +26,16 @@ _LONGEST_WAIT_SECONDS: Final = 600.0
 queue that does not move."""
 
 Made = TypeVar("Made")
+
+
+class _Waiter:
+    """One request in the queues of ``waits_in``; it gets a slot of the first that has one."""
+
+    __slots__ = ("found", "waits_in")
+
+    def __init__(self) -> None:
+        self.found: asyncio.Future[FairQueue] = asyncio.get_running_loop().create_future()
+        self.waits_in: list[FairQueue] = []
 
 
 class FairQueue:
@@ -106,35 +114,9 @@ class FairQueue:
         return True
 
     async def acquire(self, organization_id: str) -> None:
-        """Take a slot, or wait for one.
-
-        Raises ``ServerOverloaded`` (503) when the queue is full or ``queue_seconds`` are over. A
-        cancelled caller holds nothing.
-        """
-        if self.try_acquire(organization_id):
-            return
-        own = len(self._queues.get(organization_id, ()))
-        if self._most_each is not None and own >= self.queue_length // 2:
-            raise ServerOverloaded
-        if self._waiting >= self.queue_length:
-            self._make_room(own)
-        loop = asyncio.get_running_loop()
-        waiter: _Waiter = loop.create_future()
-        self._queues.setdefault(organization_id, deque()).append(waiter)
-        self._waiting += 1
-        timer = loop.call_later(self.queue_seconds, self._refuse, organization_id, waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.release(organization_id)
-            else:
-                self._leave_queue(organization_id, waiter)
-            raise
-        finally:
-            timer.cancel()
-            # The traceback of a refusal holds this frame: with the future it would be a cycle.
-            del waiter
+        """Take a slot, or wait for one, as ``acquire_first`` does."""
+        if not self.try_acquire(organization_id):
+            await acquire_first((self,), organization_id)
 
     def release(self, organization_id: str) -> None:
         """Release a slot; raises ``RuntimeError`` when the organization has none."""
@@ -161,9 +143,9 @@ class FairQueue:
             self._waiting -= 1
             if queue:
                 self._queues[organization_id] = queue
-            if not waiter.done():
+            if not waiter.found.done():
                 self._take(organization_id)
-                waiter.set_result(None)
+                waiter.found.set_result(self)
 
     def _take(self, organization_id: str) -> None:
         self._held[organization_id] = self._held.get(organization_id, 0) + 1
@@ -197,25 +179,70 @@ class FairQueue:
         used_at = self._other_at if organization_id == self._newest else self._newest_at
         return time.monotonic() - used_at < RECENT_SECONDS
 
+    def _join(self, organization_id: str, waiter: _Waiter) -> None:
+        """Put ``waiter`` into the queue. Raises ``ServerOverloaded`` when there is no room for it."""
+        own = len(self._queues.get(organization_id, ()))
+        if self._most_each is not None and own >= self.queue_length // 2:
+            raise ServerOverloaded
+        if self._waiting >= self.queue_length:
+            self._make_room(own)
+        self._queues.setdefault(organization_id, deque()).append(waiter)
+        self._waiting += 1
+
     def _make_room(self, own: int) -> None:
         """Refuse the newest waiter of the largest queue, or raise when it is not two longer."""
         largest = max(self._queues, key=lambda name: len(self._queues[name]), default=None)
         if largest is None or len(self._queues[largest]) < own + 2:
             raise ServerOverloaded
-        self._refuse(largest, self._queues[largest][-1])
+        waiter = self._queues[largest][-1]
+        self._leave(largest, waiter)
+        waiter.waits_in.remove(self)
+        if not waiter.waits_in:
+            _refuse(waiter)
 
-    def _refuse(self, organization_id: str, waiter: _Waiter) -> None:
-        self._leave_queue(organization_id, waiter)
-        if not waiter.done():
-            waiter.set_exception(ServerOverloaded())
-
-    def _leave_queue(self, organization_id: str, waiter: _Waiter) -> None:
+    def _leave(self, organization_id: str, waiter: _Waiter) -> None:
         queue = self._queues.get(organization_id)
         if queue is not None and waiter in queue:
             queue.remove(waiter)
             self._waiting -= 1
             if not queue:
                 del self._queues[organization_id]
+
+
+async def acquire_first(queues: Sequence[FairQueue], organization_id: str) -> FairQueue:
+    """Wait in all of ``queues``, whose slots were asked for, and return the one that gave a slot first.
+
+    The request has its turn in each, and leaves the others when it gets a slot. Raises
+    ``ServerOverloaded`` (503) when every queue is full, or after the shortest ``queue_seconds``. A
+    cancelled caller holds nothing.
+    """
+    waiter = _Waiter()
+    for queue in queues:
+        with suppress(ServerOverloaded):
+            queue._join(organization_id, waiter)
+            waiter.waits_in.append(queue)
+    if not waiter.waits_in:
+        raise ServerOverloaded
+    seconds = min(queue.queue_seconds for queue in waiter.waits_in)
+    timer = asyncio.get_running_loop().call_later(seconds, _refuse, waiter)
+    try:
+        return await waiter.found
+    except asyncio.CancelledError:
+        found = waiter.found
+        if found.done() and not found.cancelled() and found.exception() is None:
+            found.result().release(organization_id)
+        raise
+    finally:
+        timer.cancel()
+        for queue in waiter.waits_in:
+            queue._leave(organization_id, waiter)
+        # The traceback of a refusal holds this frame: with the future it would be a cycle.
+        del waiter
+
+
+def _refuse(waiter: _Waiter) -> None:
+    if not waiter.found.done():
+        waiter.found.set_exception(ServerOverloaded())
 
 
 class FairPool:
