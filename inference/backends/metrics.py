@@ -11,8 +11,24 @@ stale_connections = Counter(
     "Kept connections that the backend had closed when a request took them.",
     ("backend",),
 )
+placements = Counter(
+    "svc_placements",
+    "Requests for models of several deployments, by why their backend was chosen.",
+    ("reason",),
+)
+prompt_tokens = Counter(
+    "svc_prompt_tokens",
+    "Prompt tokens of answers whose backend reported how many it had cached.",
+    ("backend", "model"),
+)
+cached_prompt_tokens = Counter(
+    "svc_cached_prompt_tokens",
+    "Those of svc_prompt_tokens that the backend had in its prefix cache.",
+    ("backend", "model"),
+)
 
 
 def families() -> Iterator[Family]:
     """Yield all metrics of this module."""
-    yield stale_connections.family()
+    for each in (stale_connections, placements, prompt_tokens, cached_prompt_tokens):
+        yield each.family()

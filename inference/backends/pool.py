@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +19,9 @@ from core.backends.ejection import (
     Rules,
 )
 from core.errors import BackendUnavailable
-from core.sharing.fair_queue import FairQueue
+from core.sharing.fair_queue import FairQueue, acquire_first
+from inference.backends import metrics
+from inference.backends.placement import Candidate, Placed, Placement, Prompt, Reason, Server
 from inference.catalog.snapshot import BackendRef, DeploymentRef
 
 log = logging.getLogger(__name__)
@@ -33,24 +35,39 @@ class Lease:
     ``outcome`` takes the outcome for the backend's health; releasing the lease without one reports none.
     """
 
-    __slots__ = ("_organization_id", "_slots", "deployment", "report")
+    __slots__ = ("_placed", "_placement", "_slots", "deployment", "prompt", "report")
 
     def __init__(
         self,
         deployment: DeploymentRef,
+        prompt: Prompt,
         slots: FairQueue,
-        organization_id: str,
         report: OutcomeReport,
+        placement: Placement,
+        placed: Placed | None,
     ) -> None:
         self.deployment = deployment
-        self._organization_id = organization_id
+        self.prompt = prompt
         self.report = report
         self._slots: FairQueue | None = slots
+        self._placement = placement
+        self._placed = placed
+
+    def answered(self) -> None:
+        """Note that the first token came."""
+        if self._placed is not None:
+            self._placement.answered(self._placed)
+
+    def learn(self, prompt_tokens: int, cached: int | None) -> None:
+        """Note what the server reported: the prompt's tokens, and those of them that were cached."""
+        if self._placed is not None:
+            self._placement.learn(self._placed, prompt_tokens, cached)
 
     def release(self) -> None:
         self.report.ended()
+        self.answered()
         if self._slots is not None:
-            self._slots.release(self._organization_id)
+            self._slots.release(self.prompt.organization_id)
             self._slots = None
 
 
@@ -82,6 +99,7 @@ class PooledBackend:
 
     backend: BackendRef
     slots: FairQueue
+    server: Server
     health: BackendHealth = field(default_factory=BackendHealth)
     unreported_tokens: int = 0
     improbable_reports: int = 0
@@ -99,7 +117,13 @@ class PooledBackend:
 class BackendPool:
     """Belongs to one event loop; views may be made from any thread."""
 
-    def __init__(self, ejector: Ejector | None = None) -> None:
+    def __init__(
+        self,
+        ejector: Ejector | None = None,
+        *,
+        shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.ejector = ejector or Ejector(
             Rules(
                 settings.SVC_BACKEND_EJECT_AFTER,
@@ -107,42 +131,72 @@ class BackendPool:
                 probes=not settings.SVC_BACKEND_CHECK_SECONDS,
             )
         )
+        self._clock = clock
+        self.placement = Placement(shared=shared, clock=clock)
         self._backends: dict[str, PooledBackend] = {}
-        self._turn = 0
 
     async def lease(
         self,
         deployments: tuple[DeploymentRef, ...],
-        organization_id: str,
+        prompt: Prompt,
         without: DeploymentRef | None = None,
     ) -> Lease:
-        """Lease a slot on the least busy backend of ``deployments``; wait briefly when all are full.
+        """Lease a slot on the backend of ``deployments`` where ``prompt`` costs least (``Placement``).
 
-        Ejected backends are skipped (``Ejector``). ``without`` skips the deployment that has just
-        failed. Raises ``ServerOverloaded`` when no slot gets free in time, ``BackendUnavailable``
-        when there is no deployment at all.
+        A conversation waits for a slot where it is; any other request takes a free one of the next
+        backends, or the first that gets free. Ejected backends are skipped (``Ejector``). ``without``
+        skips the deployment that has just failed. Raises ``ServerOverloaded`` when no slot gets free in
+        time, ``BackendUnavailable`` when there is no deployment at all.
         """
         candidates = [each for each in deployments if each is not without]
         if not candidates:
             raise BackendUnavailable
-        if len(candidates) > 1:
-            # Equally busy backends take turns.
-            self._turn += 1
-            turn = self._turn % len(candidates)
-            candidates = candidates[turn:] + candidates[:turn]
-            candidates.sort(key=self._load)
-        ranked = self._ranked(candidates)
-        for deployment, eligibility in ranked:
-            pooled = self._pooled(deployment.backend)
-            if pooled.slots.try_acquire(organization_id):
-                return self._lease(deployment, pooled, organization_id, eligibility)
-        # No request waits for a slot on a backend that is only due for a probe.
-        deployment, eligibility = next(
-            (each for each in ranked if each[1] is not Eligibility.PROBE_DUE), ranked[0]
+        organization_id = prompt.organization_id
+        if len(candidates) == 1:
+            deployment = candidates[0]
+            [(_, eligibility)] = self._ranked(candidates)
+            await self._pooled(deployment.backend).slots.acquire(organization_id)
+            return self._lease(deployment, eligibility, prompt, is_choice=False)
+        found = self._candidates(candidates)
+        if self.ejector.none_ejected:
+            # The usual case, without comparing costs.
+            stays = self.placement.stays(prompt, found)
+            if stays is not None and self._slots(candidates[stays]).try_acquire(organization_id):
+                metrics.placements.add(Reason.WARM)
+                return self._lease(candidates[stays], Eligibility.ELIGIBLE, prompt)
+        order, reason = self.placement.order(prompt, found)
+        best = candidates[order[0]]
+        deployment, eligibility = await self._slot(
+            self._ranked([candidates[at] for at in order]),
+            organization_id,
+            best if reason in (Reason.WARM, Reason.HOME) else None,
         )
-        pooled = self._pooled(deployment.backend)
-        await pooled.slots.acquire(organization_id)
-        return self._lease(deployment, pooled, organization_id, eligibility)
+        if deployment is not best:
+            reason = Reason.MOVED if reason in (Reason.WARM, Reason.MOVED) else Reason.LOAD
+        metrics.placements.add(reason)
+        return self._lease(deployment, eligibility, prompt)
+
+    async def _slot(
+        self,
+        ranked: list[tuple[DeploymentRef, Eligibility]],
+        organization_id: str,
+        worth_a_wait: DeploymentRef | None,
+    ) -> tuple[DeploymentRef, Eligibility]:
+        """Take a slot of the first of ``ranked`` that has one, or wait for the first that gets free.
+
+        Where ``worth_a_wait`` is the best, only that is waited for. No request waits for a slot on a
+        backend that is only due for a probe.
+        """
+        waits = [each for each in ranked if each[1] is not Eligibility.PROBE_DUE] or ranked
+        takes = ranked
+        if waits[0][0] is worth_a_wait:
+            takes = ranked[: ranked.index(waits[0]) + 1]
+            waits = waits[:1]
+        for each in takes:
+            if self._slots(each[0]).try_acquire(organization_id):
+                return each
+        queues = {self._slots(each[0]): each for each in waits}
+        return queues[await acquire_first(tuple(queues), organization_id)]
 
     def views(
         self,
@@ -196,12 +250,26 @@ class BackendPool:
     def _lease(
         self,
         deployment: DeploymentRef,
-        pooled: PooledBackend,
-        organization_id: str,
         eligibility: Eligibility,
+        prompt: Prompt,
+        *,
+        is_choice: bool = True,
     ) -> Lease:
+        pooled = self._pooled(deployment.backend)
         report = self.ejector.report_for(pooled.health, eligibility)
-        return Lease(deployment, pooled.slots, organization_id, report)
+        placed = self.placement.place(prompt, pooled.server) if is_choice else None
+        return Lease(deployment, prompt, pooled.slots, report, self.placement, placed)
+
+    def _candidates(self, deployments: Sequence[DeploymentRef]) -> list[Candidate]:
+        found = []
+        for each in deployments:
+            pooled = self._pooled(each.backend)
+            if pooled.server.ejections != pooled.health.ejections:
+                # Most failures that eject a server end in its restart.
+                pooled.server.ejections = pooled.health.ejections
+                pooled.server.forget(self._clock())
+            found.append(Candidate(pooled.server, pooled.slots.inflight + pooled.slots.waiting))
+        return found
 
     def _ranked(
         self, candidates: Sequence[DeploymentRef]
@@ -248,9 +316,8 @@ class BackendPool:
             improbable_reports=pooled.improbable_reports,
         )
 
-    def _load(self, deployment: DeploymentRef) -> float:
-        slots = self._pooled(deployment.backend).slots
-        return slots.inflight / max(slots.limit, 1)
+    def _slots(self, deployment: DeploymentRef) -> FairQueue:
+        return self._pooled(deployment.backend).slots
 
     def _pooled(self, backend: BackendRef) -> PooledBackend:
         pooled = self._backends.get(backend.id)
@@ -261,6 +328,7 @@ class BackendPool:
                 # The operator changed its address: the known health is that of another server.
                 self.ejector.readmit(pooled.health)
                 pooled.health = BackendHealth()
+                pooled.server.forget(self._clock())
             pooled.backend = backend
             if pooled.slots.limit != backend.max_concurrency:
                 pooled.slots.limit = backend.max_concurrency
@@ -274,4 +342,4 @@ def _new(backend: BackendRef) -> PooledBackend:
         settings.SVC_BACKEND_QUEUE_SECONDS,
         settings.SVC_BACKEND_RESERVED_SHARE,
     )
-    return PooledBackend(backend, slots)
+    return PooledBackend(backend, slots, Server(backend.id))

@@ -174,6 +174,8 @@ class Exchange:
             log_unexpected(log, self._meter.identity.request_id, error)
             failure = InternalError()
         self._ended = True
+        if self._meter.reported:
+            self._lease.learn(self._meter.reported_input, self._meter.cached_input)
         self._lease.release()
         if (seen := observation.current()) is not None:
             seen.end_attempt(failure)
@@ -248,9 +250,7 @@ class Exchange:
                 self._lease.release()
                 try:
                     self._lease = await self._egress.pool.lease(
-                        self._model.deployments,
-                        self._meter.identity.organization_id,
-                        without=deployment,
+                        self._model.deployments, self._lease.prompt, without=deployment
                     )
                 except ApiError:
                     raise nothing.error from None
@@ -296,6 +296,7 @@ class Exchange:
         )
         self._relay = relay
         captured = self._content if self._content.kept_bytes else None
+        begun = False
         while not relay.done:
             self._timeouts.wait_at_most(backend.timeouts.idle)
             try:
@@ -310,6 +311,9 @@ class Exchange:
                 if relay.unsent:
                     await self._send(client, relay.unsent, relay)
                 raise
+            if not begun and self._meter.first_token is not None:
+                begun = True
+                self._lease.answered()
             if frames:
                 await self._send(client, frames, relay)
             if not read:

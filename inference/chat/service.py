@@ -18,6 +18,8 @@ from core.errors import ApiError, ClientDisconnected, RateLimitExceeded
 from core.limits.buckets import Limiter
 from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
+from inference.backends.metrics import cached_prompt_tokens, prompt_tokens
+from inference.backends.placement import Prompt, prompt_of
 from inference.chat import admission, captures, metrics
 from inference.chat.exchange import Client, Egress, Ended, Exchange
 from inference.chat.meter import Meter
@@ -117,7 +119,12 @@ class ChatService:
         """
         meter = Meter(call.identity(), call.arrived, call.largest_count)
         began = time.perf_counter()
-        lease = await self.egress.pool.lease(call.model.deployments, call.principal.organization_id)
+        deployments, organization_id = call.model.deployments, call.principal.organization_id
+        if len(deployments) > 1:
+            prompt = prompt_of(call.request, organization_id, call.body_bytes)
+        else:
+            prompt = Prompt(organization_id, call.body_bytes)
+        lease = await self.egress.pool.lease(deployments, prompt)
         if (seen := observation.current()) is not None:
             seen.queue_seconds = time.perf_counter() - began
         try:
@@ -143,7 +150,7 @@ class ChatService:
         if meter.unreported_pieces:
             failure = await self._count(call, meter) or failure
         receipt = meter.receipt(failure, metered.http_status(failure, sink.status))
-        self._count_doubtful_usage(call, ended, receipt)
+        self._count_usage(call, ended, receipt)
         metrics.observe(receipt)
         return await metered.record(self.ledger, receipt, failure, begun=bool(sink.status))
 
@@ -165,13 +172,16 @@ class ChatService:
                 )
         return None
 
-    def _count_doubtful_usage(self, call: ChatCall, ended: Ended, receipt: Receipt) -> None:
-        """Count tokens that a backend never reported, for which no customer pays, and improbable
-        reports, which are billed: the report is the meter of record."""
+    def _count_usage(self, call: ChatCall, ended: Ended, receipt: Receipt) -> None:
+        """Count tokens that a backend had cached, and those that it never reported, for which no customer
+        pays, and improbable reports, which are billed: the report is the meter of record."""
         meter, name, model = ended.meter, ended.backend.name, receipt.model_identifier
         if tokens := meter.unreported_tokens:
             metrics.unreported_tokens.add(name, model, by=tokens)
             self.egress.pool.count_unreported(ended.backend, tokens)
+        if meter.cached_input is not None:
+            prompt_tokens.add(name, model, by=meter.reported_input)
+            cached_prompt_tokens.add(name, model, by=meter.cached_input)
         if exceeded := call.exceeded_by(meter.reported_input, meter.reported_output):
             metrics.improbable_usage.add(name, model, exceeded)
             self.egress.pool.count_improbable(ended.backend, exceeded)

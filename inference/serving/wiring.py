@@ -27,7 +27,9 @@ from usage.ledger.ledger import ledger
 @cache
 def service() -> ChatService:
     """Return the one chat service; it belongs to the event loop that first uses it."""
-    pool, client = BackendPool(), BackendClient()
+    # Several hosts always share a limit store.
+    pool = BackendPool(shared=settings.SVC_WORKERS > 1 or bool(settings.REDIS_URL))
+    client = BackendClient()
     quarantine = Quarantine(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS)
     return ChatService(
         preparation=Preparation(

@@ -39,6 +39,9 @@ AFTER_FAULTS = {
     "svc_improbable_usage",
     "svc_speech_engine_restarts",
     "svc_backend_stale_connections",
+    "svc_placements",
+    "svc_prompt_tokens",
+    "svc_cached_prompt_tokens",
 }
 """Counters that have no series before the first event."""
 

@@ -16,6 +16,7 @@ from core.backends.quarantine import Quarantine
 from core.errors import BackendProtocolError, ClientDisconnected, ServerShuttingDown
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
+from inference.backends.placement import Prompt
 from inference.backends.pool import BackendPool
 from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.snapshot import DeploymentRef, Timeouts
@@ -78,7 +79,7 @@ async def asked(server: ScriptedServer, *, captured: bool = False) -> AsyncItera
         "max_tokens": 16,
     }
     request = ChatRequest.from_fields(parse_body(msgspec.json.encode(body)))
-    lease = await pool.lease(model.deployments, "organization")
+    lease = await pool.lease(model.deployments, Prompt("organization", 100))
     made = Exchange(
         request,
         model,
