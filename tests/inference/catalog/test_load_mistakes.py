@@ -157,7 +157,10 @@ def test_a_later_file_cannot_undo_what_was_published(load: Load, content: str, t
         ("extra_fields = { timings_per_token = true }", "running_usage decides"),
         ("extra_fields = { top_p_min = nan }", "backends[0].extra_fields: Use text"),
         ("extra_fields = { since = 2026-01-01 }", "backends[0].extra_fields: Value must"),
-        ('extra_fields = { a = "\\u0000" }', "backends[0].extra_fields.a: It holds a null character"),
+        (
+            'extra_fields = { a = "\\u0000" }',
+            "backends[0].extra_fields.a: It holds a null character",
+        ),
         (f'extra_fields = {{ a = "{"x" * 17000}" }}', "backends[0].extra_fields: Give at most"),
     ],
 )
