@@ -309,9 +309,10 @@ SVC_WORKER_BLOCKED_SECONDS = env.number("SVC_WORKER_BLOCKED_SECONDS")
 
 # The bearer token that reads GET /metrics; empty: only this host may.
 SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN")
-# What the parent of the workers gives each: its number, how often it was replaced, and the socket of the
-# page process. Without one views run in this process.
+# What the parent of the workers gives each: its number, how often it was replaced, the name of this start or
+# reload, and the socket of the page process. Without one views run in this process.
 SVC_WORKER, SVC_WORKER_RESTARTS = map(env.given_by_svc, ("SVC_WORKER", "SVC_WORKER_RESTARTS"))
+SVC_GENERATION = os.environ.get("SVC_GENERATION", "")
 SVC_PAGE_SOCKET = os.environ.get("SVC_PAGE_SOCKET", "") if SVC_WORKERS > 1 else ""
 
 # Metering.
@@ -402,7 +403,7 @@ refuse_unknown(
     {
         name: value
         for name, value in os.environ.items()
-        if name not in ("SVC_WORKER", "SVC_WORKER_RESTARTS", "SVC_PAGE_SOCKET")
+        if name not in ("SVC_WORKER", "SVC_WORKER_RESTARTS", "SVC_GENERATION", "SVC_PAGE_SOCKET")
     },
     SVC_OWN_VARIABLES - operator_settings.REMOVED.keys() | set(SVC_BACKEND_KEY_VARIABLES),
     variables.PREFIX,

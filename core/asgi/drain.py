@@ -43,6 +43,11 @@ class Drain:
         self._running.discard(request)
 
     @property
+    def is_ending(self) -> bool:
+        """Whether the process ends when its requests have."""
+        return self._ends_at is not None
+
+    @property
     def running(self) -> int:
         """How many requests are being answered."""
         return len(self._running)

@@ -9,16 +9,14 @@ its own limits: an outage of the store refuses no request and delays a call once
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import uuid
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 from core.limits.buckets import (
     MINUTE,
@@ -31,7 +29,7 @@ from core.limits.buckets import (
     refusal,
 )
 from core.limits.memory import MemoryLimiter
-from core.limits.store_time import StoreTime
+from core.limits.store import Command, ScriptStore
 from core.monitoring.current_request import without_request
 from core.monitoring.logs import Outages
 
@@ -88,7 +86,7 @@ class Call:
         """Whether its caller was cancelled."""
         return self.reply is not None and self.reply.cancelled()
 
-    def command(self, script: str | bytes, prefix: str) -> tuple[str | bytes | int, ...]:
+    def command(self, script: str, prefix: str) -> tuple[str | int, ...]:
         """The Redis command; ``script`` is the digest of the loaded script."""
         keys = [prefix + charge.bucket for charge in self.charges]
         return ("EVALSHA", script, len(keys), *keys, self.step, *self.arguments())
@@ -201,13 +199,9 @@ class RedisLimiter:
         timeout_seconds: float = 0.25,
         pause_seconds: float = 1.0,
     ) -> None:
-        # The library's own timeouts would count the time in which this process did not run.
-        self._pool = ConnectionPool.from_url(url, socket_timeout=None, socket_connect_timeout=None)
+        self._store = ScriptStore(url, SCRIPT, timeout_seconds)
         self._prefix = prefix
-        self._timeout = timeout_seconds
         self._pause = pause_seconds
-        self._connection: AbstractConnection | None = None
-        self._script: str | bytes = b""
         self._queue: list[Call] = []
         self._task: asyncio.Task[None] | None = None
         self._resume_at: float | None = None
@@ -261,7 +255,7 @@ class RedisLimiter:
     async def close(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
-        await self._drop()
+        await self._store.drop()
 
     def _learn(self, charges: Sequence[Charge], answer: list[int]) -> None:
         """Remember which windows the store knows since it is in use; raises ``WindowUnknown``."""
@@ -353,8 +347,7 @@ class RedisLimiter:
     async def _try_exchange(self, calls: Sequence[Call]) -> list[list[int]] | None:
         """Return the replies to ``calls``, or None after a failure, which suspends the store."""
         try:
-            async with StoreTime(self._timeout):
-                return await self._exchange(calls)
+            return await self._exchange(calls)
         except (
             Exception
         ) as error:  # whatever the client raises, requests go on with this worker's own limits
@@ -367,42 +360,17 @@ class RedisLimiter:
                 self._known_windows.clear()
                 self._here.forget_windows()
             self._resume_at = asyncio.get_running_loop().time() + self._pause
+            self._count_at = 0.0
             return None
 
     async def _exchange(self, calls: Sequence[Call]) -> list[list[int]]:
-        try:
-            connection = self._connection or await self._connect()
-            commands: list[Sequence[Any]] = [
-                call.command(self._script, self._prefix) for call in calls
-            ]
-            now = asyncio.get_running_loop().time()
-            if counting := now >= self._count_at:
-                key = self._prefix + "workers"
-                commands.append(("EVAL", _COUNT_WORKERS, 1, key, self._name, WORKER_SECONDS))
-            await connection.send_packed_command(
-                connection.pack_commands(commands), check_health=False
-            )
-            answers = [await connection.read_response() for _ in commands]
-        except BaseException:
-            # Replies may still be under way: this connection must not be read again.
-            await self._drop()
-            raise
+        commands: list[Command] = [call.command(self._store.digest, self._prefix) for call in calls]
+        now = asyncio.get_running_loop().time()
+        if counting := now >= self._count_at:
+            key = self._prefix + "workers"
+            commands.append(("EVAL", _COUNT_WORKERS, 1, key, self._name, WORKER_SECONDS))
+        answers = await self._store.exchange(commands)
         if counting:
             self._workers = max(self._least_workers, answers.pop())
             self._count_at = now + WORKER_SECONDS / 3
         return answers
-
-    async def _connect(self) -> AbstractConnection:
-        self._count_at = 0.0
-        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # typed in part
-        self._connection = connection
-        await connection.connect()  # type: ignore[no-untyped-call]  # likewise
-        await connection.send_command("SCRIPT", "LOAD", SCRIPT)
-        self._script = await connection.read_response()
-        return connection
-
-    async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):
-                await connection.disconnect(nowait=True)

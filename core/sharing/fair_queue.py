@@ -76,6 +76,8 @@ class FairQueue:
         self._queues: OrderedDict[str, deque[_Waiter]] = OrderedDict()
         self.queue_length = queue_length
         self.queue_seconds = queue_seconds
+        self.on_wait: Callable[[], None] | None = None
+        """Called when a request begins to wait."""
 
     @property
     def inflight(self) -> int:
@@ -188,6 +190,8 @@ class FairQueue:
             self._make_room(own)
         self._queues.setdefault(organization_id, deque()).append(waiter)
         self._waiting += 1
+        if self.on_wait is not None:
+            self.on_wait()
 
     def _make_room(self, own: int) -> None:
         """Refuse the newest waiter of the largest queue, or raise when it is not two longer."""

@@ -20,6 +20,7 @@ from core.backends.ejection import (
 )
 from core.errors import BackendUnavailable
 from core.sharing.fair_queue import FairQueue, acquire_first
+from core.sharing.slots import SharedSlots
 from inference.backends import metrics
 from inference.backends.placement import Candidate, Placed, Placement, Prompt, Reason, Server
 from inference.catalog.snapshot import BackendRef, DeploymentRef
@@ -86,7 +87,10 @@ class BackendView(msgspec.Struct, frozen=True):
     ejections: int
     inflight: int
     waiting: int
-    limit: int
+    slots: int
+    """Of all workers together."""
+    held: int
+    """The part of them that this worker may hand out now."""
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
     improbable_reports: int = 0
@@ -115,13 +119,18 @@ class PooledBackend:
 
 
 class BackendPool:
-    """Belongs to one event loop; views may be made from any thread."""
+    """Belongs to one event loop; views may be made from any thread.
+
+    ``slots`` divides those of each backend among all workers; without it this process has them all.
+    ``shared``: whether other workers send requests to the same backends.
+    """
 
     def __init__(
         self,
         ejector: Ejector | None = None,
         *,
         shared: bool = False,
+        slots: SharedSlots | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ejector = ejector or Ejector(
@@ -132,6 +141,7 @@ class BackendPool:
             )
         )
         self._clock = clock
+        self._slots_of_all = slots or SharedSlots("")
         self.placement = Placement(shared=shared, clock=clock)
         self._backends: dict[str, PooledBackend] = {}
 
@@ -240,11 +250,13 @@ class BackendPool:
             return []
         return [pooled for pooled in list(self._backends.values()) if pooled.health.ejected]
 
-    def remove_all_but(self, ids: set[str]) -> None:
-        """Remove idle backends that are no longer in the catalog."""
+    def keep(self, backends: Iterable[BackendRef]) -> None:
+        """Hold slots of ``backends``, the catalog's, and remove idle ones that are no longer in it."""
+        ids = {self._pooled(each).backend.id for each in backends}
         for id_, pooled in list(self._backends.items()):
             if id_ not in ids and not pooled.slots.inflight and not pooled.slots.waiting:
                 self.ejector.readmit(pooled.health)
+                self._slots_of_all.forget(id_)
                 del self._backends[id_]
 
     def _lease(
@@ -311,7 +323,8 @@ class BackendPool:
             ejections=health.ejections,
             inflight=slots.inflight,
             waiting=slots.waiting,
-            limit=slots.limit,
+            slots=pooled.backend.max_concurrency,
+            held=slots.limit,
             unreported_tokens=pooled.unreported_tokens,
             improbable_reports=pooled.improbable_reports,
         )
@@ -323,6 +336,7 @@ class BackendPool:
         pooled = self._backends.get(backend.id)
         if pooled is None:
             pooled = self._backends[backend.id] = _new(backend)
+            self._slots_of_all.divide(backend.id, pooled.slots, backend.max_concurrency)
         elif pooled.backend is not backend:
             if pooled.backend.base_url != backend.base_url:
                 # The operator changed its address: the known health is that of another server.
@@ -330,8 +344,7 @@ class BackendPool:
                 pooled.health = BackendHealth()
                 pooled.server.forget(self._clock())
             pooled.backend = backend
-            if pooled.slots.limit != backend.max_concurrency:
-                pooled.slots.limit = backend.max_concurrency
+            self._slots_of_all.divide(backend.id, pooled.slots, backend.max_concurrency)
         return pooled
 
 

@@ -69,7 +69,16 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
             [view.failures for view in views],
         ),
         ("svc_backend_in_flight", "Slots that are taken.", [view.inflight for view in views]),
-        ("svc_backend_slots", "Slots in all.", [view.limit for view in views]),
+        (
+            "svc_backend_slots",
+            "Slots in all: of all workers and hosts together.",
+            [view.slots for view in views],
+        ),
+        (
+            "svc_backend_slots_held",
+            "The part of them that this worker may hand out now.",
+            [view.held for view in views],
+        ),
         ("svc_backend_waiting", "Requests in its queue.", [view.waiting for view in views]),
     ]
     for name, help_, values in shown:

@@ -11,6 +11,7 @@ from core.backends.quarantine import Quarantine
 from core.limits.redis import open_limiter
 from core.limits.refused_requests import RefusedRequests
 from core.sharing.fair_queue import FairPool
+from core.sharing.slots import shared_slots
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
@@ -28,7 +29,8 @@ from usage.ledger.ledger import ledger
 def service() -> ChatService:
     """Return the one chat service; it belongs to the event loop that first uses it."""
     # Several hosts always share a limit store.
-    pool = BackendPool(shared=settings.SVC_WORKERS > 1 or bool(settings.REDIS_URL))
+    shared = settings.SVC_WORKERS > 1 or bool(settings.REDIS_URL)
+    pool = BackendPool(shared=shared, slots=shared_slots)
     client = BackendClient()
     quarantine = Quarantine(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS)
     return ChatService(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from core.sharing.slots import shared_slots
 from speech.engines import Engine
 from speech.engines.espeak.engine import Espeak
 from speech.engines.http.backend import BackendRef
@@ -51,5 +52,6 @@ class Engines:
         else:
             engine = known[1]
             engine.describe(backend)
+        shared_slots.divide(backend.id, engine.slots, backend.max_concurrency)
         self._by_backend[backend.id] = (backend, engine)
         return engine

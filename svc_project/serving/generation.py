@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -103,6 +104,7 @@ class Generation:
         self, number: int, sockets: Sequence[socket.socket], program: Sequence[str]
     ) -> None:
         self.number = number
+        self._name = secrets.token_hex(8)
         self.stage = Stage.STARTING
         self.plan: Plan | None = None
         self.children: list[Child] = []
@@ -211,6 +213,7 @@ class Generation:
                 **os.environ,
                 "SVC_WORKER": str(0 if number is None else number),
                 "SVC_WORKER_RESTARTS": str(restarts),
+                "SVC_GENERATION": self._name,
                 "SVC_PAGE_SOCKET": self._page_address,
             },
         )

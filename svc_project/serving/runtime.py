@@ -19,6 +19,7 @@ from core.monitoring import observation, process, spans
 from core.monitoring.problems import PROBLEMS_STATS
 from core.monitoring.request_log import LineWriter, RequestLog
 from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, worker_stats
+from core.sharing.slots import shared_slots
 from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
 from inference.chat import captures
@@ -45,6 +46,7 @@ from usage.queries import days
 log = logging.getLogger(__name__)
 
 UPKEEP_SECONDS = 600.0
+_HOLD_SECONDS = 1.0
 
 
 class Runtime:
@@ -74,6 +76,7 @@ class Runtime:
         for task in self._beside:
             task.cancel()
         worker_stats.withdraw()
+        await shared_slots.close()
         await hub.close()
         await ledger.close()
         await chat.close()
@@ -113,6 +116,8 @@ class Runtime:
         await speech.start()
         if voices.snapshot.has_neural:
             self._beside.append(asyncio.create_task(_start_neural()))
+        shared_slots.start()
+        self._beside.append(asyncio.create_task(_hold_slots()))
         self._upkeep = asyncio.create_task(self._run_upkeep())
         worker_stats.register(METRICS_STATS, own_families)
         worker_stats.register(STATS_NAME, backends)
@@ -142,7 +147,6 @@ class Runtime:
                 await outbox.delete_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
-            chat.service().egress.pool.remove_all_but({each.id for each in current_backends()})
             await asyncio.sleep(UPKEEP_SECONDS)
 
 
@@ -155,6 +159,16 @@ async def _start_neural() -> None:
         embedded.mark_failed(embedded.KOKORO, str(error))
         with contextlib.suppress(Error):
             await run_once(voices.load)
+
+
+async def _hold_slots() -> None:
+    """Hold slots of the catalog's backends also before their first request, for an outage of the store."""
+    held = None
+    while True:
+        if held is not catalog.snapshot:
+            held = catalog.snapshot
+            chat.service().egress.pool.keep(current_backends())
+        await asyncio.sleep(_HOLD_SECONDS)
 
 
 async def _publish_stats() -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
@@ -23,6 +19,7 @@ from tests.support.faults.seen import Seen, ask
 from tests.support.gateways import Served
 from tests.support.live import Command, Gateway, database, free_port
 from tests.support.live_catalog import backend, served_models
+from tests.support.servers.redis_store import Redis
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until
 
@@ -37,51 +34,6 @@ STORE_SECONDS = 2.0
 SLOWEST = STORE_SECONDS + 5.0
 
 
-class Redis:
-    """A redis-server of the tests, which may be killed and emptied."""
-
-    def __init__(self, directory: Path) -> None:
-        self.port = free_port()
-        self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
-        self._process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), *options],
-            cwd=self._directory,
-            stdout=subprocess.DEVNULL,
-        )
-        until(self._answers)
-
-    def _answers(self) -> bool:
-        with suppress(redis.ConnectionError), self.client() as client:
-            return bool(client.ping())
-        return False
-
-    @contextmanager
-    def client(self) -> Iterator[Any]:
-        with closing(redis.Redis(port=self.port)) as client:
-            yield client
-
-    def calls(self) -> int:
-        """How often the buckets were used since it started."""
-        with self.client() as client:
-            found: dict[str, Any] = client.info("commandstats")
-            return int(found.get("cmdstat_evalsha", {"calls": 0})["calls"])
-
-    def callers(self) -> int:
-        """How many connections used the buckets last; others carry the channel layer."""
-        with self.client() as client:
-            return sum(each["cmd"] == "evalsha" for each in client.client_list())
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
 @dataclass
 class Shared:
     """Four workers that share their limits through ``proxy``."""
@@ -94,7 +46,7 @@ class Shared:
     """An organization for the requests of ``wait_for_all``."""
 
     def wait_for_all(self) -> None:
-        """Return when every worker uses the store: each keeps one connection to it."""
+        """Return when every worker uses the store: one connection for limits, one for slots."""
         until(self._knock, 90)
 
     def _knock(self) -> bool:
@@ -107,7 +59,7 @@ class Shared:
             # While workers start, one may accept a connection long before it answers.
             if set(told) != {(200, None)}:
                 return False
-        return self.store.callers() == WORKERS
+        return self.store.callers() == 2 * WORKERS
 
 
 @pytest.fixture(scope="module")

@@ -88,8 +88,8 @@ _UNKNOWN_VOICE = (400, 404)
 class HttpEngine(Engine):
     """One speech backend. ``pitch`` of an utterance is not sent: servers have no field for it.
 
-    At most ``max_concurrency`` utterances are in flight; more wait shortly, organizations in turns,
-    then get ``EngineFull``. One clause or sentence is one request.
+    As many utterances are in flight as there are ``slots``, ``max_concurrency`` at first; more wait
+    shortly, organizations in turns, then get ``EngineFull``. One clause or sentence is one request.
     """
 
     def __init__(self, backend: BackendRef, clips: CloneClips) -> None:
@@ -98,7 +98,7 @@ class HttpEngine(Engine):
         self._calls = BackendCalls()
         self._uploads = Uploads(clips, self._calls)
         self._closed = False
-        self._slots = FairQueue(
+        self.slots = FairQueue(
             backend.max_concurrency,
             settings.SVC_BACKEND_QUEUE_LENGTH,
             settings.SVC_BACKEND_QUEUE_SECONDS,
@@ -108,17 +108,16 @@ class HttpEngine(Engine):
     @property
     def inflight(self) -> int:
         """The number of utterances that the backend speaks now."""
-        return self._slots.inflight
+        return self.slots.inflight
 
     @property
     def waiting(self) -> int:
         """The number of utterances that wait for a slot."""
-        return self._slots.waiting
+        return self.slots.waiting
 
     def describe(self, backend: BackendRef) -> None:
-        """Use a changed description from the next utterance on; running ones are not affected."""
+        """Use a changed description from the next utterance on, except for the number of slots."""
         self._backend = backend
-        self._slots.limit = backend.max_concurrency
 
     async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         """As ``Engine.speak``. Closing the generator closes the connection and frees the slot."""
@@ -142,7 +141,7 @@ class HttpEngine(Engine):
         finally:
             if response is not None:
                 response.close()
-            self._slots.release(utterance.organization_id)
+            self.slots.release(utterance.organization_id)
 
     async def delete_upload(self, upload_name: str) -> None:
         """Delete an uploaded clip on the backend; a missing one counts as success.
@@ -159,11 +158,11 @@ class HttpEngine(Engine):
 
     async def _take_slot(self, utterance: Utterance) -> None:
         try:
-            await self._slots.acquire(utterance.organization_id)
+            await self.slots.acquire(utterance.organization_id)
         except ServerOverloaded:
             raise EngineFull("The speech server and its queue are full.") from None
         if self._closed:
-            self._slots.release(utterance.organization_id)
+            self.slots.release(utterance.organization_id)
             raise EngineUnavailable("The engine is closed.")
 
     async def _post(

@@ -40,8 +40,9 @@ async def test_a_store_that_lost_its_scripts_is_given_them_again(
 ) -> None:
     monkeypatch.setattr(shared, "_pause", 0.0)
     assert isinstance(await shared.reserve([tokens("x", 1, 100)]), Granted)
-    shared._script = b"0" * 40
-    await shared.reserve([tokens("x", 1, 100)])
+    with monkeypatch.context() as patched:
+        patched.setattr(shared._store, "digest", "0" * 40)
+        await shared.reserve([tokens("x", 1, 100)])
     assert not shared.is_shared
     await shared.reserve([tokens("x", 1, 100)])
     await until_async(lambda: shared.is_shared)

@@ -125,6 +125,8 @@ class ScriptedServer:
         self._log: list[dict[str, Any]] = []
         self.connections = 0
         """How many connections it has accepted."""
+        self.running = self.most_running = 0
+        """Requests whose answer is not complete: now, and at most."""
 
     @property
     def base_url(self) -> str:
@@ -168,20 +170,42 @@ class ScriptedServer:
                 "produced_tokens": script.produced,
             }
         )
-        for step in script.steps:
-            if isinstance(step, Pause):
-                with suppress(TimeoutError):
-                    if not await asyncio.wait_for(reader.read(1), step.seconds):
-                        return False
-            elif isinstance(step, bytes):
-                writer.write(step)
-                await writer.drain()
-            elif isinstance(step, Quotation):
-                writer.write(step.of(headers))
-                await writer.drain()
-            else:
-                end_connection(writer, step)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        rest = list(script.steps)
+        try:
+            while rest:
+                step = rest.pop(0)
+                if not any(type(each) is bytes for each in rest):
+                    # Whoever has read the last bytes may send the next request at once.
+                    break
+                if not await self._do(step, headers, reader, writer):
+                    return False
+        finally:
+            self.running -= 1
+        for each in [step, *rest]:
+            if not await self._do(each, headers, reader, writer):
                 return False
+        return True
+
+    async def _do(
+        self,
+        step: Step,
+        headers: dict[str, str],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Do one step; returns whether the connection goes on."""
+        if isinstance(step, Pause):
+            with suppress(TimeoutError):
+                if not await asyncio.wait_for(reader.read(1), step.seconds):
+                    return False
+            return True
+        if isinstance(step, End):
+            end_connection(writer, step)
+            return False
+        writer.write(step if isinstance(step, bytes) else step.of(headers))
+        await writer.drain()
         return True
 
 

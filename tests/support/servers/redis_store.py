@@ -1,12 +1,20 @@
-"""The real Redis of the tests, and a proxy in front of it."""
+"""The real Redis of the tests, a proxy in front of it, and servers of single tests."""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import redis
+
+from tests.support.live import free_port
 from tests.support.servers.tcp_proxy import FaultProxy
+from tests.support.until import until
 
 REDIS_URL: Final = os.environ.get("SVC_TEST_REDIS_URL", "")
 PATIENT: Final = 5.0
@@ -22,3 +30,48 @@ def proxy_to_redis() -> FaultProxy:
 def url_through(proxy: FaultProxy) -> str:
     """Return the address of Redis behind ``proxy``."""
     return f"redis://127.0.0.1:{proxy.port}"
+
+
+class Redis:
+    """A redis-server of one test, which may be killed and emptied."""
+
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
+        self._process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), *options],
+            cwd=self._directory,
+            stdout=subprocess.DEVNULL,
+        )
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with suppress(redis.ConnectionError), self.client() as client:
+            return bool(client.ping())
+        return False
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        with closing(redis.Redis(port=self.port)) as client:
+            yield client
+
+    def calls(self) -> int:
+        """How often buckets were changed since it started; nothing else sets a key's text."""
+        with self.client() as client:
+            found: dict[str, Any] = client.info("commandstats")
+            return int(found.get("cmdstat_set", {"calls": 0})["calls"])
+
+    def callers(self) -> int:
+        """How many connections ran a script last; others carry the channel layer."""
+        with self.client() as client:
+            return sum(each["cmd"] == "evalsha" for each in client.client_list())
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
