@@ -87,14 +87,14 @@ class BackendView(msgspec.Struct, frozen=True):
     ejections: int
     inflight: int
     waiting: int
-    slots: int
-    """Of all workers together."""
-    held: int
-    """The part of them that this worker may hand out now."""
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
     improbable_reports: int = 0
     """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
+    slots: int = 0
+    """Of all workers together."""
+    held: int = 0
+    """The part of them that this worker may hand out now."""
 
 
 @dataclass(slots=True)

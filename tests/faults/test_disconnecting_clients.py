@@ -11,6 +11,7 @@ from tests.support.faults.case import Case, publish_on, publish_single, single
 from tests.support.faults.seen import CAP, Seen, new_marker, read_answer
 from tests.support.gateways import IMPATIENT
 from tests.support.live import Gateway
+from tests.support.live_catalog import served_models
 from tests.support.model_servers.scripted import (
     DONE,
     FINISH,
@@ -134,6 +135,7 @@ def large(
     scripted.say(large_stream(), large_body())
     model = publish_single(gateway, scripted.base_url, running=running)
     impatient = gateway_with(**IMPATIENT)
+    until(lambda: model in served_models(impatient))
     return Case(impatient, model, [scripted.requests])
 
 

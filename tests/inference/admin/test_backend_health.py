@@ -23,7 +23,7 @@ def view(of: object, **facts: object) -> BackendView:
         "failures": 0,
         "total_failures": 0,
     }
-    fields |= {"ejections": 0, "inflight": 1, "waiting": 0, "limit": 64, "name": "gpu", **facts}
+    fields |= {"ejections": 0, "inflight": 1, "waiting": 0, "name": "gpu", **facts}
     return BackendView(id=str(of), **fields)
 
 

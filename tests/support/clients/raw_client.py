@@ -90,6 +90,9 @@ class RawClient:
             read = self._socket.recv(65536)
         except ConnectionError:
             return b""
+        except TimeoutError as error:
+            error.add_note(f"Received until then: {self.received[-2000:]!r}")
+            raise
         self.received += read
         return read
 

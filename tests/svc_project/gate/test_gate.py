@@ -250,7 +250,7 @@ def test_strangers_cannot_take_all_threads_and_one_address_not_those_of_stranger
     gateway = gateway_with(**FEW_THREADS, SVC_PROXIES="1")
     reader = mint(gateway.organization, Scope.READ, "test").secret
     assert get(gateway, "/v1/usage", reader).status_code == 200
-    with httpx2.Client(verify=NO_TLS) as client:
+    with httpx2.Client(verify=NO_TLS, timeout=60) as client:
         token = token_of(client.get(f"{gateway.url}/console/login").text)
         cookies = dict(client.cookies)
 

@@ -126,6 +126,7 @@ def test_a_reload_cuts_nothing_and_refuses_nothing(
                 headers=gateway.headers,
                 verify=NO_TLS,
                 limits=httpx2.Limits(keepalive_expiry=60),
+                timeout=60,
             )
         )
         assert kept.get("/models").status_code == 200

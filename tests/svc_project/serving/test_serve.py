@@ -36,7 +36,9 @@ def test_sigterm_lets_running_streams_finish_and_answers_once_more_on_open_conne
     """New connections are refused, so that a proxy tries another server; idle ones are closed soon."""
     with (
         another_gateway(gateway, served) as (command, base_url),
-        httpx2.Client(base_url=base_url, headers=gateway.headers, verify=NO_TLS) as kept,
+        httpx2.Client(
+            base_url=base_url, headers=gateway.headers, verify=NO_TLS, timeout=60
+        ) as kept,
         socket.create_connection(
             ("127.0.0.1", int(base_url.split(":")[2].partition("/")[0])), timeout=60
         ) as idle,

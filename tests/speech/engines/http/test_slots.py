@@ -116,11 +116,11 @@ async def test_a_cancelled_caller_frees_the_slot(server: SpeechServer) -> None:
 async def test_a_changed_description_is_used_from_the_next_utterance_on(
     server: SpeechServer,
 ) -> None:
-    backend = described(server.url, "pcm", max_concurrency=1, model=SLOW)
+    backend = described(server.url, "pcm", max_concurrency=2, model=SLOW)
     async with speaking(backend) as engine:
         first = engine.speak(said("The first one takes its time."))
         await anext(first)
-        engine.describe(replace(backend, max_concurrency=2, model="another"))
+        engine.describe(replace(backend, model="another"))
         assert await heard(engine, said("Second."))
         assert await anext(first)
         await first.aclose()
