@@ -12,10 +12,15 @@ from functools import partial
 from typing import Final, TypeVar
 
 from core.errors import ServerOverloaded
+from core.sharing.priority import Priority
 from core.sharing.processors import Niceness, lower_priority
 
 RECENT_SECONDS: Final = 300.0
-"""How long after an organization's last request slots stay reserved for it."""
+"""How long after the last request of an organization, or of the class ``INTERACTIVE``, slots stay
+reserved for it."""
+TURN: Final = 16
+"""While a class waits it gets at least one of so many slots that are handed out, whatever waits in
+higher classes; where two classes are owed one, the second gets the slot after."""
 LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
 larger ones in a thread."""
@@ -24,6 +29,10 @@ _MOST_WAITING: Final = 10_000
 _LONGEST_WAIT_SECONDS: Final = 600.0
 """Admission bounds how many requests wait for threads (``SVC_MAX_INFLIGHT``); these only end a
 queue that does not move."""
+_CLASSES: Final = tuple(Priority)
+_INTERACTIVE, _STANDARD, _BATCH = _CLASSES
+_OWED: Final = TURN - 1
+"""A class that was passed over so many times gets the next slot."""
 
 Made = TypeVar("Made")
 
@@ -31,9 +40,10 @@ Made = TypeVar("Made")
 class _Waiter:
     """One request in the queues of ``waits_in``; it gets a slot of the first that has one."""
 
-    __slots__ = ("found", "waits_in")
+    __slots__ = ("found", "priority", "waits_in")
 
-    def __init__(self) -> None:
+    def __init__(self, priority: Priority) -> None:
+        self.priority = priority
         self.found: asyncio.Future[FairQueue] = asyncio.get_running_loop().create_future()
         self.waits_in: list[FairQueue] = []
 
@@ -41,14 +51,19 @@ class _Waiter:
 class FairQueue:
     """Slots, such as those of one backend in one worker, and the short queue in front of them.
 
-    Freed slots go round robin over the waiting organizations, first come first served inside one.
-    When the queue is full, the organization with most waiting requests loses its newest one to an
-    organization that has at least two fewer, so that one tenant cannot keep the others out.
+    Freed slots go to the highest class that waits, and in it round robin over the waiting
+    organizations, first come first served inside one. A class that was passed over ``TURN - 1``
+    times gets the next slot; the times are counted in slots, and go on when its requests leave.
+    When the queue is full, the organization with most waiting requests of a class loses its newest
+    one to an organization that has at least two fewer there, so that one tenant cannot keep the
+    others out; and before that the lowest class loses one to a higher class, but not its only one.
 
     ``reserved`` is the part of the slots kept for organizations that hold fewer than that: while
     another organization used the slots recently, one with as many of its own gets none of the
     last. So an organization whose answers last for minutes cannot hold them all. The gateway's own
-    use, for the organization "", reserves nothing.
+    use, for the organization "", reserves nothing. The same part is kept from the class ``BATCH``
+    while ``INTERACTIVE`` used the slots recently; of these, batch gets a slot that it is owed while
+    it holds fewer than that.
 
     ``most_each`` is a share instead: how many slots one organization may hold, also while the rest
     is free. Then it has at most half of the queue, and waits behind the others for a slot that it
@@ -72,8 +87,12 @@ class FairQueue:
         self._held: dict[str, int] = {}
         self._newest: str | None = None
         self._newest_at = self._other_at = -RECENT_SECONDS
+        self._interactive_at = -RECENT_SECONDS
+        self._batch_held = 0
+        self._passed = [0 for _ in _CLASSES]
         self._waiting = 0
-        self._queues: OrderedDict[str, deque[_Waiter]] = OrderedDict()
+        self._waiting_in = [0 for _ in _CLASSES]
+        self._queues: list[OrderedDict[str, deque[_Waiter]]] = [OrderedDict() for _ in _CLASSES]
         self.queue_length = queue_length
         self.queue_seconds = queue_seconds
         self.on_wait: Callable[[], None] | None = None
@@ -90,6 +109,11 @@ class FairQueue:
         return self._waiting
 
     @property
+    def waiting_by_class(self) -> list[int]:
+        """Requests in the queue, by the numbers of their classes."""
+        return self._waiting_in.copy()
+
+    @property
     def limit(self) -> int:
         """How many slots there are. May be changed at any time; running requests go on."""
         return self._limit
@@ -100,28 +124,47 @@ class FairQueue:
         self._reserve = self._slots_reserved()
         self._hand_out()
 
-    def try_acquire(self, organization_id: str) -> bool:
+    def try_acquire(self, organization_id: str, priority: Priority = _STANDARD) -> bool:
         """Take a free slot without waiting; never ahead of a waiting request that could have it."""
         if self._reserve and organization_id:
             self._note_use(organization_id)
+        if priority is not _STANDARD:
+            return self._try_in_class(organization_id, priority)
         if self._inflight >= self._limit:
             return False
         if self._waiting:
-            self._hand_out()
-            if organization_id in self._queues:
-                return False
+            return self._try_in_class(organization_id, priority)
+        # The usual case, which costs nothing for the classes.
         if not self._may_take(organization_id):
             return False
         self._take(organization_id)
         return True
 
-    async def acquire(self, organization_id: str) -> None:
-        """Take a slot, or wait for one, as ``acquire_first`` does."""
-        if not self.try_acquire(organization_id):
-            await acquire_first((self,), organization_id)
+    def _try_in_class(self, organization_id: str, priority: Priority) -> bool:
+        """``try_acquire`` where a request waits, or the class is not the usual one."""
+        if priority is _INTERACTIVE:
+            self._interactive_at = time.monotonic()
+        if self._inflight >= self._limit:
+            return False
+        if self._waiting:
+            self._hand_out()
+            if organization_id in self._queues[priority]:
+                return False
+        if not self._class_may_take(organization_id, priority):
+            return False
+        self._take_in_class(organization_id, priority)
+        return True
 
-    def release(self, organization_id: str) -> None:
-        """Release a slot; raises ``RuntimeError`` when the organization has none."""
+    async def acquire(self, organization_id: str, priority: Priority = _STANDARD) -> None:
+        """Take a slot, or wait for one, as ``acquire_first`` does."""
+        if not self.try_acquire(organization_id, priority):
+            await acquire_first((self,), organization_id, priority)
+
+    def release(self, organization_id: str, priority: Priority = _STANDARD) -> None:
+        """Release a slot that was taken in the class ``priority``.
+
+        Raises ``RuntimeError`` when the organization has none.
+        """
         held = self._held.get(organization_id, 0)
         if not held:
             raise RuntimeError("release() without a slot taken.")
@@ -130,28 +173,58 @@ class FairQueue:
         else:
             self._held[organization_id] = held - 1
         self._inflight -= 1
+        if priority is _BATCH:
+            self._batch_held -= 1
         if self._waiting:
-            if held == self._most_each and organization_id in self._queues:
-                self._queues.move_to_end(organization_id)
+            queues = self._queues[priority]
+            if held == self._most_each and organization_id in queues:
+                queues.move_to_end(organization_id)
             self._hand_out()
 
     def _hand_out(self) -> None:
         while self._inflight < self._limit and self._waiting:
-            organization_id = next(filter(self._may_take, self._queues), None)
-            if organization_id is None:
+            found = self._next()
+            if found is None:
                 return
-            queue = self._queues.pop(organization_id)
+            priority, organization_id = found
+            queues = self._queues[priority]
+            queue = queues.pop(organization_id)
             waiter = queue.popleft()
             self._waiting -= 1
+            self._waiting_in[priority] -= 1
             if queue:
-                self._queues[organization_id] = queue
+                queues[organization_id] = queue
             if not waiter.found.done():
-                self._take(organization_id)
+                self._take_in_class(organization_id, priority)
                 waiter.found.set_result(self)
+
+    def _next(self) -> tuple[Priority, str] | None:
+        """The class and organization of the waiting request that gets the next slot, if one may."""
+        classes: Sequence[Priority] = _CLASSES
+        passed = self._passed
+        if max(passed) >= _OWED:
+            # Those that are owed a slot first, then by rank.
+            classes = sorted(classes, key=lambda each: -passed[each] * (passed[each] >= _OWED))
+        for priority in classes:
+            for organization_id in self._queues[priority]:
+                if self._class_may_take(organization_id, priority):
+                    return priority, organization_id
+        return None
 
     def _take(self, organization_id: str) -> None:
         self._held[organization_id] = self._held.get(organization_id, 0) + 1
         self._inflight += 1
+
+    def _take_in_class(self, organization_id: str, priority: Priority) -> None:
+        """Take a slot, and count it for the other classes that wait."""
+        self._take(organization_id)
+        if priority is _BATCH:
+            self._batch_held += 1
+        self._passed[priority] = 0
+        if self._waiting > self._waiting_in[priority]:
+            for each in _CLASSES:
+                if each is not priority and self._waiting_in[each]:
+                    self._passed[each] += 1
 
     def _slots_reserved(self) -> int:
         if not self._reserved or self._limit < 2:
@@ -170,6 +243,16 @@ class FairQueue:
             )
         )
 
+    def _class_may_take(self, organization_id: str, priority: Priority) -> bool:
+        if (
+            priority is _BATCH
+            and self._limit - self._inflight <= self._reserve
+            and time.monotonic() - self._interactive_at < RECENT_SECONDS
+            and (self._passed[_BATCH] < _OWED or self._batch_held >= self._reserve)
+        ):
+            return False
+        return self._may_take(organization_id)
+
     def _note_use(self, organization_id: str) -> None:
         if organization_id != self._newest:
             self._other_at = self._newest_at
@@ -183,44 +266,66 @@ class FairQueue:
 
     def _join(self, organization_id: str, waiter: _Waiter) -> None:
         """Put ``waiter`` into the queue. Raises ``ServerOverloaded`` when there is no room for it."""
-        own = len(self._queues.get(organization_id, ()))
+        queues = self._queues[waiter.priority]
+        own = len(queues.get(organization_id, ()))
         if self._most_each is not None and own >= self.queue_length // 2:
             raise ServerOverloaded
         if self._waiting >= self.queue_length:
-            self._make_room(own)
-        self._queues.setdefault(organization_id, deque()).append(waiter)
+            self._make_room(waiter.priority, own)
+        queues.setdefault(organization_id, deque()).append(waiter)
         self._waiting += 1
+        self._waiting_in[waiter.priority] += 1
         if self.on_wait is not None:
             self.on_wait()
 
-    def _make_room(self, own: int) -> None:
-        """Refuse the newest waiter of the largest queue, or raise when it is not two longer."""
-        largest = max(self._queues, key=lambda name: len(self._queues[name]), default=None)
-        if largest is None or len(self._queues[largest]) < own + 2:
+    def _make_room(self, priority: Priority, own: int) -> None:
+        """Refuse a waiter of the lowest class below ``priority`` that has one to lose.
+
+        Without one, refuse the newest of the largest queue in ``priority``, or raise when it is not
+        two longer than ``own``.
+        """
+        # A class keeps a place, so that it has a waiter when it is owed a slot.
+        kept = int(self.queue_length >= len(_CLASSES))
+        for lower in reversed(_CLASSES[priority + 1 :]):
+            if self._waiting_in[lower] > kept:
+                queues = self._queues[lower]
+                # Of equals the last in turn, which is mostly the newest.
+                longest = max(reversed(queues), key=lambda name: len(queues[name]))
+                self._displace(longest, queues[longest][-1])
+                return
+        queues = self._queues[priority]
+        largest = max(queues, key=lambda name: len(queues[name]), default=None)
+        if largest is None or len(queues[largest]) < own + 2:
             raise ServerOverloaded
-        waiter = self._queues[largest][-1]
-        self._leave(largest, waiter)
+        self._displace(largest, queues[largest][-1])
+
+    def _displace(self, organization_id: str, waiter: _Waiter) -> None:
+        self._leave(organization_id, waiter)
         waiter.waits_in.remove(self)
         if not waiter.waits_in:
             _refuse(waiter)
 
     def _leave(self, organization_id: str, waiter: _Waiter) -> None:
-        queue = self._queues.get(organization_id)
+        queues = self._queues[waiter.priority]
+        queue = queues.get(organization_id)
         if queue is not None and waiter in queue:
             queue.remove(waiter)
             self._waiting -= 1
+            self._waiting_in[waiter.priority] -= 1
             if not queue:
-                del self._queues[organization_id]
+                del queues[organization_id]
 
 
-async def acquire_first(queues: Sequence[FairQueue], organization_id: str) -> FairQueue:
+async def acquire_first(
+    queues: Sequence[FairQueue], organization_id: str, priority: Priority = _STANDARD
+) -> FairQueue:
     """Wait in all of ``queues``, whose slots were asked for, and return the one that gave a slot first.
 
     The request has its turn in each, and leaves the others when it gets a slot. Raises
     ``ServerOverloaded`` (503) when every queue is full, or after the shortest ``queue_seconds``. A
     cancelled caller holds nothing.
     """
-    waiter = _Waiter()
+    waiter = _Waiter(priority)
     for queue in queues:
         with suppress(ServerOverloaded):
             queue._join(organization_id, waiter)
@@ -234,7 +339,7 @@ async def acquire_first(queues: Sequence[FairQueue], organization_id: str) -> Fa
     except asyncio.CancelledError:
         found = waiter.found
         if found.done() and not found.cancelled() and found.exception() is None:
-            found.result().release(organization_id)
+            found.result().release(organization_id, priority)
         raise
     finally:
         timer.cancel()
