@@ -26,6 +26,7 @@ class OrganizationFacts(msgspec.Struct):
     organization_id: str
     status: str
     plan: str
+    priority: str
     working_keys: int
     requests_per_minute: int | str
     tokens_per_minute: int | str
@@ -36,7 +37,7 @@ class OrganizationFacts(msgspec.Struct):
 
 
 class KeyFacts(msgspec.Struct):
-    """A limit is a number, or null where only the organization's applies."""
+    """A limit is a number, or null where only the organization's applies; so is ``priority``."""
 
     prefix: str
     api_key_id: str
@@ -46,6 +47,7 @@ class KeyFacts(msgspec.Struct):
     status: str
     requests_per_minute: int | None
     tokens_per_minute: int | None
+    priority: str | None
     created_at: str
     last_used_at: str | None
     expires_at: str | None
@@ -81,6 +83,7 @@ def organizations(rows: QuerySet[Organization]) -> Iterator[OrganizationFacts]:
             organization_id=str(row.pk),
             status="disabled" if row.disabled_at and row.disabled_at <= now else "enabled",
             plan=row.plan,
+            priority=row.priority,
             working_keys=row.keys or 0,
             requests_per_minute=_limit(row.requests_per_minute),
             tokens_per_minute=_limit(row.tokens_per_minute),
@@ -107,6 +110,7 @@ def api_keys(rows: QuerySet[ApiKey]) -> Iterator[KeyFacts]:
             status=keys.status(row).value,
             requests_per_minute=row.requests_per_minute,
             tokens_per_minute=row.tokens_per_minute,
+            priority=row.priority,
             created_at=iso_milliseconds(row.created_at),
             last_used_at=_time(row.last_used_at),
             expires_at=_time(row.expires_at),

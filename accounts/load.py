@@ -32,6 +32,7 @@ class OrganizationTable(Table, frozen=True):
 
     name: str
     plan: Literal["standard", "enterprise"] | UnsetType = UNSET
+    priority: Literal["interactive", "standard", "batch"] | UnsetType = UNSET
     requests_per_minute: Limit = UNSET
     tokens_per_minute: Limit = UNSET
     speech_requests_per_minute: Limit = UNSET

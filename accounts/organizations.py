@@ -41,7 +41,7 @@ def set_disabled(chosen: QuerySet[Organization], *, disabled: bool) -> list[Orga
 
 
 def change(name: str, values: Mapping[str, Any]) -> tuple[Organization, bool]:
-    """Set plan and limits of the organization ``name``, which is made where there is none.
+    """Set plan, limits and class of the organization ``name``, which is made where there is none.
 
     Returns it, and whether it was made. Raises ``django.core.exceptions.ValidationError`` that names an
     invalid field.

@@ -58,12 +58,13 @@ class ApiKeyAdmin(SecretPagesAdmin):
         "organization",
         "label",
         "scope",
+        "shown_class",
         "standing",
         "last_used_at",
         "expires_at",
         "created_at",
     )
-    list_filter = ("scope", StatusFilter)
+    list_filter = ("scope", "priority", StatusFilter)
     list_select_related = ("organization",)
     search_fields = ("prefix", "label", "organization__name", "id")
     search_help_text = (
@@ -73,7 +74,7 @@ class ApiKeyAdmin(SecretPagesAdmin):
     autocomplete_fields = ("organization",)
     show_full_result_count = False
     actions = ("rotate", "revoke")
-    settable = ("label", "requests_per_minute", "tokens_per_minute", "expires_at")
+    settable = ("label", "requests_per_minute", "tokens_per_minute", "priority", "expires_at")
     readonly = (
         "shown_prefix",
         "id",
@@ -89,6 +90,11 @@ class ApiKeyAdmin(SecretPagesAdmin):
     @admin.display(description="key", ordering="prefix")
     def shown_prefix(self, api_key: ApiKey) -> str:
         return f"{api_key.prefix}…"
+
+    @admin.display(description="class", ordering="priority")
+    def shown_class(self, api_key: ApiKey) -> str:
+        """The class of its requests, and whether the organization gave it."""
+        return api_key.priority or f"{api_key.organization.priority} (organization)"
 
     @admin.display(description="status")
     def standing(self, api_key: ApiKey) -> SafeString:

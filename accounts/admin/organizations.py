@@ -35,6 +35,7 @@ class OrganizationAdmin(OrganizationModelAdmin):
         "name",
         "standing",
         "plan",
+        "priority",
         "live_keys",
         "requests_per_minute",
         "tokens_per_minute",
@@ -42,13 +43,13 @@ class OrganizationAdmin(OrganizationModelAdmin):
         "speech_characters_per_day",
         "created_at",
     )
-    list_filter = ("plan", ("disabled_at", admin.EmptyFieldListFilter))
+    list_filter = ("plan", "priority", ("disabled_at", admin.EmptyFieldListFilter))
     search_fields = ("name", "id")
     show_full_result_count = False
     readonly_fields = ("id", "disabled_at", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "plan", "id", "created_at", "disabled_at")}),
-        ("Chat limits", {"fields": ("requests_per_minute", "tokens_per_minute")}),
+        ("Chat limits", {"fields": ("requests_per_minute", "tokens_per_minute", "priority")}),
         (
             "Speech limits",
             {"fields": ("speech_requests_per_minute", "speech_characters_per_day")},

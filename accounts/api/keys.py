@@ -23,7 +23,7 @@ from accounts.api.management import (
 from accounts.api.organizations import find_organization
 from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, NotRotatable
-from accounts.models import ApiKey, Scope
+from accounts.models import ApiKey, PriorityClass, Scope
 from core import clock
 from core.errors import InvalidField, InvalidQuery, NotFound
 
@@ -44,6 +44,7 @@ class KeyFields(Fields):
     label = serializers.CharField(max_length=80)  # type: ignore[assignment]  # its name on the wire
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
+    priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
 
@@ -51,6 +52,7 @@ class KeyChanges(Fields):
     label = serializers.CharField(max_length=80, required=False)  # type: ignore[assignment]  # as above
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
+    priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
 
@@ -77,12 +79,12 @@ class KeysView(ManagementView):
     def post(self, request: Request) -> Response:
         """Make a key, unless one of this organization, scope and label works."""
         fields = KeyFields.of(request)
-        limits = KeyLimits(fields.get("requests_per_minute"), fields.get("tokens_per_minute"))
+        own = {name: fields[name] for name in KeyLimits.__dataclass_fields__ if name in fields}
         api_key, secret = keys.ensure(
             find_organization(fields["organization"]),
             Scope(fields["scope"]),
             fields["label"],
-            limits=limits,
+            limits=KeyLimits(**own),
             expires_at=fields.get("expires_at"),
         )
         return Response(_shown(api_key, secret), status=200 if secret is None else 201)
@@ -93,7 +95,7 @@ class KeyView(ManagementView):
         return Response(_shown(_find(api_key_id)))
 
     def patch(self, request: Request, api_key_id: uuid.UUID) -> Response:
-        """Change label, limits or end."""
+        """Change label, limits, class or end."""
         api_key = _find(api_key_id)
         keys.change(api_key, KeyChanges.of(request))
         return Response(_shown(api_key))

@@ -19,12 +19,13 @@ from accounts.api.management import (
     page,
     require_parameters,
 )
-from accounts.models import Organization, Plan
+from accounts.models import Organization, Plan, PriorityClass
 from core.errors import InvalidField, NotFound
 
 
 class OrganizationFields(Fields):
     plan = serializers.ChoiceField(Plan.choices, required=False)
+    priority = serializers.ChoiceField(PriorityClass.choices, required=False)
     diagnostic_captures = serializers.BooleanField(source="captures_allowed", required=False)
     requests_per_minute = LimitField(required=False)
     tokens_per_minute = LimitField(required=False)

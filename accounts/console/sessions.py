@@ -22,7 +22,7 @@ from accounts.console import session_lookups
 from accounts.keys.authentication import session_organization
 from accounts.keys.callers import cookies_of, remember_session
 from accounts.keys.consumer import KeyConsumer
-from accounts.keys.principal import Principal, RateLimits, SpeechLimits
+from accounts.keys.principal import Principal, RateLimits, SpeechLimits, priority_of
 from accounts.models import Organization, Scope, User
 from core.errors import ApiError, InternalError, InvalidCredential, ServerOverloaded
 from core.ids import NIL_UUID
@@ -188,6 +188,7 @@ def _principal(organization: Organization, wanted: Scope) -> Principal:
             organization.speech_requests_per_minute, organization.speech_characters_per_day
         ),
         captures_allowed=False,
+        priority=priority_of(organization.priority),
     )
 
 

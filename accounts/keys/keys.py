@@ -67,10 +67,14 @@ class KeyStatus(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """A key's own limits on top of its organization's; ``None`` means none of its own."""
+    """A key's own limits on top of its organization's, and its class instead of the organization's.
+
+    ``None`` means none of its own.
+    """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    priority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,7 @@ def mint(
             label=label,
             requests_per_minute=limits.requests_per_minute,
             tokens_per_minute=limits.tokens_per_minute,
+            priority=limits.priority,
             expires_at=expires_at,
         )
     )
@@ -298,7 +303,7 @@ def ensure(
 
 
 def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
-    """Make a successor with the same scope, label and limits; the old key then expires.
+    """Make a successor with the same scope, label, limits and class; the old key then expires.
 
     ``old_valid_until``: the old key works until then; ``None`` ends it at once. Raises
     ``NotRotatable`` for a key that is revoked or has an end date: a successor would either outlive
@@ -321,6 +326,7 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
                 label=old.label,
                 requests_per_minute=old.requests_per_minute,
                 tokens_per_minute=old.tokens_per_minute,
+                priority=old.priority,
             ),
             leaving=None if stays else old,
         )
@@ -332,7 +338,9 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
 
 
 def change(api_key: ApiKey, values: Mapping[str, Any]) -> None:
-    """Set label, limits or end of ``api_key``. Only for callers who may make keys: the end may be later.
+    """Set label, limits, class or end of ``api_key``.
+
+    Only for callers who may make keys: the end may be later.
 
     Raises as ``require_right_to_end`` does, and ``ValidationError`` that names an invalid field.
     """

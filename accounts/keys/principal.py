@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from accounts.models import Scope
+from core.sharing.priority import Priority
+
+_PRIORITIES: Final = {each.label: each for each in Priority}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,13 @@ class Principal:
     speech_limits: SpeechLimits
     captures_allowed: bool = True
     """Whether the content of requests may be captured (``inference.chat.captures``)."""
+    priority: Priority = Priority.STANDARD
+    """The class of its chat requests."""
+
+
+def priority_of(organization: str, key: str | None = None) -> Priority:
+    """Return the class of a caller by the names that are stored; that of the key counts, if it has one.
+
+    A name of a later release is the standard class.
+    """
+    return _PRIORITIES.get(key or organization, Priority.STANDARD)

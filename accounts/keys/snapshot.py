@@ -21,7 +21,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.changes import KEYS, ChangeWatcher
 from accounts.keys.keys import MOST_WORKING_KEYS, keyed_digest
-from accounts.keys.principal import Principal, RateLimits, SpeechLimits
+from accounts.keys.principal import Principal, RateLimits, SpeechLimits, priority_of
 from accounts.models import ApiKey, Scope
 from accounts.snapshots import SnapshotHolder
 from core import clock
@@ -60,6 +60,7 @@ class _Row(NamedTuple):
     scope: str
     requests_per_minute: int | None
     tokens_per_minute: int | None
+    priority: str | None
     expires_at: datetime | None
     revoked_at: datetime | None
     organization_id: UUID
@@ -68,6 +69,7 @@ class _Row(NamedTuple):
     organization_tokens_per_minute: int | None
     speech_requests_per_minute: int | None
     speech_characters_per_day: int | None
+    organization_priority: str
     captures_allowed: bool
     disabled_at: datetime | None
 
@@ -78,6 +80,7 @@ _COLUMNS: Final = (
     "scope",
     "requests_per_minute",
     "tokens_per_minute",
+    "priority",
     "expires_at",
     "revoked_at",
     "organization_id",
@@ -86,6 +89,7 @@ _COLUMNS: Final = (
     "organization__tokens_per_minute",
     "organization__speech_requests_per_minute",
     "organization__speech_characters_per_day",
+    "organization__priority",
     "organization__captures_allowed",
     "organization__disabled_at",
 )
@@ -182,6 +186,7 @@ class _Records:
                 else RateLimits(row.requests_per_minute, row.tokens_per_minute),
                 speech_limits=speech_limits,
                 captures_allowed=row.captures_allowed,
+                priority=priority_of(row.organization_priority, row.priority),
             ),
             refused_from=min(_epoch(row.expires_at), _epoch(row.disabled_at)),
         )

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 
 from accounts.keys import keys
-from accounts.models import ApiKey, Organization, Plan, User
+from accounts.models import ApiKey, Organization, Plan, PriorityClass, User
 
 LIMITS: Final = {
     "requests_per_minute": "Chat requests a minute.",
@@ -70,8 +70,16 @@ def add_limits(parser: CommandParser, names: Sequence[str] = tuple(LIMITS)) -> N
         )
 
 
+def add_priority(parser: CommandParser, help_: str) -> None:
+    """The argument for a priority class; not among the options when it is not given."""
+    parser.add_argument(
+        "--priority", choices=PriorityClass.values, default=argparse.SUPPRESS, help=help_
+    )
+
+
 def add_plan_and_limits(parser: CommandParser) -> None:
     parser.add_argument("--plan", choices=Plan.values, default=argparse.SUPPRESS)
+    add_priority(parser, "Which chat requests get a model server's free slots first.")
     parser.add_argument(
         "--diagnostic-captures",
         type=_yes_or_no,
@@ -85,7 +93,7 @@ def add_plan_and_limits(parser: CommandParser) -> None:
 
 def plan_and_limits(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that were given."""
-    fields = ("plan", "captures_allowed", *LIMITS)
+    fields = ("plan", "priority", "captures_allowed", *LIMITS)
     return {name: options[name] for name in fields if name in options}
 
 

@@ -17,6 +17,14 @@ class Plan(models.TextChoices):
     ENTERPRISE = "enterprise", "Enterprise"
 
 
+class PriorityClass(models.TextChoices):
+    """Which requests get a model server's slots first; ``core.sharing.priority`` orders them."""
+
+    INTERACTIVE = "interactive", "Interactive"
+    STANDARD = "standard", "Standard"
+    BATCH = "batch", "Batch"
+
+
 class Scope(models.TextChoices):
     """The endpoints that a key can call; the key's prefix names its scope."""
 
@@ -65,6 +73,14 @@ class Organization(models.Model):
         default=_default_speech_characters_per_day,
         help_text="Empty: unlimited.",
     )
+    priority = models.CharField(
+        "priority class",
+        max_length=16,
+        choices=PriorityClass.choices,
+        default=PriorityClass.STANDARD,
+        db_default=PriorityClass.STANDARD,
+        help_text="Which chat requests get a model server's free slots first.",
+    )
     captures_allowed = models.BooleanField(
         "diagnostic captures",
         default=True,
@@ -77,7 +93,7 @@ class Organization(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     version = models.BigIntegerField(default=0, db_default=0, db_index=True, editable=False)
-    """The stamp of the keys at the last change of plan, limits or standing; set by a trigger."""
+    """The stamp of the keys at the last change of plan, limits, class or standing; set by a trigger."""
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
@@ -178,6 +194,14 @@ class ApiKey(models.Model):
     )
     tokens_per_minute = models.PositiveBigIntegerField(
         null=True, blank=True, help_text="Empty: only the organization's limit."
+    )
+    priority = models.CharField(  # noqa: DJ001  # null is no class of its own, "" would be a second
+        "priority class",
+        max_length=16,
+        choices=PriorityClass.choices,
+        null=True,
+        blank=True,
+        help_text="Empty: the organization's.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)

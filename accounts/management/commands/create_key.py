@@ -12,6 +12,7 @@ from accounts.management.arguments import (
     KEY_LIMITS,
     add_json_flag,
     add_limits,
+    add_priority,
     find_organization,
     moment,
     refusal,
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--scope", choices=Scope.values, required=True)
         parser.add_argument("--label", default="", help="What the key is for.")
         add_limits(parser, KEY_LIMITS)
+        add_priority(parser, "Its class; the organization's by default.")
         parser.add_argument(
             "--expires-at", type=moment, metavar="TIME", help="When it ends; never by default."
         )
@@ -40,7 +42,7 @@ class Command(BaseCommand):
                 organization,
                 Scope(options["scope"]),
                 options["label"],
-                limits=KeyLimits(*(options.get(name) for name in KEY_LIMITS)),
+                limits=KeyLimits(*(options.get(name) for name in (*KEY_LIMITS, "priority"))),
                 expires_at=options["expires_at"],
             )
         except TooManyKeys as error:

@@ -1,4 +1,4 @@
-"""Change the plan and the limits of an organization."""
+"""Change the plan, the limits and the class of an organization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accounts.organizations import change
 
 
 class Command(BaseCommand):
-    help = "Change what is given of the plan and the limits of an organization, within a second."
+    help = "Change what is given of plan, limits and class of an organization, within a second."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("organization", metavar="ORGANIZATION", help="Its name or its id.")
@@ -30,7 +30,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         organization = find_organization(options["organization"], "ORGANIZATION")
         if not (given := plan_and_limits(options)):
-            raise CommandError("Give a limit to change, or --plan; show_organization shows them.")
+            raise CommandError(
+                "Give a limit to change, --plan or --priority; show_organization shows them."
+            )
         try:
             organization, _ = change(organization.name, given)
         except ValidationError as error:

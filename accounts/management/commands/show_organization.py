@@ -11,7 +11,7 @@ from accounts.management.arguments import add_json_flag, find_organization, repo
 
 
 class Command(BaseCommand):
-    help = "Show the plan, the limits and the status of an organization."
+    help = "Show the plan, the limits, the class and the status of an organization."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("organization", metavar="ORGANIZATION", help="Its name or its id.")

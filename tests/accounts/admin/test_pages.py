@@ -78,7 +78,7 @@ def test_adding_a_key_shows_its_secret_once_on_a_page_that_is_not_stored(
     answer = operator.post(
         f"{KEYS}add/",
         {"organization": str(organization.pk), "scope": "speech", "label": "robot",
-         "requests_per_minute": "5", "expires_at_0": "", "expires_at_1": ""},
+         "requests_per_minute": "5", "priority": "batch", "expires_at_0": "", "expires_at_1": ""},
     )  # fmt: skip
     [secret] = SECRET.findall(answer.content.decode())
     api_key = ApiKey.objects.get()
@@ -86,7 +86,7 @@ def test_adding_a_key_shows_its_secret_once_on_a_page_that_is_not_stored(
     assert "no-store" in answer["Cache-Control"]
     assert keys.well_formed(secret) is Scope.SPEECH
     assert secret.startswith(api_key.prefix)
-    assert (api_key.label, api_key.requests_per_minute) == ("robot", 5)
+    assert (api_key.label, api_key.requests_per_minute, api_key.priority) == ("robot", 5, "batch")
     assert secret not in repr(answer.cookies)
     assert not any(secret in repr(row.__dict__) for row in AuditEntry.objects.all())
 
@@ -102,16 +102,22 @@ def test_a_chosen_secret_cannot_be_set(operator: Client, organization: Organizat
 def test_changing_a_key_changes_its_label_and_limits_but_never_whose_it_is(
     operator: Client, organization: Organization
 ) -> None:
-    api_key = keys.mint(organization, Scope.READ).api_key
+    own = KeyLimits(priority="interactive")
+    api_key = keys.mint(organization, Scope.READ, limits=own).api_key
+    listed = words(operator.get(KEYS).content.decode())
+    assert f"{organization} - Read usage interactive active" in listed
     other = Organization.objects.create(name="Other")
     answer = operator.post(
         f"{KEYS}{api_key.pk}/change/",
         {"label": "renamed", "tokens_per_minute": "9", "organization": str(other.pk),
-         "scope": "inference"},
+         "scope": "inference", "priority": ""},
     )  # fmt: skip
     assert answer.status_code == 302
     changed = ApiKey.objects.get()
     assert (changed.label, changed.tokens_per_minute) == ("renamed", 9)
+    assert changed.priority is None, "it has the organization's class again"
+    listed = words(operator.get(KEYS).content.decode())
+    assert "Read usage standard (organization) active" in listed
     assert (changed.organization, changed.scope) == (organization, "read")
     assert changed.digest == api_key.digest
 

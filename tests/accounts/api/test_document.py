@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 DOCUMENT = DOCUMENTS[MANAGEMENT]()
 ORGANIZATION = {
     "plan": "enterprise",
+    "priority": "batch",
     "diagnostic_captures": False,
     "requests_per_minute": 5,
     "tokens_per_minute": "unlimited",
@@ -29,6 +30,7 @@ KEY = {
     "label": "ci",
     "requests_per_minute": 5,
     "tokens_per_minute": None,
+    "priority": "interactive",
     "expires_at": "2099-01-01T00:00:00Z",
 }
 CALLS: list[tuple[str, str, Any, int]] = [

@@ -55,6 +55,8 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PUT", f"organizations/{NO_SUCH_ID}", {}, 404, "organization"),
         ("PUT", "organizations/" + "x" * 121, {}, 400, "name"),
         ("PUT", "organizations/Acme", {"plan": "gold"}, 400, "plan"),
+        ("PUT", "organizations/Acme", {"priority": "urgent"}, 400, "priority"),
+        ("PUT", "organizations/Acme", {"priority": None}, 400, "priority"),
         ("PUT", "organizations/Acme", {"requests_per_minute": 0}, 400, "requests_per_minute"),
         ("PUT", "organizations/Acme", {"requests_per_minute": True}, 400, "requests_per_minute"),
         ("PUT", "organizations/Acme", {"requests_per_minute": None}, 400, "requests_per_minute"),

@@ -47,6 +47,7 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
     form = {
         "name": "Northwind",
         "plan": "enterprise",
+        "priority": "interactive",
         "requests_per_minute": "50",
         "tokens_per_minute": "",
         "speech_requests_per_minute": "120",
@@ -65,6 +66,7 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
     assert entry.organization_id == organization.pk
     assert entry.changes == {
         "plan": ["standard", "enterprise"],
+        "priority": ["standard", "interactive"],
         "requests_per_minute": [600, 50],
         "tokens_per_minute": [1_000_000, None],
     }

@@ -102,6 +102,7 @@ def _changed(field: Any) -> Any:
         "digest": "0" * 64,
         "plan": "enterprise",
         "captures_allowed": False,
+        "priority": "batch",
         "organization": None,
     }.get(field.name, clock.now() if field.get_internal_type() == "DateTimeField" else 7)
 

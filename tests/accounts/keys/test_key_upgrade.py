@@ -1,4 +1,4 @@
-"""A database of the release before versions of keys, and the processes of that release beside new ones."""
+"""Databases of earlier releases, and the processes of those releases beside new ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.accounts.keys.test_keyring import ALL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BEFORE = [("accounts", "0005_profiles")]
+BEFORE = ["0005_profiles", "0007_admin_keys"]
+"""Before versions of keys, and before their classes."""
 
 
 def migrate(targets: Any = None) -> Any:
@@ -28,10 +29,10 @@ def migrate(targets: Any = None) -> Any:
     return executor.migrate(targets or executor.loader.graph.leaf_nodes()).apps
 
 
-@pytest.fixture
-def old(transactional_db: None) -> Iterator[Any]:
+@pytest.fixture(params=BEFORE)
+def old(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[Any]:
     """The models of the release before, in its database."""
-    yield migrate(BEFORE)
+    yield migrate([("accounts", request.param)])
     migrate()
 
 
@@ -72,8 +73,10 @@ def test_keys_work_after_an_upgrade_and_processes_of_both_releases_see_each_othe
     assert not accepts(keyring, watcher, "revoked")
     stored_by(old, "made", acme)
     assert accepts(keyring, watcher, "made")
+    Organization.objects.update(priority="batch")
     acme.disabled_at = clock.now()
     acme.save()
+    assert Organization.objects.get().priority == "batch"
     assert not accepts(keyring, watcher, "kept")
     # What it reads to notice a change of a new process.
     seen = ChangeStamp.objects.get(subject="keys").version

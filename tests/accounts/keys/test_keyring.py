@@ -19,6 +19,7 @@ from accounts.keys.keys import KeyLimits
 from accounts.models import ApiKey, Organization, Scope
 from core import clock
 from core.errors import InvalidCredential, error_body
+from core.sharing.priority import Priority
 from tests.support.until import until
 
 ALL = frozenset(Scope)
@@ -49,6 +50,32 @@ def test_a_principal_carries_everything_the_hot_path_needs(
     assert principal.organization_limits == RateLimits(60, None)
     assert principal.key_limits == RateLimits(3, 4)
     assert principal.speech_limits == SpeechLimits(5, organization.speech_characters_per_day)
+
+
+@pytest.mark.parametrize(
+    ("of_organization", "of_key", "expected"),
+    [
+        (None, None, Priority.STANDARD),
+        ("interactive", None, Priority.INTERACTIVE),
+        ("interactive", "batch", Priority.BATCH),
+        ("batch", "standard", Priority.STANDARD),
+        ("batch", "interactive", Priority.INTERACTIVE),
+        ("of a later release", None, Priority.STANDARD),
+    ],
+)
+def test_the_class_of_a_key_counts_before_its_organizations(
+    keyring: Keyring,
+    organization: Organization,
+    of_organization: str | None,
+    of_key: str | None,
+    expected: Priority,
+) -> None:
+    if of_organization is not None:
+        Organization.objects.update(priority=of_organization)
+    new = keys.mint(organization, Scope.INFERENCE, limits=KeyLimits(priority=of_key))
+    with queries(1):
+        principal = keyring.authenticate_sync(f"Bearer {new.secret}", INFERENCE)
+    assert principal.priority is expected
 
 
 @pytest.mark.parametrize("owned", list(Scope))

@@ -111,16 +111,18 @@ def test_the_database_never_holds_the_secret(organization: Organization) -> None
     assert not [pepper for pepper in settings.SVC_KEY_PEPPERS if pepper in text]
 
 
-def test_rotation_keeps_scope_label_and_limits_and_ends_the_old_key_at_once(
+def test_rotation_keeps_scope_label_limits_and_class_and_ends_the_old_key_at_once(
     organization: Organization,
 ) -> None:
-    old = keys.mint(organization, Scope.INFERENCE, "laptop", limits=KeyLimits(7, 9_000)).api_key
+    own = KeyLimits(7, 9_000, "batch")
+    old = keys.mint(organization, Scope.INFERENCE, "laptop", limits=own).api_key
     new = keys.rotate(old)
     assert keys.status(old) is KeyStatus.EXPIRED
     assert keys.status(new.api_key) is KeyStatus.ACTIVE
     assert new.api_key.pk != old.pk
-    for name in ("organization", "scope", "label", "requests_per_minute", "tokens_per_minute"):
+    for name in ("organization", "scope", "label", *KeyLimits.__dataclass_fields__):
         assert getattr(new.api_key, name) == getattr(old, name)
+    assert new.api_key.priority == "batch"
 
 
 def test_a_key_that_has_an_end_is_not_rotated(organization: Organization) -> None:

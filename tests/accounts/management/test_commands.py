@@ -32,6 +32,7 @@ def test_create_organization_prints_its_id_and_sets_what_is_given() -> None:
         "create_organization",
         "Acme",
         "--plan=enterprise",
+        "--priority=interactive",
         "--requests-per-minute=10",
         "--tokens-per-minute=unlimited",
         "--speech-requests-per-minute=20",
@@ -39,7 +40,7 @@ def test_create_organization_prints_its_id_and_sets_what_is_given() -> None:
     )
     organization = Organization.objects.get()
     assert answer == {"organization_id": str(organization.pk)}
-    assert organization.plan == "enterprise"
+    assert (organization.plan, organization.priority) == ("enterprise", "interactive")
     assert organization.requests_per_minute == 10
     assert organization.tokens_per_minute is None
     assert organization.speech_requests_per_minute == 20
@@ -57,13 +58,15 @@ def test_create_organization_again_changes_only_what_is_given() -> None:
 
 @pytest.mark.parametrize("scope", list(Scope))
 def test_create_key_prints_the_secret_once(organization: Organization, scope: Scope) -> None:
-    answer = run_json("create_key", "Acme", f"--scope={scope}", "--label=laptop")
+    answer = run_json(
+        "create_key", "Acme", f"--scope={scope}", "--label=laptop", "--priority=batch"
+    )
     api_key = ApiKey.objects.get()
     assert list(answer) == ["api_key_id", "key", "prefix"]
     assert answer["api_key_id"] == str(api_key.pk)
     assert answer["prefix"] == api_key.prefix
     assert keys.well_formed(answer["key"]) is scope
-    assert (api_key.scope, api_key.label) == (scope, "laptop")
+    assert (api_key.scope, api_key.label, api_key.priority) == (scope, "laptop", "batch")
 
 
 def test_without_json_the_commands_print_plain_text(organization: Organization) -> None:
@@ -77,6 +80,7 @@ def test_without_json_the_commands_print_plain_text(organization: Organization) 
 ORGANIZATIONS = {
     "NAME": ([""], ["x" * 121]),
     "--plan": (["Acme", "--plan=gold"],),
+    "--priority": (["Acme", "--priority=urgent"],),
     "--requests-per-minute": tuple(
         ["Acme", f"--requests-per-minute={value}"] for value in ("0", "-1", "1" + "0" * 20)
     ),

@@ -165,7 +165,7 @@ def test_an_organization_leads_to_its_working_keys(operator: Client) -> None:
 
     (line,) = table(operator, "accounts.organization")
 
-    assert line.startswith("Northwind enabled Standard 2")
+    assert line.startswith("Northwind enabled Standard Standard 2")
     query = f"?organization__id__exact={organization.pk}"
     assert len(table(operator, "accounts.apikey", query)) == 3
 

@@ -23,6 +23,7 @@ ACCOUNTS = """
 [[organizations]]
 name = "acme"
 plan = "enterprise"
+priority = "interactive"
 requests_per_minute = 600
 tokens_per_minute = "unlimited"
 diagnostic_captures = false
@@ -105,7 +106,7 @@ def test_a_plan_says_what_apply_then_does_and_a_second_plan_is_empty(
         600,
         None,
     )
-    assert acme.captures_allowed is False
+    assert (acme.captures_allowed, acme.priority) == (False, "interactive")
     user = User.objects.get()
     assert (user.email, user.has_usable_password(), user.is_staff) == (
         "ada@acme.example",
@@ -127,6 +128,7 @@ def test_each_change_is_one_line_with_before_and_after(apply: Apply, plan: Plan)
     changed = (
         FILE.replace("600", '"unlimited"')
         .replace('"enterprise"', '"standard"')
+        .replace('"interactive"', '"batch"')
         .replace("diagnostic_captures = false", "diagnostic_captures = true")
         .replace('name = "blue"', 'name = "blue"\ndisabled = true')
         .replace('["acme", "blue"]', '["blue"]\nactive = false')
@@ -135,6 +137,7 @@ def test_each_change_is_one_line_with_before_and_after(apply: Apply, plan: Plan)
     )
     lines = [
         "organization acme: plan enterprise -> standard",
+        "organization acme: priority interactive -> batch",
         "organization acme: requests_per_minute 600 -> unlimited",
         "organization acme: diagnostic_captures False -> True",
         "disabled organization blue",
@@ -170,6 +173,7 @@ def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
         ("600", '"many"', "organizations[0].requests_per_minute: "),
         ("600", "1" + "0" * 16, "organizations[0].requests_per_minute: Expected int <= 1"),
         ('"enterprise"', '"gold"', "organizations[0].plan: "),
+        ('"interactive"', '"urgent"', "organizations[0].priority: "),
         ("plan =", "plans =", "organizations[0].plans: There is no such key here."),
         ('"blue"\n', '"acme"\n', "organizations[1].name: acme is there twice."),
         ('name = "acme"', f'name = "{"x" * 121}"', "organizations[0].name: Ensure this value has"),
