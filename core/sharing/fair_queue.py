@@ -109,9 +109,9 @@ class FairQueue:
         return self._waiting
 
     @property
-    def waiting_by_class(self) -> list[int]:
+    def waiting_by_class(self) -> tuple[int, ...]:
         """Requests in the queue, by the numbers of their classes."""
-        return self._waiting_in.copy()
+        return tuple(self._waiting_in)
 
     @property
     def limit(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.monitoring.metrics import Counter, Family
+from core.monitoring.metrics import Counter, Family, Histogram
 
 stale_connections = Counter(
     "svc_backend_stale_connections",
@@ -15,6 +15,11 @@ placements = Counter(
     "svc_placements",
     "Requests for models of several deployments, by why their backend was chosen.",
     ("reason",),
+)
+waits = Histogram(
+    "svc_backend_wait_seconds",
+    "Waits for a slot, of requests that found none free; also those that were refused or cancelled.",
+    ("priority",),
 )
 prompt_tokens = Counter(
     "svc_prompt_tokens",
@@ -30,5 +35,5 @@ cached_prompt_tokens = Counter(
 
 def families() -> Iterator[Family]:
     """Yield all metrics of this module."""
-    for each in (stale_connections, placements, prompt_tokens, cached_prompt_tokens):
+    for each in (stale_connections, placements, waits, prompt_tokens, cached_prompt_tokens):
         yield each.family()

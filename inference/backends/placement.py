@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from core.sharing.priority import Priority
 from inference.wire import ChatRequest
 from inference.wire.request import AssistantMessage, Message, UserMessage
 
@@ -78,12 +79,16 @@ class Prompt:
     """The hash of what comes before the first user message, which other prompts may have too."""
     earlier: int = 0
     """Bytes that earlier turns had; 0 for a first turn."""
+    priority: Priority = Priority.STANDARD
+    """Its class in the queues; it does not place a prompt."""
 
 
-def prompt_of(request: ChatRequest, organization_id: str, size: int) -> Prompt:
+def prompt_of(
+    request: ChatRequest, organization_id: str, size: int, priority: Priority = Priority.STANDARD
+) -> Prompt:
     """Return the marks of a request whose body has ``size`` bytes."""
     if size < SMALLEST_BYTES:
-        return Prompt(organization_id, size)
+        return Prompt(organization_id, size, priority=priority)
     crc32 = zlib.crc32
     parts = [_encode(request.tools)] if request.tools else []
     messages = iter(request.messages)
@@ -107,11 +112,11 @@ def prompt_of(request: ChatRequest, organization_id: str, size: int) -> Prompt:
     if type(following) is AssistantMessage:
         conversation = crc32(_bytes_of(following), mark)
         last = request.messages[-1].content
-        earlier = size - len(last) if type(last) is str else size
+        earlier = max(size - len(last), 0) if type(last) is str else size
     if (key := request.prompt_cache_key) is not None:
         home = conversation = crc32(key.encode())
     return Prompt(
-        organization_id, size, tuple(marks), conversation, home, head_mark, max(earlier, 0)
+        organization_id, size, tuple(marks), conversation, home, head_mark, earlier, priority
     )
 
 

@@ -68,7 +68,7 @@ class Lease:
         self.report.ended()
         self.answered()
         if self._slots is not None:
-            self._slots.release(self.prompt.organization_id)
+            self._slots.release(self.prompt.organization_id, self.prompt.priority)
             self._slots = None
 
 
@@ -95,6 +95,8 @@ class BackendView(msgspec.Struct, frozen=True):
     """Of all workers together."""
     held: int = 0
     """The part of them that this worker may hand out now."""
+    waiting_by_class: tuple[int, ...] = ()
+    """Those that wait, by the numbers of ``Priority``."""
 
 
 @dataclass(slots=True)
@@ -161,24 +163,24 @@ class BackendPool:
         candidates = [each for each in deployments if each is not without]
         if not candidates:
             raise BackendUnavailable
-        organization_id = prompt.organization_id
         if len(candidates) == 1:
             deployment = candidates[0]
             [(_, eligibility)] = self._ranked(candidates)
-            await self._pooled(deployment.backend).slots.acquire(organization_id)
+            if not self._takes(deployment, prompt):
+                await _wait((self._slots(deployment),), prompt)
             return self._lease(deployment, eligibility, prompt, is_choice=False)
         found = self._candidates(candidates)
         if self.ejector.none_ejected:
             # The usual case, without comparing costs.
             stays = self.placement.stays(prompt, found)
-            if stays is not None and self._slots(candidates[stays]).try_acquire(organization_id):
+            if stays is not None and self._takes(candidates[stays], prompt):
                 metrics.placements.add(Reason.WARM)
                 return self._lease(candidates[stays], Eligibility.ELIGIBLE, prompt)
         order, reason = self.placement.order(prompt, found)
         best = candidates[order[0]]
         deployment, eligibility = await self._slot(
             self._ranked([candidates[at] for at in order]),
-            organization_id,
+            prompt,
             best if reason in (Reason.WARM, Reason.HOME) else None,
         )
         if deployment is not best:
@@ -189,7 +191,7 @@ class BackendPool:
     async def _slot(
         self,
         ranked: list[tuple[DeploymentRef, Eligibility]],
-        organization_id: str,
+        prompt: Prompt,
         worth_a_wait: DeploymentRef | None,
     ) -> tuple[DeploymentRef, Eligibility]:
         """Take a slot of the first of ``ranked`` that has one, or wait for the first that gets free.
@@ -203,10 +205,10 @@ class BackendPool:
             takes = ranked[: ranked.index(waits[0]) + 1]
             waits = waits[:1]
         for each in takes:
-            if self._slots(each[0]).try_acquire(organization_id):
+            if self._takes(each[0], prompt):
                 return each
         queues = {self._slots(each[0]): each for each in waits}
-        return queues[await acquire_first(tuple(queues), organization_id)]
+        return queues[await _wait(tuple(queues), prompt)]
 
     def views(
         self,
@@ -325,9 +327,15 @@ class BackendPool:
             waiting=slots.waiting,
             slots=pooled.backend.max_concurrency,
             held=slots.limit,
+            waiting_by_class=slots.waiting_by_class,
             unreported_tokens=pooled.unreported_tokens,
             improbable_reports=pooled.improbable_reports,
         )
+
+    def _takes(self, deployment: DeploymentRef, prompt: Prompt) -> bool:
+        """Take a slot for ``prompt`` without waiting; whether there was one."""
+        slots = self._pooled(deployment.backend).slots
+        return slots.try_acquire(prompt.organization_id, prompt.priority)
 
     def _slots(self, deployment: DeploymentRef) -> FairQueue:
         return self._pooled(deployment.backend).slots
@@ -346,6 +354,15 @@ class BackendPool:
             pooled.backend = backend
             self._slots_of_all.divide(backend.id, pooled.slots, backend.max_concurrency)
         return pooled
+
+
+async def _wait(queues: Sequence[FairQueue], prompt: Prompt) -> FairQueue:
+    """``acquire_first``, with the wait in the metrics, also one that ends without a slot."""
+    began = time.monotonic()
+    try:
+        return await acquire_first(queues, prompt.organization_id, prompt.priority)
+    finally:
+        metrics.waits.observe(time.monotonic() - began, prompt.priority.label)
 
 
 def _new(backend: BackendRef) -> PooledBackend:

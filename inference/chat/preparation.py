@@ -19,6 +19,7 @@ from core.errors import (
 )
 from core.limits.refused_requests import RefusedRequests
 from core.sharing.fair_queue import LARGE_BODY, FairPool
+from core.sharing.priority import Priority
 from inference import schema_subset
 from inference.backends.outcomes import RequestBreaksServers, fingerprint
 from inference.catalog.catalog import Catalog
@@ -66,6 +67,11 @@ class ChatCall(msgspec.Struct, frozen=True):
             output_price=self.price.output,
             currency=self.price.currency,
         )
+
+    @property
+    def priority(self) -> Priority:
+        """The caller's class, or ``BATCH`` where the request asks for the tier ``flex`` itself."""
+        return Priority.BATCH if self.request.is_flex else self.principal.priority
 
     @property
     def largest_count(self) -> int:

@@ -120,10 +120,11 @@ class ChatService:
         meter = Meter(call.identity(), call.arrived, call.largest_count)
         began = time.perf_counter()
         deployments, organization_id = call.model.deployments, call.principal.organization_id
+        priority = call.priority
         if len(deployments) > 1:
-            prompt = prompt_of(call.request, organization_id, call.body_bytes)
+            prompt = prompt_of(call.request, organization_id, call.body_bytes, priority)
         else:
-            prompt = Prompt(organization_id, call.body_bytes)
+            prompt = Prompt(organization_id, call.body_bytes, priority=priority)
         lease = await self.egress.pool.lease(deployments, prompt)
         if (seen := observation.current()) is not None:
             seen.queue_seconds = time.perf_counter() - began

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from core.limits.redis import RedisLimiter
 from core.monitoring.metrics import Family, Sample, gauge, total
+from core.sharing.priority import Priority
 from inference.backends import metrics as backend_metrics
 from inference.backends.pool import BackendView
 from inference.catalog.catalog import catalog
@@ -79,7 +80,6 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
             "The part of them that this worker may hand out now.",
             [view.held for view in views],
         ),
-        ("svc_backend_waiting", "Requests in its queue.", [view.waiting for view in views]),
     ]
     for name, help_, values in shown:
         samples = [
@@ -87,6 +87,12 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
             for view, value in zip(views, values, strict=True)
         ]
         yield Family(name, "gauge", help_, samples)
+    waiting = [
+        Sample("", {"backend": view.name, "priority": each.label}, float(count))
+        for view in views
+        for each, count in zip(Priority, view.waiting_by_class, strict=True)
+    ]
+    yield Family("svc_backend_waiting", "gauge", "Requests in its queue, by their class.", waiting)
     failed = [Sample("_total", {"backend": view.name}, view.total_failures) for view in views]
     yield Family("svc_backend_failures", "counter", "Failures that count against it.", failed)
     ejected = [Sample("_total", {"backend": view.name}, view.ejections) for view in views]

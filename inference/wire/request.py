@@ -278,6 +278,11 @@ class ChatRequest(Struct, omit_defaults=True):
         return self.max_completion_tokens or self.max_tokens
 
     @property
+    def is_flex(self) -> bool:
+        """Whether the request may wait for others: OpenAI's tier for work that nobody waits for."""
+        return self.service_tier == "flex"
+
+    @property
     def is_tool_request(self) -> bool:
         """Whether the request has tools that the model may call.
 

@@ -69,7 +69,7 @@ class Queue:
             await self.cancel(name)
         await self.serve(len(self.holding))
         assert (self.slots.inflight, self.slots.waiting) == (0, 0)
-        assert self.slots.waiting_by_class == [0, 0, 0]
+        assert self.slots.waiting_by_class == (0, 0, 0)
 
     async def _wait(self, name: str) -> None:
         try:
@@ -189,7 +189,7 @@ async def test_a_displaced_request_goes_on_waiting_in_other_queues() -> None:
     )
     await first.settle()
     await first.join("Ib1")
-    assert (first.slots.waiting_by_class, second.slots.waiting_by_class) == ([1, 0, 0], [0, 0, 1])
+    assert (first.slots.waiting_by_class, second.slots.waiting_by_class) == ((1, 0, 0), (0, 0, 1))
     await second.serve()
     assert await batch is second.slots
     second.slots.release("a", Priority.BATCH)
@@ -204,11 +204,11 @@ async def test_batch_leaves_the_reserve_to_interactive(monkeypatch: pytest.Monke
     await queue.serve(8)
 
     await queue.join("Ia1", *some("Ba", 8))
-    assert (queue.slots.inflight, queue.slots.waiting_by_class) == (6, [0, 0, 3])
+    assert (queue.slots.inflight, queue.slots.waiting_by_class) == (6, (0, 0, 3))
     await queue.join("Sa1", "Ia2")
     assert (queue.slots.inflight, queue.served[-2:]) == (8, ["Sa1", "Ia2"])
     await queue.serve(2)
-    assert queue.slots.waiting_by_class == [0, 0, 3], "the slots that got free are the reserve"
+    assert queue.slots.waiting_by_class == (0, 0, 3), "the slots that got free are the reserve"
 
     later = time.monotonic() + RECENT_SECONDS
     monkeypatch.setattr("core.sharing.fair_queue.time.monotonic", lambda: later)
@@ -280,7 +280,7 @@ class Promises:
         assert slots.inflight == len(queue.holding)
         assert slots.waiting == len(queue.waiting) == sum(slots.waiting_by_class)
         by_class = Counter(name[0] for name in queue.waiting)
-        assert slots.waiting_by_class == [by_class[letter] for letter in CLASSES]
+        assert slots.waiting_by_class == tuple(by_class[letter] for letter in CLASSES)
         assert slots.waiting <= slots.queue_length
         assert not slots.waiting or slots.inflight >= slots.limit, "no slot is free"
 
@@ -388,5 +388,5 @@ async def test_no_slot_is_lost_whatever_is_cancelled_while_the_limit_moves(
     monkeypatch.setattr("core.sharing.fair_queue.time.monotonic", lambda: later)
     slots.limit = 4
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert (slots.inflight, slots.waiting, slots.waiting_by_class) == (0, 0, [0, 0, 0])
+    assert (slots.inflight, slots.waiting, slots.waiting_by_class) == (0, 0, (0, 0, 0))
     assert len(outcomes) == 4, outcomes
