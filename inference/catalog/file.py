@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.catalog_tables import CatalogFileError, Table, require_unique, shape_error
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -31,6 +31,7 @@ class BackendTable(Table, frozen=True):
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
     keep_alive: KeepAlive = KeepAlive.AUTO
+    prefix_cache: PrefixCache = PrefixCache.SHARED
     enabled: bool = True
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None

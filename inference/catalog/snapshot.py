@@ -15,7 +15,7 @@ from django.db.models import Q
 from accounts.keys.principal import RateLimits
 from core import variables
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ class BackendRef:
     extra_fields: bytes
     """Members of a JSON object that are added to each body: ``"top_k":40``."""
     keep_alive: KeepAlive
+    prefix_cache: PrefixCache = PrefixCache.SHARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,7 @@ def _backend(row: Backend) -> BackendRef:
         output_cap_field=OutputCapField(row.output_cap_field),
         extra_fields=msgspec.json.encode(row.extra_fields)[1:-1],
         keep_alive=KeepAlive(row.keep_alive),
+        prefix_cache=PrefixCache(row.prefix_cache),
     )
 
 

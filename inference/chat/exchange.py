@@ -24,6 +24,7 @@ from core.http_client.request import HttpError
 from core.http_client.response import Response
 from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
+from inference.backends.cache_salt import salted
 from inference.backends.client import BackendClient, ConnectionLost, NotStarted
 from inference.backends.health_checks import HealthChecks
 from inference.backends.outcomes import TotalTimeout, fingerprint, report, report_not_started
@@ -36,7 +37,7 @@ from inference.chat.relays import Relay
 from inference.chat.relays.stream import StreamRelay
 from inference.chat.relays.whole import WholeRelay
 from inference.wire import ChatRequest
-from inference.wire.dialects import RunningUsage
+from inference.wire.dialects import PrefixCache, RunningUsage
 from usage.receipts import Progress
 
 log = logging.getLogger(__name__)
@@ -262,11 +263,14 @@ class Exchange:
         deployment, self._asked = self._lease.deployment, running_usage
         self._posts += 1
         self._timeouts.wait_at_most(deployment.backend.timeouts.first_byte)
+        extra_fields = deployment.backend.extra_fields
+        if (cache := deployment.backend.prefix_cache) is not PrefixCache.SHARED:
+            extra_fields = salted(extra_fields, cache, self._meter.identity.organization_id)
         self._content.sent = self._request.backend_body(
             deployment.model,
             running_usage=running_usage,
             output_cap_field=deployment.backend.output_cap_field,
-            extra_fields=deployment.backend.extra_fields,
+            extra_fields=extra_fields,
             send_tools=self._model.tool_calling,
         )
         streamed = bool(self._request.stream)

@@ -14,7 +14,7 @@ from django.db.models import Q
 from core.backends.model_server import ModelServer, well_formed_address
 from core.backends.validators import AT_LEAST_ONE, positive
 from inference.wire import ChatRequest
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 MOST_HEADERS: Final = 20
 LONGEST_HEADER: Final = 1000
@@ -44,6 +44,7 @@ _SET_ELSEWHERE: Final = {
     "timings_per_token": "running_usage",
     "max_tokens": "output_cap_field",
     "max_completion_tokens": "output_cap_field",
+    "cache_salt": "prefix_cache",
 }
 _MODELLED: Final = frozenset(ChatRequest.__struct_fields__)
 
@@ -160,6 +161,19 @@ class Backend(ModelServer):
             (KeepAlive.OFF.value, "off: a new connection for each request"),
         ],
         default=KeepAlive.AUTO.value,
+    )
+    prefix_cache = models.CharField(
+        max_length=16,
+        choices=[
+            (PrefixCache.SHARED.value, "shared: no cache_salt is sent"),
+            (PrefixCache.ORGANIZATION.value, "organization: a cache_salt for each organization"),
+            (PrefixCache.NONE.value, "none: a random cache_salt for each request"),
+        ],
+        default=PrefixCache.SHARED.value,
+        db_default=PrefixCache.SHARED.value,
+        help_text="Who shares what the server keeps of prompts. Where organizations share it, one "
+        "can measure whether another sent the same beginning. For vLLM choose organization; a "
+        "server that does not know cache_salt ignores or refuses it.",
     )
     enabled = models.BooleanField(default=True)
     first_byte_seconds = models.FloatField(

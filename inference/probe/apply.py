@@ -17,7 +17,7 @@ from core import clock
 from inference.catalog import lifecycle
 from inference.models import Backend, Deployment, ModelEntry
 from inference.probe.findings import Found, ModelFindings, ServerFindings, fitting
-from inference.wire.dialects import RunningUsage
+from inference.wire.dialects import PrefixCache, RunningUsage
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def compare(backend: Backend, server: ServerFindings) -> Comparison:
     """
     if not server.working:
         return Comparison([], [])
-    changes, remarks = list(_of_backend(backend, server)), []
+    changes = list(_of_backend(backend, server))
+    remarks = list(_remarks_on_backend(backend, server))
     by_name = {model.name: model for model in server.working}
     deployments = Deployment.objects.filter(backend=backend, enabled=True)
     for deployment in deployments.select_related("weights"):
@@ -109,6 +110,7 @@ def created(
     settings: dict[str, Any] = {
         "running_usage": found.running_usage.value,
         "output_cap_field": found.output_cap_field.value,
+        "prefix_cache": found.prefix_cache.value,
         "keep_alive": found.keep_alive.value,
     }
     known = {column: value for column, value in settings.items() if value is not None}
@@ -135,6 +137,19 @@ def _of_backend(backend: Backend, server: ServerFindings) -> Iterator[Change]:
     # A backend without kept connections works with any server; the operator may have a reason.
     if found.keep_alive.value == "off" != backend.keep_alive:
         yield _setting(backend, "keep_alive", found.keep_alive)
+    # A backend that refuses the salt refuses every request.
+    if found.prefix_cache.value is PrefixCache.SHARED and backend.prefix_cache != "shared":
+        yield _setting(backend, "prefix_cache", found.prefix_cache)
+
+
+def _remarks_on_backend(backend: Backend, server: ServerFindings) -> Iterator[str]:
+    found = fitting(server).prefix_cache
+    if found.value is PrefixCache.ORGANIZATION and backend.prefix_cache == "shared":
+        # The operator may want one cache, and the salt empties what is cached.
+        yield (
+            f"backend {backend}: prefix_cache is shared; organization would keep what organizations "
+            f"send apart ({found.words})"
+        )
 
 
 def _setting(backend: Backend, column: str, found: Found[Any]) -> Change:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 Value = TypeVar("Value")
 
@@ -33,6 +33,8 @@ class ModelFindings:
     """Whether token counts come with whole answers, and at the end of streams."""
     output_cap: Found[OutputCapField]
     running_usage: Found[RunningUsage]
+    prefix_cache: Found[PrefixCache]
+    """``SHARED`` where the server refuses ``cache_salt``, ``ORGANIZATION`` where it is known to use it."""
     tool_calling: Found[bool]
     structured_output: Found[bool]
     context_length: Found[int]
@@ -77,6 +79,7 @@ class FittingSettings:
     base_url: str
     running_usage: Found[RunningUsage]
     output_cap_field: Found[OutputCapField]
+    prefix_cache: Found[PrefixCache]
     keep_alive: Found[KeepAlive]
 
 
@@ -89,6 +92,7 @@ def fitting(server: ServerFindings) -> FittingSettings:
         base_url=server.base_url,
         running_usage=_common(server.working, lambda model: model.running_usage),
         output_cap_field=_common(server.working, lambda model: model.output_cap),
+        prefix_cache=_common(server.working, lambda model: model.prefix_cache),
         keep_alive=server.keep_alive,
     )
 
@@ -106,7 +110,14 @@ def _common(
 
 
 _NOT_KNOWN: Final = "not known"
-Shown = Found[bool] | Found[int] | Found[RunningUsage] | Found[OutputCapField] | Found[KeepAlive]
+Shown = (
+    Found[bool]
+    | Found[int]
+    | Found[RunningUsage]
+    | Found[OutputCapField]
+    | Found[PrefixCache]
+    | Found[KeepAlive]
+)
 _Row = tuple[str, Shown]
 
 
@@ -126,6 +137,7 @@ def settings_table(fitting: FittingSettings) -> list[str]:
     rows: list[_Row] = [
         ("running_usage", fitting.running_usage),
         ("output_cap_field", fitting.output_cap_field),
+        ("prefix_cache", fitting.prefix_cache),
         ("keep_alive", fitting.keep_alive),
     ]
     return ["settings that fit", *_lines(rows)]
@@ -165,6 +177,7 @@ def _rows(model: ModelFindings) -> list[_Row]:
         ("token usage", model.usage),
         ("output cap", model.output_cap),
         ("running usage", model.running_usage),
+        ("prefix cache", model.prefix_cache),
         ("tool calls", model.tool_calling),
         ("JSON schemas", model.structured_output),
         ("context", model.context_length),

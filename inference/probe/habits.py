@@ -9,10 +9,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from inference.probe.chat import Model
-from inference.probe.client import Closed, ProbeClient, ProbeError
+from inference.probe.client import Closed, ErrorStatus, ProbeClient, ProbeError
 from inference.probe.findings import Found
 from inference.probe.replies import at, count_at, items_at, text_at
-from inference.wire.dialects import KeepAlive
+from inference.wire.dialects import KeepAlive, PrefixCache
 
 _SETTLE_SECONDS: Final = 0.3
 """A server that closes a connection because an answer has ended does so within this time."""
@@ -72,6 +72,43 @@ async def abort(model: Model, *, usual: float) -> Found[bool]:
     if whole.seconds > max(_PROMPT_SECONDS, 5 * usual):
         return Found(False, f"{words}: it seems to keep generating after the client disconnected")
     return Found(True, words)
+
+
+_SALT: Final = "svc-probe-cache-salt-with-some-more-characters"
+_FIRST_SALTED: Final = (0, 9)
+"""The version of vLLM that brought ``cache_salt`` (pull request 17045)."""
+
+
+async def prefix_cache(model: Model, *, listed: Any) -> Found[PrefixCache]:
+    """Find out whether the server keeps the prompts of organizations apart by ``cache_salt``.
+
+    An answer does not show it: most servers ignore fields that they do not know. ``listed`` is the
+    model's entry in the server's list, where vLLM names itself.
+    """
+    try:
+        await model.client.whole(model.asked("Say yes.", 1, cache_salt=_SALT))
+    except ErrorStatus as refused:
+        if not refused.is_about_the_request:
+            raise
+        said = refused.words or refused.status
+        return Found(PrefixCache.SHARED, f"cache_salt is refused ({said})")
+    if text_at(listed, "owned_by") != "vllm":
+        return Found(None, "cache_salt is not refused, but nothing shows that it is used")
+    if version := await _version(model.client):
+        numbers = tuple(map(int, version.split(".")[:2]))
+        if numbers < _FIRST_SALTED:
+            return Found(PrefixCache.SHARED, f"vLLM {version} ignores cache_salt")
+    return Found(PrefixCache.ORGANIZATION, "vLLM keeps organizations apart by cache_salt")
+
+
+async def _version(client: ProbeClient) -> str:
+    """The version that vLLM reports, such as ``0.11``; empty where it reports none."""
+    try:
+        answer = await client.get(f"{client.target.root}/version")
+    except ProbeError:
+        return ""
+    found = re.match(r"\d{1,4}\.\d{1,4}", text_at(answer, "version"))
+    return found[0] if found else ""
 
 
 _LISTED: Final[tuple[tuple[str, ...], ...]] = (

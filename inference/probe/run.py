@@ -76,6 +76,9 @@ async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
         usage=chat.usage(first.usage, seen) if streams and answers else _not_tried(),
         output_cap=await _step(streams, chat.output_cap, model),
         running_usage=await _step(streams, chat.running_usage, model),
+        prefix_cache=await _step(
+            streams or answers, partial(habits.prefix_cache, listed=listed), model
+        ),
         tool_calling=await _step(answers, chat.tool_calling, model),
         structured_output=await _step(answers, chat.structured_output, model),
         context_length=await _context(streams or answers, client, name, listed),

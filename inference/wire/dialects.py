@@ -39,6 +39,17 @@ class KeepAlive(StrEnum):
     """Each request gets a new connection."""
 
 
+class PrefixCache(StrEnum):
+    """Who shares what a server keeps of prompts: what ``cache_salt`` in a request's body says."""
+
+    ORGANIZATION = "organization"
+    """The requests of one organization: its salt is a keyed hash of its id."""
+    SHARED = "shared"
+    """All requests: no salt is sent."""
+    NONE = "none"
+    """No two requests: each has a random salt."""
+
+
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 

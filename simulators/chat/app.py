@@ -16,6 +16,7 @@ from simulators.chat.dialects import PLAIN, Dialect, parse_dialect
 from simulators.chat.exchange import Exchange, Pace, wants_running_usage
 from simulators.chat.faults import FaultName
 from simulators.chat.options import DEFAULT_MODEL, Options
+from simulators.chat.prefix_cache import PrefixCache
 from simulators.chat.requests_log import RequestEntry, RequestLog
 from simulators.chat.wire import (
     ChatBody,
@@ -91,6 +92,7 @@ class Simulator(Application):
         self._options = options
         self._log = log
         self._started = int(time.time())
+        self._cache = PrefixCache() if options.prefix_cache else None
 
     def refusal(self, status: int, message: str, kind: str) -> Refusal:
         return Refusal(status, ErrorObject(message, kind))
@@ -170,7 +172,18 @@ class Simulator(Application):
             ),
             send=send,
             transport=transport,
+            cached_tokens=self._cached_tokens(fields, entry.prompt_tokens),
         )
+
+    def _cached_tokens(self, fields: dict[str, Any], prompt_tokens: int) -> int | None:
+        if self._cache is None:
+            return None
+        known = self._cache.take(fields.get("cache_salt"), fields["messages"])
+        if not known:
+            return 0
+        counted = count_prompt(load(self._options.tokenizer), known)
+        # The last token is always computed.
+        return min(counted, prompt_tokens - 1)
 
     def _check_model(self, body: ChatBody) -> None:
         if self._options.models and body.model not in self._options.models:

@@ -31,6 +31,8 @@ def usage_of(exchange: Exchange, *, final: bool = True) -> dict[str, Any]:
         "completion_tokens": tokens.output,
         **dialect.usage_members,
     }
+    if exchange.cached_tokens is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": exchange.cached_tokens}
     if dialect.reports_reasoning and tokens.reasoning:
         usage["completion_tokens_details"] = {"reasoning_tokens": tokens.reasoning}
     return usage

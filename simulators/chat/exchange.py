@@ -60,6 +60,8 @@ class Exchange:
     running_usage: bool
     send: Any
     transport: asyncio.Transport
+    cached_tokens: int | None = None
+    """Tokens of the prompt that the server had; None: it does not report them."""
     reasoning_tokens: int = 0
 
     @property

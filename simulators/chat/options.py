@@ -26,7 +26,8 @@ class Options:
 
     ``tokens_per_second`` 0 means no delay; ``first_token_delay`` is in seconds. If ``models`` is
     empty, every name is served. ``record`` is a file that gets one JSON line per request.
-    ``dialect`` is a name of ``dialects.DIALECTS``, or ``none``.
+    ``dialect`` is a name of ``dialects.DIALECTS``, or ``none``. ``prefix_cache``: the usage tells how
+    many tokens of a prompt were kept from earlier ones with the same ``cache_salt``.
     """
 
     host: str = "127.0.0.1"
@@ -38,6 +39,7 @@ class Options:
     faults: Faults = NO_FAULTS
     dialect: str = "none"
     continuous_usage: bool = True
+    prefix_cache: bool = False
     api_key: str | None = None
     record: Path | None = None
 

@@ -32,7 +32,7 @@ from inference.probe import findings
 from inference.probe.client import Target
 from inference.probe.findings import ModelFindings, ServerFindings, fitting
 from inference.probe.run import ReportProgress, probe
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 KEY_VARIABLE: Final = "SVC_BACKEND_KEY_MODEL_SERVER"
 """The variable with the servers' key, if they need one."""
@@ -126,6 +126,7 @@ def _backend_table(server: ServerFindings, api_key_env: str) -> BackendTable:
         api_key_env=api_key_env,
         running_usage=found.running_usage.value or RunningUsage.AUTO,
         output_cap_field=found.output_cap_field.value or OutputCapField.BOTH,
+        prefix_cache=found.prefix_cache.value or PrefixCache.SHARED,
         keep_alive=found.keep_alive.value or KeepAlive.AUTO,
     )
 

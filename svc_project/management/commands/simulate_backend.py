@@ -78,6 +78,11 @@ class Command(BaseCommand):
             action="store_false",
             help="Report no usage while a stream runs, asked for or not.",
         )
+        group.add_argument(
+            "--prefix-cache",
+            action="store_true",
+            help="Keep prompts by their cache_salt, and report how many tokens were kept.",
+        )
 
     def _add_speech_arguments(self, group: argparse._ArgumentGroup) -> None:
         group.add_argument(

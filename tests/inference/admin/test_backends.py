@@ -43,6 +43,7 @@ def test_a_backend_is_added_with_the_weights_it_serves(operator: Client) -> None
             "max_concurrency": 8,
             "running_usage": "none",
             "keep_alive": "auto",
+            "prefix_cache": "shared",
             "output_cap_field": "both",
             "enabled": "on",
             "deployments-TOTAL_FORMS": 1,
@@ -82,6 +83,7 @@ def test_headers_that_cannot_be_sent_are_an_error_at_their_field(operator: Clien
         "max_concurrency": 8,
         "running_usage": "none",
         "keep_alive": "auto",
+        "prefix_cache": "shared",
         "output_cap_field": "max_tokens",
         "deployments-TOTAL_FORMS": 0,
         "deployments-INITIAL_FORMS": 0,
@@ -90,12 +92,18 @@ def test_headers_that_cannot_be_sent_are_an_error_at_their_field(operator: Clien
 
     answer = operator.post(address, {**columns, "headers": '{"Authorization": "Bearer x"}'})
     assert "Leave Authorization out; api_key_env names the backend's key." in text_of(answer)
+    answer = operator.post(address, {**columns, "extra_fields": '{"cache_salt": "a"}'})
+    assert "Leave cache_salt out; prefix_cache decides about it." in text_of(answer)
 
-    fields = {"headers": '{"x-provider": "openai"}', "extra_fields": ""}
+    fields = {
+        "headers": '{"x-provider": "openai"}',
+        "extra_fields": "",
+        "prefix_cache": "organization",
+    }
     assert operator.post(address, {**columns, **fields}).status_code == 302
     backend.refresh_from_db()
     assert (backend.headers, backend.extra_fields) == ({"x-provider": "openai"}, {})
-    assert backend.output_cap_field == "max_tokens"
+    assert (backend.output_cap_field, backend.prefix_cache) == ("max_tokens", "organization")
 
 
 def test_the_backends_page_shows_why_a_backend_does_not_serve(operator: Client) -> None:

@@ -155,6 +155,8 @@ def test_a_later_file_cannot_undo_what_was_published(load: Load, content: str, t
         ("extra_fields = { temperature = 1.0 }", "backends[0].extra_fields: Leave temperature"),
         ("extra_fields = { max_tokens = 5 }", "output_cap_field decides"),
         ("extra_fields = { timings_per_token = true }", "running_usage decides"),
+        ('extra_fields = { cache_salt = "a" }', "cache_salt out; prefix_cache decides"),
+        ('prefix_cache = "mine"', "backends[0].prefix_cache"),
         ("extra_fields = { top_p_min = nan }", "backends[0].extra_fields: Use text"),
         ("extra_fields = { since = 2026-01-01 }", "backends[0].extra_fields: Value must"),
         (

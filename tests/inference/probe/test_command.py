@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -53,6 +54,7 @@ def test_an_address_is_written_as_a_backend_that_serves_nothing_yet() -> None:
     backend = Backend.objects.get()
     assert (backend.name, backend.base_url) == ("gpu-9", f"{server.root}/v1")
     assert (backend.running_usage, backend.output_cap_field) == ("vllm", "both")
+    assert backend.prefix_cache == "organization"
     assert not Deployment.objects.exists()
 
 
@@ -96,6 +98,23 @@ def test_a_backend_of_the_catalog_is_compared_and_changed_only_when_asked_to() -
         assert stamp.get() != before
         assert AuditEntry.objects.filter(subject=str(backend), verb="changed").exists()
         assert "written" not in run(backend.name, "--write")
+
+
+def test_a_shared_cache_is_remarked_on_and_a_salt_that_is_refused_is_taken_back() -> None:
+    with running(VLLM) as server:
+        backend, _ = served_by(f"{server.root}/v1", "/models/qwen")
+        assert f"backend {backend}: prefix_cache is shared; organization would" in run(
+            backend.name, "--write"
+        )
+        backend.refresh_from_db()
+        assert backend.prefix_cache == "shared"
+    with running(replace(VLLM, refused=frozenset({"cache_salt"}))) as server:
+        Backend.objects.update(base_url=f"{server.root}/v1", prefix_cache="organization")
+        assert f"backend {backend}: prefix_cache organization -> shared" in run(
+            backend.name, "--write"
+        )
+    backend.refresh_from_db()
+    assert backend.prefix_cache == "shared"
 
 
 def test_a_promise_that_the_server_does_not_keep_is_told_and_withdrawn_with_write() -> None:

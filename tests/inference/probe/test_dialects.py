@@ -10,7 +10,7 @@ import pytest
 from inference.probe.client import Target
 from inference.probe.findings import ServerFindings, fitting
 from inference.probe.run import MOST_MODELS, probe
-from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
+from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 from tests.support.model_servers.dialects import (
     LITE_LLM,
     LM_STUDIO,
@@ -117,6 +117,43 @@ async def test_what_a_probe_finds_of_a_server(name: str) -> None:
     assert {each: getattr(model, each).value for each in values} == values
     for each, said in words.items():
         assert said in getattr(model, each).words
+
+
+REFUSES_SALT = frozenset({"cache_salt"})
+SALTED: dict[str, tuple[Dialect, PrefixCache | None, str]] = {
+    "vLLM": (VLLM, PrefixCache.ORGANIZATION, "vLLM keeps organizations apart"),
+    "vLLM of a version that knows it": (
+        replace(VLLM, elsewhere={"GET /version": {"version": "0.10.2"}}),
+        PrefixCache.ORGANIZATION,
+        "",
+    ),
+    "vLLM of a version that ignores it": (
+        replace(VLLM, elsewhere={"GET /version": {"version": "0.8.5.post1"}}),
+        PrefixCache.SHARED,
+        "vLLM 0.8 ignores cache_salt",
+    ),
+    "vLLM whose engine refuses it": (
+        replace(VLLM, refused=REFUSES_SALT),
+        PrefixCache.SHARED,
+        "cache_salt is refused (Unsupported parameter: 'cache_salt')",
+    ),
+    "a hosted API that refuses it": (
+        Dialect(refused=REFUSES_SALT),
+        PrefixCache.SHARED,
+        "cache_salt is refused",
+    ),
+    "a server that ignores what it does not know": (OLLAMA, None, "nothing shows that it is used"),
+}
+
+
+@pytest.mark.parametrize("name", SALTED)
+async def test_whether_a_server_keeps_organizations_apart(name: str) -> None:
+    dialect, value, words = SALTED[name]
+
+    server = await found(dialect)
+
+    assert fitting(server).prefix_cache.value is value
+    assert words in fitting(server).prefix_cache.words
 
 
 async def test_connections_that_are_kept() -> None:

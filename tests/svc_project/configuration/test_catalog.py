@@ -177,6 +177,29 @@ def test_a_change_is_audited_with_before_and_after(ask: Any, loaded: None) -> No
     assert Deployment.objects.filter(enabled=True).exists(), "what is left out stays"
 
 
+SETTINGS: dict[str, tuple[str, str, Any]] = {
+    "who shares a prefix cache": ("backends", "prefix_cache", "organization"),
+}
+"""A key that is not in the loaded document, by its table, and a value that is not its default."""
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_is_sent_is_shown_and_audited(ask: Any, loaded: None, name: str) -> None:
+    table, key, value = SETTINGS[name]
+    sent = {**ask("GET", "catalog").json()[table][0], key: value}
+    before = ask("GET", "catalog").json()[table][0][key]
+
+    (change,) = ask("PUT", "catalog", {table: [sent]}).json()["changes"]
+
+    assert change.endswith(f": {key} {before} -> {value}")
+    assert AuditEntry.objects.latest("id").changes == {key: [before, value]}
+    shown = ask("GET", "catalog").json()
+    assert shown[table][0][key] == value
+    assert ask("PUT", "catalog", shown).json()["changes"] == []
+    del sent[key]
+    assert len(ask("PUT", "catalog", {table: [sent]}).json()["changes"]) == 1, "the default again"
+
+
 @pytest.mark.parametrize(
     ("document", "param"),
     [

@@ -33,6 +33,7 @@ WORKING = ModelFindings(
     usage=YES,
     output_cap=Found(OutputCapField.BOTH, ""),
     running_usage=Found(RunningUsage.NONE, ""),
+    prefix_cache=Found(None, ""),
     tool_calling=YES,
     structured_output=YES,
     context_length=Found(8192, ""),
