@@ -1,8 +1,8 @@
 """Stats that the workers of one host share, so that each of them can report on all.
 
 A scrape, or a page of the admin, reaches one worker. The others write a small file each second
-under ``SVC_DATA_DIR/workers``; a single worker writes none. A file that is some seconds old
-belongs to a dead worker and does not count.
+under ``SVC_DATA_DIR/workers``; a single worker writes one only while a deployment drains. A file that
+is some seconds old belongs to a dead worker and does not count.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from inference.models import Backend, Deployment
 from inference.probe.chat import first_answer
 from inference.probe.client import ProbeClient, ProbeError, Target
 from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
+from inference.serving.draining import left_on
 from inference.serving.monitoring import STATS_NAME
 
 if TYPE_CHECKING:  # generic in the stubs only
@@ -70,8 +71,15 @@ class BackendAdmin(TestedBackendAdmin):
     readonly_fields = ("health", "unreported", "improbable", "problems")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
-        serving = Count("deployments", filter=Q(deployments__enabled=True))
-        rows: QuerySet[Backend] = super().get_queryset(request).annotate(serving=serving)
+        is_on = Q(deployments__enabled=True)
+        rows: QuerySet[Backend] = (
+            super()
+            .get_queryset(request)
+            .annotate(
+                serving=Count("deployments", filter=is_on),
+                draining=Count("deployments", filter=is_on & Q(deployments__draining=True)),
+            )
+        )
         return rows
 
     def record_test(self, backend: Any) -> None:
@@ -90,9 +98,20 @@ class BackendAdmin(TestedBackendAdmin):
         problems = self.problems(backend)
         if problems != "none":
             return badge(problems, Tone.BAD if backend.enabled else Tone.QUIET)
+        if words := self.drains(backend):
+            return badge(words, Tone.WARN)
         if any(view.ejected for _, view in _views_of(backend)):
             return badge("ejected", Tone.BAD)
         return badge("ready", Tone.GOOD)
+
+    def drains(self, backend: Any) -> str:
+        """How far the deployments are that drain, where there are any."""
+        if not backend.draining:
+            return ""
+        if backend.draining < backend.serving:
+            return f"{backend.draining} of {backend.serving} draining"
+        drained = Deployment.objects.filter(backend=backend.pk, enabled=True)
+        return "drained" if all(left_on(each).is_empty for each in drained) else "draining"
 
     @admin.display(description="weights served", ordering="serving")
     def deployed(self, backend: Any) -> int:
@@ -136,6 +155,16 @@ def health_of(backend: Any) -> str:
     waiting = sum(view.waiting for _, view in seen)
     words = [_failures_of(worker, view) for worker, view in seen if view.failures or view.ejected]
     return f"{'; '.join(words) or 'in'} ({busy} running, {waiting} waiting)"
+
+
+def standing_of_drain(deployment: Deployment) -> str:
+    """What still runs on a deployment that drains, on this host; empty for any other."""
+    if not deployment.draining:
+        return ""
+    left = left_on(deployment)
+    if left.is_empty:
+        return "drained: nothing runs there on this host"
+    return f"draining ({left.running} running, {left.waiting} waiting on this host)"
 
 
 def _views_of(backend: Any) -> list[tuple[int, BackendView]]:

@@ -91,6 +91,8 @@ _FIGURES = (
     "default_max_output_tokens",
     "tool_calling",
     "structured_output",
+    "extra_fields",
+    "defaults",
 )
 
 
@@ -183,7 +185,7 @@ class ModelEntryAdmin(LifecycleAdmin):
         ).order_by("-effective_from")
         serving = (
             Deployment.objects.filter(
-                weights=OuterRef("weights"), enabled=True, backend__enabled=True
+                weights=OuterRef("weights"), enabled=True, draining=False, backend__enabled=True
             )
             .order_by()
             .values("weights")

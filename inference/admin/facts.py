@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from core import clock
-from inference.admin.backends import health_of
+from inference.admin.backends import health_of, standing_of_drain
 from inference.catalog.lifecycle import missing
 from inference.models import Deployment, ModelEntry
 from usage.admin.sums_page import Names
@@ -50,7 +50,9 @@ def served_by(entry: ModelEntry) -> SafeString | str:
 def _standing(deployment: Deployment) -> str:
     if not deployment.backend.enabled:
         return "the backend is switched off"
-    return health_of(deployment.backend) if deployment.enabled else "the deployment is switched off"
+    if not deployment.enabled:
+        return "the deployment is switched off"
+    return standing_of_drain(deployment) or health_of(deployment.backend)
 
 
 def to_publish(entry: ModelEntry) -> SafeString | str:

@@ -212,6 +212,8 @@ class Reason(StrEnum):
     """It costs least there."""
     MOVED = "moved"
     """It costs least there, although another server has the conversation."""
+    SHARE = "share"
+    """The conversation falls into the server's share, where deployments have different weights."""
 
 
 class Candidate(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +22,7 @@ from core.backends.ejection import (
 from core.errors import BackendUnavailable
 from core.sharing.fair_queue import FairQueue, acquire_first
 from core.sharing.slots import SharedSlots
-from inference.backends import metrics
+from inference.backends import metrics, shares
 from inference.backends.placement import Candidate, Placed, Placement, Prompt, Reason, Server
 from inference.catalog.snapshot import BackendRef, DeploymentRef
 
@@ -36,13 +37,13 @@ class Lease:
     ``outcome`` takes the outcome for the backend's health; releasing the lease without one reports none.
     """
 
-    __slots__ = ("_placed", "_placement", "_slots", "deployment", "prompt", "report")
+    __slots__ = ("_placed", "_placement", "_pooled", "deployment", "prompt", "report")
 
     def __init__(
         self,
         deployment: DeploymentRef,
         prompt: Prompt,
-        slots: FairQueue,
+        pooled: PooledBackend,
         report: OutcomeReport,
         placement: Placement,
         placed: Placed | None,
@@ -50,7 +51,7 @@ class Lease:
         self.deployment = deployment
         self.prompt = prompt
         self.report = report
-        self._slots: FairQueue | None = slots
+        self._pooled: PooledBackend | None = pooled
         self._placement = placement
         self._placed = placed
 
@@ -67,9 +68,10 @@ class Lease:
     def release(self) -> None:
         self.report.ended()
         self.answered()
-        if self._slots is not None:
-            self._slots.release(self.prompt.organization_id, self.prompt.priority)
-            self._slots = None
+        if self._pooled is not None:
+            self._pooled.running[self.deployment.model] -= 1
+            self._pooled.slots.release(self.prompt.organization_id, self.prompt.priority)
+            self._pooled = None
 
 
 class BackendView(msgspec.Struct, frozen=True):
@@ -89,6 +91,10 @@ class BackendView(msgspec.Struct, frozen=True):
     waiting: int
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
+    running: dict[str, int] = {}
+    """Requests that are being answered, by the model's name on the backend."""
+    draining: list[str] = []
+    """Names on the backend of the models whose deployment there gets nothing new."""
     improbable_reports: int = 0
     """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
     slots: int = 0
@@ -107,6 +113,8 @@ class PooledBackend:
     slots: FairQueue
     server: Server
     health: BackendHealth = field(default_factory=BackendHealth)
+    running: Counter[str] = field(default_factory=Counter)
+    """Slots that are held, by the model's name on the backend."""
     unreported_tokens: int = 0
     improbable_reports: int = 0
     warned_at: dict[str, float] = field(default_factory=dict)
@@ -156,11 +164,11 @@ class BackendPool:
         """Lease a slot on the backend of ``deployments`` where ``prompt`` costs least (``Placement``).
 
         A conversation waits for a slot where it is; any other request takes a free one of the next
-        backends, or the first that gets free. Ejected backends are skipped (``Ejector``). ``without``
-        skips the deployment that has just failed. Raises ``ServerOverloaded`` when no slot gets free in
-        time, ``BackendUnavailable`` when there is no deployment at all.
+        backends, or the first that gets free. Ejected backends are skipped (``Ejector``), and that of
+        ``without``, which has just failed. Raises ``ServerOverloaded`` when no slot gets free in time,
+        ``BackendUnavailable`` when there is no deployment at all.
         """
-        candidates = [each for each in deployments if each is not without]
+        candidates = deployments if without is None else _without(deployments, without)
         if not candidates:
             raise BackendUnavailable
         if len(candidates) == 1:
@@ -176,7 +184,7 @@ class BackendPool:
             if stays is not None and self._takes(candidates[stays], prompt):
                 metrics.placements.add(Reason.WARM)
                 return self._lease(candidates[stays], Eligibility.ELIGIBLE, prompt)
-        order, reason = self.placement.order(prompt, found)
+        order, reason = self._order(prompt, candidates, found)
         best = candidates[order[0]]
         deployment, eligibility = await self._slot(
             self._ranked([candidates[at] for at in order]),
@@ -187,6 +195,14 @@ class BackendPool:
             reason = Reason.MOVED if reason in (Reason.WARM, Reason.MOVED) else Reason.LOAD
         metrics.placements.add(reason)
         return self._lease(deployment, eligibility, prompt)
+
+    def _order(
+        self, prompt: Prompt, candidates: Sequence[DeploymentRef], found: Sequence[Candidate]
+    ) -> tuple[list[int], Reason]:
+        """The indexes of ``candidates``, best first: by cost, or by their shares where they have some."""
+        if not candidates[0].share:
+            return self.placement.order(prompt, found)
+        return shares.order(self.placement, prompt, found, [each.share for each in candidates])
 
     async def _slot(
         self,
@@ -272,7 +288,8 @@ class BackendPool:
         pooled = self._pooled(deployment.backend)
         report = self.ejector.report_for(pooled.health, eligibility)
         placed = self.placement.place(prompt, pooled.server) if is_choice else None
-        return Lease(deployment, prompt, pooled.slots, report, self.placement, placed)
+        pooled.running[deployment.model] += 1
+        return Lease(deployment, prompt, pooled, report, self.placement, placed)
 
     def _candidates(self, deployments: Sequence[DeploymentRef]) -> list[Candidate]:
         found = []
@@ -328,6 +345,7 @@ class BackendPool:
             slots=pooled.backend.max_concurrency,
             held=slots.limit,
             waiting_by_class=slots.waiting_by_class,
+            running={name: count for name, count in list(pooled.running.items()) if count},
             unreported_tokens=pooled.unreported_tokens,
             improbable_reports=pooled.improbable_reports,
         )
@@ -363,6 +381,13 @@ async def _wait(queues: Sequence[FairQueue], prompt: Prompt) -> FairQueue:
         return await acquire_first(queues, prompt.organization_id, prompt.priority)
     finally:
         metrics.waits.observe(time.monotonic() - began, prompt.priority.label)
+
+
+def _without(
+    deployments: tuple[DeploymentRef, ...], failed: DeploymentRef
+) -> tuple[DeploymentRef, ...]:
+    """Leave out the backend of ``failed``: by id, because the catalog may have been read again since."""
+    return tuple(each for each in deployments if each.backend.id != failed.backend.id)
 
 
 def _new(backend: BackendRef) -> PooledBackend:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.catalog_tables import CatalogFileError, Table, require_unique, shape_error
+from inference.models.backends import EQUAL_WEIGHT
 from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -49,10 +50,15 @@ class BackendTable(Table, frozen=True):
 
 
 class DeploymentTable(Table, frozen=True):
-    """One item of a model's ``backends``: a backend, and the model's name there."""
+    """One item of a model's ``backends``: a backend, and the model's name there.
+
+    A ``draining`` that is left out stays as it is: draining is work in progress, not configuration.
+    """
 
     name: str
     model: str
+    weight: int = EQUAL_WEIGHT
+    draining: bool | None = None
 
 
 class PricingTable(Table, frozen=True):
@@ -76,6 +82,8 @@ class ModelTable(Table, frozen=True):
     tokenizer: str | None = None
     tool_calling: bool = False
     structured_output: bool = False
+    extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     published: bool = False
     superseded_by: str | None = None
     shutdown_at: AwareDatetime | None = None
@@ -168,7 +176,7 @@ def _check_model(model: ModelTable, where: str) -> None:
 def _check_shared_weights(models: list[ModelTable]) -> None:
     """Require that models pinned to the same weights record agree about it."""
     tokenizers: dict[str, str] = {}
-    names: dict[tuple[str, str], str] = {}
+    items: dict[tuple[str, str], DeploymentTable] = {}
     for index, model in enumerate(models):
         if model.tokenizer is not None:
             first = tokenizers.setdefault(model.weights, model.tokenizer)
@@ -177,9 +185,16 @@ def _check_shared_weights(models: list[ModelTable]) -> None:
                     f"models[{index}].tokenizer", f"{model.weights} has {first} further up."
                 )
         for position, item in enumerate(model.backends):
-            first = names.setdefault((model.weights, item.name), item.model)
-            if first != item.model:
+            above = items.setdefault((model.weights, item.name), item)
+            place = f"models[{index}].backends[{position}]"
+            if above.model != item.model:
                 raise CatalogFileError(
-                    f"models[{index}].backends[{position}].model",
-                    f"{item.name} serves {model.weights} as {first} further up.",
+                    f"{place}.model",
+                    f"{item.name} serves {model.weights} as {above.model} further up.",
                 )
+            for key in ("weight", "draining"):
+                first, given = getattr(above, key), getattr(item, key)
+                if None not in (first, given) and first != given:
+                    raise CatalogFileError(
+                        f"{place}.{key}", f"{item.name} has {first} for {model.weights} further up."
+                    )

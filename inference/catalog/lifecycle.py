@@ -56,7 +56,7 @@ def missing(draft: ModelEntry, at: datetime) -> Iterator[LifecycleError]:
     if price_in_force(draft, at) is None:
         yield LifecycleError("pricing", f"{draft} has no price in force. Add one first.")
     if not Deployment.objects.filter(
-        weights=draft.weights_id, enabled=True, backend__enabled=True
+        weights=draft.weights_id, enabled=True, draining=False, backend__enabled=True
     ).exists():
         yield LifecycleError(
             "backends", f"No enabled backend serves {draft.weights}. Add a deployment first."

@@ -116,6 +116,8 @@ class _Load:
             "default_max_output_tokens": model.default_max_output_tokens,
             "tool_calling": model.tool_calling,
             "structured_output": model.structured_output,
+            "extra_fields": model.extra_fields,
+            "defaults": model.defaults,
         }
         row = ModelEntry.objects.filter(identifier=model.id).select_related("weights").first()
         if row is None:
@@ -145,11 +147,19 @@ class _Load:
                 raise CatalogFileError(f"{place}.name", f"There is no backend {item.name}.")
             row = Deployment.objects.filter(weights=weights, backend=backend).first()
             if row is None:
-                row = Deployment(weights=weights, backend=backend, model=item.model)
+                row = Deployment(
+                    weights=weights,
+                    backend=backend,
+                    model=item.model,
+                    weight=item.weight,
+                    draining=bool(item.draining),
+                )
                 save(row, place, _KEYS)
                 self.changes.append(f"created deployment {row} as {item.model}")
             else:
-                values = {"model": item.model, "enabled": True}
+                values = {"model": item.model, "enabled": True, "weight": item.weight}
+                if item.draining is not None:
+                    values["draining"] = item.draining
                 self._update(row, f"deployment {row}", values, place)
 
     def _switch_off_left_out(self) -> None:
@@ -161,7 +171,8 @@ class _Load:
         ).select_related("weights", "backend")
         for row in rows:
             if (row.weights.name, row.backend.name) not in named:
-                row.enabled = False
+                # One that comes back serves.
+                row.enabled = row.draining = False
                 row.save()
                 self.changes.append(f"switched off deployment {row}, which the file leaves out")
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from math import inf
+from typing import Any
 
 import msgspec
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from accounts.keys.principal import RateLimits
 from core import variables
 from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
+from inference.models.backends import check_defaults, check_extra_fields
 from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 log = logging.getLogger(__name__)
@@ -74,6 +79,18 @@ class DeploymentRef:
 
     backend: BackendRef
     model: str
+    share: float = 0.0
+    """Of new conversations, below 1; 0 where all deployments of the weights have the same weight."""
+    extra_fields: bytes | None = None
+    """Replaces the backend's, for a model with fields of its own, which it contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The deployments of one weights record: those that get new requests, and those that only finish."""
+
+    serving: tuple[DeploymentRef, ...] = ()
+    draining: tuple[DeploymentRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,10 @@ class PublishedModel:
     """An organization's own limits on this model, by organization id."""
     superseded_epoch: int = 0
     """When it was superseded, in seconds since the epoch; 0 while it is active."""
+    draining: tuple[DeploymentRef, ...] = ()
+    """Deployments that finish what they have, and get nothing new."""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """For fields of a request that the caller left out (``inference.wire.defaults``)."""
 
     def price_at(self, now: float) -> StampedPrice:
         """Return the price in force at ``now``, in seconds since the epoch.
@@ -155,7 +176,7 @@ def read_models(which: Q) -> dict[str, PublishedModel]:
         entry.identifier: _published(
             entry,
             tuple(prices[entry.pk]),
-            tuple(deployments.get(entry.weights_id, ())),
+            _served(entry, deployments.get(entry.weights_id, Served())),
             limits.get(entry.pk, {}),
         )
         for entry in entries
@@ -165,7 +186,7 @@ def read_models(which: Q) -> dict[str, PublishedModel]:
 def _published(
     entry: ModelEntry,
     prices: tuple[StampedPrice, ...],
-    deployments: tuple[DeploymentRef, ...],
+    served: Served,
     limits: dict[str, RateLimits],
 ) -> PublishedModel:
     assert entry.published_at is not None  # noqa: S101  # the query selects it
@@ -184,10 +205,37 @@ def _published(
         shutdown_at=entry.shutdown_at,
         shutdown_epoch=entry.shutdown_at.timestamp() if entry.shutdown_at else float("inf"),
         prices=prices,
-        deployments=deployments,
+        deployments=served.serving,
         limits=limits,
         superseded_epoch=int(entry.superseded_at.timestamp()) if entry.superseded_at else 0,
+        draining=served.draining,
+        defaults=entry.defaults,
     )
+
+
+def _served(entry: ModelEntry, served: Served) -> Served:
+    """The deployments of ``entry``, with its own fields; none when what it adds cannot be sent."""
+    try:
+        check_extra_fields(entry.extra_fields)
+        check_defaults(entry.defaults)
+    except ValidationError as error:
+        log.error("model %s is not served: %s", entry, " ".join(error.messages))
+        return Served()
+    if not entry.extra_fields:
+        return served
+    return Served(
+        tuple(_with_fields(each, entry.extra_fields) for each in served.serving),
+        tuple(_with_fields(each, entry.extra_fields) for each in served.draining),
+    )
+
+
+def _with_fields(deployment: DeploymentRef, fields: dict[str, Any]) -> DeploymentRef:
+    of_backend = msgspec.json.decode(b"{%b}" % deployment.backend.extra_fields)
+    return replace(deployment, extra_fields=_members({**of_backend, **fields}))
+
+
+def _members(fields: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(fields)[1:-1]
 
 
 def _stamped(price: Price) -> StampedPrice:
@@ -199,14 +247,14 @@ def _stamped(price: Price) -> StampedPrice:
     )
 
 
-def _deployments() -> dict[object, list[DeploymentRef]]:
+def _deployments() -> dict[object, Served]:
     """Read the enabled deployments on enabled backends, by weights record.
 
     A backend whose row cannot be read costs no other one: a newer release may have written a value that
     this one does not know, and whoever writes rows past the admin makes mistakes.
     """
     backends: dict[object, BackendRef | None] = {}
-    by_weights: dict[object, list[DeploymentRef]] = defaultdict(list)
+    by_weights: dict[object, list[tuple[Deployment, BackendRef]]] = defaultdict(list)
     for row in (
         Deployment.objects.filter(enabled=True, backend__enabled=True)
         .select_related("backend")
@@ -219,8 +267,22 @@ def _deployments() -> dict[object, list[DeploymentRef]]:
                 log.error("backend %s is not used, its row cannot be read: %s", row.backend, error)
                 backends[row.backend_id] = None
         if (backend := backends[row.backend_id]) is not None:
-            by_weights[row.weights_id].append(DeploymentRef(backend, row.model))
-    return by_weights
+            by_weights[row.weights_id].append((row, backend))
+    return {weights: _shared_out(found) for weights, found in by_weights.items()}
+
+
+def _shared_out(found: Sequence[tuple[Deployment, BackendRef]]) -> Served:
+    """Part what drains from what serves, and give that its shares, unless all are equal."""
+    weights = [row.weight for row, _ in found if not row.draining]
+    total = sum(weights) if len(set(weights)) > 1 else inf
+    return Served(
+        tuple(
+            DeploymentRef(backend, row.model, row.weight / total)
+            for row, backend in found
+            if not row.draining
+        ),
+        tuple(DeploymentRef(backend, row.model) for row, backend in found if row.draining),
+    )
 
 
 def _backend(row: Backend) -> BackendRef:
@@ -245,7 +307,7 @@ def _backend(row: Backend) -> BackendRef:
         ),
         running_usage=RunningUsage(row.running_usage),
         output_cap_field=OutputCapField(row.output_cap_field),
-        extra_fields=msgspec.json.encode(row.extra_fields)[1:-1],
+        extra_fields=_members(row.extra_fields),
         keep_alive=KeepAlive(row.keep_alive),
         prefix_cache=PrefixCache(row.prefix_cache),
     )

@@ -31,7 +31,9 @@ def stored_models() -> list[ModelTable]:
     serving: dict[uuid.UUID, list[DeploymentTable]] = {}
     deployments = Deployment.objects.filter(enabled=True).select_related("backend")
     for row in deployments.order_by("backend__name"):
-        table = DeploymentTable(name=row.backend.name, model=row.model)
+        table = DeploymentTable(
+            name=row.backend.name, model=row.model, weight=row.weight, draining=row.draining
+        )
         serving.setdefault(row.weights_id, []).append(table)
     entries = ModelEntry.objects.select_related("weights", "superseded_by").order_by("identifier")
     tables = []
@@ -49,6 +51,8 @@ def stored_models() -> list[ModelTable]:
                 tokenizer=entry.weights.tokenizer or None,
                 tool_calling=entry.tool_calling,
                 structured_output=entry.structured_output,
+                extra_fields=entry.extra_fields,
+                defaults=entry.defaults,
                 published=entry.published_at is not None,
                 superseded_by=None if successor is None else successor.identifier,
                 shutdown_at=entry.shutdown_at,

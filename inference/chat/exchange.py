@@ -30,7 +30,8 @@ from inference.backends.health_checks import HealthChecks
 from inference.backends.outcomes import TotalTimeout, fingerprint, report, report_not_started
 from inference.backends.pool import BackendPool, Lease
 from inference.backends.usage_dialects import UsageDialects
-from inference.catalog.snapshot import BackendRef, PublishedModel
+from inference.catalog.catalog import Catalog
+from inference.catalog.snapshot import BackendRef, DeploymentRef, PublishedModel
 from inference.chat.captures import Content
 from inference.chat.meter import Meter
 from inference.chat.relays import Relay
@@ -98,13 +99,18 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """Slots, the HTTP client, requests that break servers, health checks, and usage dialects."""
+    """Slots, the HTTP client, requests that break servers, health checks, usage dialects, and the catalog."""
 
     pool: BackendPool
     client: BackendClient
     quarantine: Quarantine
     health_checks: HealthChecks
     usage_dialects: UsageDialects
+    catalog: Catalog
+
+    def serving(self, model: PublishedModel) -> tuple[DeploymentRef, ...]:
+        """The deployments of ``model`` now; those that it had when the request began, if it is not known."""
+        return self.catalog.snapshot.models.get(model.id, model).deployments
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +257,7 @@ class Exchange:
                 self._lease.release()
                 try:
                     self._lease = await self._egress.pool.lease(
-                        self._model.deployments, self._lease.prompt, without=deployment
+                        self._egress.serving(self._model), self._lease.prompt, without=deployment
                     )
                 except ApiError:
                     raise nothing.error from None
@@ -263,7 +269,9 @@ class Exchange:
         deployment, self._asked = self._lease.deployment, running_usage
         self._posts += 1
         self._timeouts.wait_at_most(deployment.backend.timeouts.first_byte)
-        extra_fields = deployment.backend.extra_fields
+        extra_fields = deployment.extra_fields
+        if extra_fields is None:
+            extra_fields = deployment.backend.extra_fields
         if (cache := deployment.backend.prefix_cache) is not PrefixCache.SHARED:
             extra_fields = salted(extra_fields, cache, self._meter.identity.organization_id)
         self._content.sent = self._request.backend_body(

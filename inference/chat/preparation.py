@@ -28,6 +28,7 @@ from inference.chat import admission, metrics
 from inference.chat.admission import SpentLimits
 from inference.chat.meter import Identity
 from inference.wire import ChatRequest, glimpse_model, model_of, parse_body
+from inference.wire.defaults import with_defaults
 
 SMALL_BODY: Final = 16 * 1024
 """A body of at most so many bytes is parsed before limits are checked: less than a millisecond."""
@@ -150,6 +151,8 @@ class Preparation:
                 f"The request body has {len(body)} bytes; '{model.id}' takes at most "
                 f"{model.max_request_bytes}. Send a smaller one."
             )
+        if model.defaults:
+            fields = with_defaults(fields, model.defaults)
         request = ChatRequest.from_fields(fields)
         _check_capabilities(request, model)
         return request, model

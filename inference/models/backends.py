@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from django.core.exceptions import ValidationError
@@ -13,7 +14,7 @@ from django.db.models import Q
 
 from core.backends.model_server import ModelServer, well_formed_address
 from core.backends.validators import AT_LEAST_ONE, positive
-from inference.wire import ChatRequest
+from inference.wire import ChatRequest, defaults
 from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 MOST_HEADERS: Final = 20
@@ -77,6 +78,35 @@ def check_extra_fields(fields: object) -> dict[str, Any]:
             raise ValidationError(f"Leave {name} out; {_SET_ELSEWHERE[name]} decides about it.")
         if name in _MODELLED:
             raise ValidationError(f"Leave {name} out; it comes with each request.")
+    _check_json(table)
+    return table
+
+
+def check_defaults(values: object) -> dict[str, Any]:
+    """Check ``values`` of fields that a caller left out; None becomes an empty table.
+
+    Raises ``ValidationError`` for a field that has no default, and for what would be refused of a caller.
+    """
+    table = _table(values)
+    _check_json(table)
+    if found := defaults.problem(table):
+        raise ValidationError(found)
+    return table
+
+
+def check_each(row: models.Model, checks: Mapping[str, Callable[[object], dict[str, Any]]]) -> None:
+    """Check the columns of ``row`` and set them. Raises ``ValidationError`` that names each wrong one."""
+    wrong = {}
+    for name, check in checks.items():
+        try:
+            setattr(row, name, check(getattr(row, name)))
+        except ValidationError as error:
+            wrong[name] = error.messages
+    if wrong:
+        raise ValidationError(wrong)
+
+
+def _check_json(table: dict[str, Any]) -> None:
     try:
         # ensure_ascii=False, so that a lone surrogate, which UTF-8 cannot encode, raises here.
         text = json.dumps(table, allow_nan=False, ensure_ascii=False).encode()
@@ -86,7 +116,6 @@ def check_extra_fields(fields: object) -> dict[str, Any]:
         raise ValidationError("Leave the character U+0000 out.")
     if len(text) > LARGEST_FIELDS:
         raise ValidationError(f"Give at most {LARGEST_FIELDS} bytes of JSON.")
-    return table
 
 
 def _table(given: object) -> dict[str, Any]:
@@ -213,11 +242,11 @@ class Backend(ModelServer):
 
     def check_settings(self) -> None:
         """Refuse added fields that cannot be sent, or that the client or the gateway sets."""
-        for name, check in (("headers", check_headers), ("extra_fields", check_extra_fields)):
-            try:
-                setattr(self, name, check(getattr(self, name)))
-            except ValidationError as error:
-                raise ValidationError({name: error.messages}) from None
+        check_each(self, {"headers": check_headers, "extra_fields": check_extra_fields})
+
+
+EQUAL_WEIGHT: Final = 100
+_NO_WEIGHT: Final = "A weight is at least 1. Drain the deployment to send it nothing new."
 
 
 class Deployment(models.Model):
@@ -229,12 +258,29 @@ class Deployment(models.Model):
     backend = models.ForeignKey(Backend, on_delete=models.PROTECT, related_name="deployments")
     model = models.CharField("name on the backend", max_length=200)
     enabled = models.BooleanField(default=True)
+    weight = models.PositiveIntegerField(
+        default=EQUAL_WEIGHT,
+        db_default=EQUAL_WEIGHT,
+        validators=[MinValueValidator(1, _NO_WEIGHT)],
+        help_text="Its share of new conversations, beside the other backends of these weights. "
+        "Where all are equal, each gets what costs least there.",
+    )
+    draining = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It gets no new requests; those that run there end.",
+    )
 
     class Meta:
         ordering: ClassVar[list[str]] = ["weights", "backend"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["weights", "backend"], name="deployment_once"),
             models.CheckConstraint(condition=~Q(model=""), name="deployment_named"),
+            models.CheckConstraint(
+                condition=Q(weight__gte=1),
+                name="deployment_weight_positive",
+                violation_error_message=_NO_WEIGHT,
+            ),
         ]
 
     def __str__(self) -> str:

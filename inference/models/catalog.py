@@ -18,6 +18,7 @@ from accounts.models import Organization
 from core import clock
 from core.backends.validators import AT_LEAST_ONE, positive
 from core.fields import PriceField
+from inference.models.backends import check_defaults, check_each, check_extra_fields
 
 # The syntax of identifiers and currencies, for forms and database constraints.
 # Each segment begins with a letter or digit: no "//", no "..", which clients would rewrite.
@@ -126,6 +127,19 @@ class ModelEntry(models.Model):
     )
     tool_calling = models.BooleanField(default=False)
     structured_output = models.BooleanField(default=False)
+    extra_fields = models.JSONField(
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text="Added to the body of each request, over the backend's, such as "
+        '{"chat_template_kwargs": {"enable_thinking": false}}.',
+    )
+    defaults = models.JSONField(
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text='For what a caller leaves out, such as {"temperature": 0.6, "top_p": 0.95}.',
+    )
     created_at = models.DateTimeField(default=clock.now, editable=False)
     published_at = models.DateTimeField(null=True, blank=True, editable=False)
     superseded_by = models.ForeignKey(
@@ -195,6 +209,11 @@ class ModelEntry(models.Model):
         if ModelEntry.objects.filter(pk=self.pk, published_at__isnull=False).exists():
             raise Unchangeable("A published entry cannot be deleted; supersede it.")
         return super().delete(*args, **kwargs)
+
+    def clean(self) -> None:
+        """Check what is added to requests."""
+        super().clean()
+        check_each(self, {"extra_fields": check_extra_fields, "defaults": check_defaults})
 
     def _refuse_moved_pins(self) -> None:
         pins = ("identifier", "weights_id", "published_at")

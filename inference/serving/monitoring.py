@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
+
+import msgspec
 
 from core.limits.redis import RedisLimiter
 from core.monitoring.metrics import Family, Sample, gauge, total
@@ -24,7 +27,7 @@ def current_backends() -> list[BackendRef]:
     found = {
         deployment.backend.id: deployment.backend
         for model in catalog.snapshot.models.values()
-        for deployment in model.deployments
+        for deployment in (*model.deployments, *model.draining)
     }
     return sorted(found.values(), key=lambda backend: backend.name)
 
@@ -33,9 +36,24 @@ def backends() -> list[BackendView]:
     """Return the current state of the backends in this process."""
     now = time.time()
     models = catalog.snapshot.models.values()
-    return service().egress.pool.views(
+    views = service().egress.pool.views(
         current_backends(), [each.deployments for each in models if not each.is_retired(now)]
     )
+    draining: dict[str, set[str]] = defaultdict(set)
+    for model in models:
+        for each in model.draining:
+            draining[each.backend.id].add(each.model)
+    return [
+        msgspec.structs.replace(view, draining=sorted(draining[view.id]))
+        if view.id in draining
+        else view
+        for view in views
+    ]
+
+
+def is_draining() -> bool:
+    """Whether any deployment of this process's catalog drains."""
+    return any(model.draining for model in catalog.snapshot.models.values())
 
 
 def families() -> Iterator[Family]:

@@ -51,6 +51,7 @@ def service() -> ChatService:
             quarantine,
             HealthChecks(pool, client),
             UsageDialects(),
+            catalog,
         ),
         ledger=ledger,
         reconciler=Reconciler(),

@@ -24,7 +24,7 @@ from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
 from inference.chat import captures
 from inference.serving import wiring as chat
-from inference.serving.monitoring import STATS_NAME, backends, current_backends
+from inference.serving.monitoring import STATS_NAME, backends, current_backends, is_draining
 from speech.engines import EngineError, embedded
 from speech.models import Language
 from speech.serving import monitoring
@@ -130,8 +130,7 @@ class Runtime:
         if settings.SVC_SAMPLED_FRACTION:
             models = catalog.snapshot.models.values()
             chat.service().reconciler.prepare(model.tokenizer for model in models)
-        if settings.SVC_WORKERS > 1:
-            self._beside.append(asyncio.create_task(_publish_stats()))
+        self._beside.append(asyncio.create_task(_publish_stats()))
         if settings.SVC_BACKEND_CHECK_SECONDS:
             egress = chat.service().egress
             self._beside.append(
@@ -172,11 +171,13 @@ async def _hold_slots() -> None:
 
 
 async def _publish_stats() -> None:
+    """Publish this worker's stats for the other workers, and for a command that waits for a drain."""
     while True:
-        try:
-            worker_stats.publish()
-        except OSError as error:
-            log.warning("this worker's stats are not published: %s", error.strerror)
+        if settings.SVC_WORKERS > 1 or is_draining():
+            try:
+                worker_stats.publish()
+            except OSError as error:
+                log.warning("this worker's stats are not published: %s", error.strerror)
         await asyncio.sleep(EVERY_SECONDS)
 
 

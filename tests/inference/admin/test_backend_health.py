@@ -12,6 +12,7 @@ from accounts.models import User
 from core.monitoring import worker_stats
 from core.monitoring.worker_stats import WorkerStats
 from inference.backends.pool import BackendView
+from inference.models import Deployment
 from inference.serving.monitoring import STATS_NAME
 from tests.support.builders import catalog_rows
 
@@ -49,6 +50,38 @@ def test_the_list_shows_the_health_in_every_worker_of_the_host(
     assert '<td class="field-improbable">42</td>' in page
     assert unused.name in page
     assert worker_stats.worker_stats is not here
+
+
+@pytest.mark.django_db
+def test_a_drain_is_shown_with_what_is_left_of_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    entry = catalog_rows.published()
+    row = entry.weights.deployments.get()
+    row.draining = True
+    row.save()
+    here = WorkerStats(tmp_path, 0)
+    monkeypatch.setattr("inference.serving.draining.worker_stats", here)
+
+    def shown(running: int) -> str:
+        here.register(
+            STATS_NAME,
+            lambda: [view(row.backend_id, draining=[row.model], running={row.model: running})],
+        )
+        pages = (
+            "/admin/inference/backend/",
+            f"/admin/inference/backend/{row.backend_id}/change/",
+            f"/admin/inference/modelentry/{entry.pk}/change/",
+        )
+        return " ".join(client.get(page).content.decode() for page in pages)
+
+    assert ">draining<" in shown(2)
+    assert "draining (2 running, 0 waiting on this host)" in shown(2)
+    assert ">drained<" in shown(0)
+    assert "drained: nothing runs there on this host" in shown(0)
+    Deployment.objects.create(weights=catalog_rows.weights(), backend=row.backend, model="other")
+    assert ">1 of 2 draining<" in shown(0)
 
 
 def test_a_worker_that_died_does_not_count(tmp_path: Path) -> None:

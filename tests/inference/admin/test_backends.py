@@ -50,6 +50,7 @@ def test_a_backend_is_added_with_the_weights_it_serves(operator: Client) -> None
             "deployments-INITIAL_FORMS": 0,
             "deployments-0-weights": record.pk,
             "deployments-0-model": "demo",
+            "deployments-0-weight": 10,
             "deployments-0-enabled": "on",
         },
     )
@@ -57,6 +58,7 @@ def test_a_backend_is_added_with_the_weights_it_serves(operator: Client) -> None
     assert answer.status_code == 302
     deployment = Deployment.objects.get()
     assert (deployment.backend.name, deployment.model) == ("gpu-1", "demo")
+    assert (deployment.weight, deployment.draining) == (10, False)
 
 
 def test_a_dangerous_backend_address_is_an_error_at_its_field(operator: Client) -> None:

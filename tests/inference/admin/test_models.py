@@ -69,6 +69,25 @@ def test_the_list_is_filtered_and_searched(operator: Client, query: str, found: 
     assert {row.identifier for row in answer.context["cl"].result_list} == found
 
 
+def test_fields_and_defaults_are_checked_where_they_are_entered(operator: Client) -> None:
+    entry = catalog_rows.published()
+    address = f"{MODELS}{entry.pk}/change/"
+    answer = operator.post(
+        address, entry_form(entry, extra_fields='{"stream": true}', defaults='{"top_p": 2}')
+    )
+    assert "Leave stream out; it comes with each request." in text_of(answer)
+    assert "'top_p' must be a number between 0 and 1." in text_of(answer)
+
+    good = {"extra_fields": '{"top_k": 40}', "defaults": '{"top_p": 0.9}'}
+    assert operator.post(address, entry_form(entry, **good)).status_code == 302
+    entry.refresh_from_db()
+    assert (entry.extra_fields, entry.defaults) == ({"top_k": 40}, {"top_p": 0.9})
+    empty = {"extra_fields": "", "defaults": ""}
+    assert operator.post(address, entry_form(entry, **empty)).status_code == 302
+    entry.refresh_from_db()
+    assert (entry.extra_fields, entry.defaults) == ({}, {})
+
+
 def test_an_operator_adds_a_draft_with_its_price(operator: Client) -> None:
     record = catalog_rows.weights()
 

@@ -19,6 +19,7 @@ from inference.backends.health_checks import HealthChecks
 from inference.backends.placement import Prompt
 from inference.backends.pool import BackendPool
 from inference.backends.usage_dialects import UsageDialects
+from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import DeploymentRef, Timeouts
 from inference.chat.exchange import Egress, Exchange
 from inference.chat.meter import Meter
@@ -71,7 +72,8 @@ async def asked(server: ScriptedServer, *, captured: bool = False) -> AsyncItera
     backend = replace(BACKEND, base_url=server.base_url, timeouts=timeouts)
     model = replace(published(), deployments=(DeploymentRef(backend, "demo"),))
     client, pool = BackendClient(), BackendPool()
-    egress = Egress(pool, client, Quarantine(0, 0.0), HealthChecks(pool, client), UsageDialects())
+    checks = HealthChecks(pool, client)
+    egress = Egress(pool, client, Quarantine(0, 0.0), checks, UsageDialects(), catalog)
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "x"}],

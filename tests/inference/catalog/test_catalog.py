@@ -140,6 +140,83 @@ def test_switched_off_deployments_and_backends_serve_nothing() -> None:
     assert [deployment.model for deployment in model.deployments] == ["demo-on-backend"]
 
 
+def test_a_draining_deployment_is_known_and_serves_nothing(catalog: Catalog) -> None:
+    entry = catalog_rows.published()
+    first = entry.weights.deployments.get()
+    second = catalog_rows.deployed(entry)
+    Deployment.objects.filter(pk=first.pk).update(draining=True)
+
+    catalog.load()
+
+    model = catalog.resolve("acme/demo-8b", time.time())
+    assert [each.backend.name for each in model.deployments] == [second.backend.name]
+    assert [each.backend.name for each in model.draining] == [first.backend.name]
+
+
+@pytest.mark.parametrize(
+    ("weights", "shares"),
+    [
+        ((100, 100), [0.0, 0.0]),
+        ((7, 7), [0.0, 0.0]),
+        ((90, 10), [0.9, 0.1]),
+        # What drains or is switched off takes no share.
+        ((90, 10, "draining", "off"), [0.9, 0.1]),
+        ((100, "draining"), [0.0]),
+    ],
+)
+def test_shares_are_of_what_serves_and_none_where_all_weigh_the_same(
+    catalog: Catalog, weights: tuple[Any, ...], shares: list[float]
+) -> None:
+    entry = catalog_rows.published()
+    Deployment.objects.all().delete()
+    for weight in weights:
+        row = catalog_rows.deployed(entry)
+        row.draining, row.enabled = weight == "draining", weight != "off"
+        row.weight = weight if isinstance(weight, int) else 1
+        row.save()
+
+    catalog.load()
+
+    model = catalog.resolve("acme/demo-8b", time.time())
+    assert sorted(each.share for each in model.deployments) == sorted(shares)
+
+
+def test_a_models_own_fields_go_over_those_of_its_backends_and_of_no_other_model(
+    catalog: Catalog,
+) -> None:
+    entry = catalog_rows.published(extra_fields={"b": {"x": 2}, "c": 3})
+    backend = entry.weights.deployments.get().backend
+    backend.extra_fields = {"a": 1, "b": {"y": 1}}
+    backend.save()
+    other = catalog_rows.draft("acme/other", weights=entry.weights)
+    catalog_rows.price(other)
+    lifecycle.publish(other)
+
+    catalog.load()
+
+    (own,) = catalog.resolve("acme/demo-8b", time.time()).deployments
+    (plain,) = catalog.resolve("acme/other", time.time()).deployments
+    assert own.extra_fields == b'"a":1,"b":{"x":2},"c":3'
+    assert (plain.extra_fields, plain.backend) == (None, own.backend)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"extra_fields": {"model": "x"}}, {"extra_fields": []}, {"defaults": {"seed": 1}}]
+)
+def test_a_model_whose_additions_cannot_be_sent_is_not_served_without_them(
+    catalog: Catalog, caplog: pytest.LogCaptureFixture, columns: dict[str, Any]
+) -> None:
+    entry = catalog_rows.published()
+    other = catalog_rows.published("acme/other")
+    type(entry).objects.filter(pk=entry.pk).update(**columns)
+
+    catalog.load()
+
+    assert catalog.resolve("acme/demo-8b", time.time()).deployments == ()
+    assert catalog.resolve(other.identifier, time.time()).deployments
+    assert "model acme/demo-8b is not served" in caplog.text
+
+
 def test_the_snapshot_takes_as_many_queries_for_fifty_entries_as_for_one() -> None:
     catalog_rows.published("acme/first")
     with CaptureQueriesContext(

@@ -95,6 +95,19 @@ AGAIN = {
             "deployment acme/demo-8b@2026-11-01 on gpu-1: model demo-8b-awq -> demo-8b-fp8",
         ],
     ),
+    "other fields and defaults": (
+        FILE,
+        FILE + "extra_fields = { top_k = 40 }\ndefaults = { temperature = 0.6 }\n",
+        [
+            "model acme/demo-8b: extra_fields {} -> {'top_k': 40}",
+            "model acme/demo-8b: defaults {} -> {'temperature': 0.6}",
+        ],
+    ),
+    "another weight": (
+        FILE,
+        FILE.replace('-awq" }', '-awq", weight = 5 }'),
+        ["deployment acme/demo-8b@2026-11-01 on gpu-1: weight 100 -> 5"],
+    ),
     "without a deployment": (
         TWO,
         FILE,
@@ -118,6 +131,31 @@ def test_a_deployment_that_was_left_out_can_come_back(load: Load) -> None:
         load(each)
 
     assert load(TWO) == ["deployment acme/demo-8b@2026-11-01 on gpu-2: enabled False -> True"]
+
+
+def test_a_drain_that_the_file_does_not_mention_goes_on(load: Load) -> None:
+    load(FILE)
+    Deployment.objects.update(draining=True)
+
+    assert load(FILE) == ["nothing to change"]
+    assert load(FILE.replace('-awq" }', '-awq", draining = false }')) == [
+        "deployment acme/demo-8b@2026-11-01 on gpu-1: draining True -> False"
+    ]
+    drained = FILE.replace('-awq" }', '-awq", draining = true }')
+    assert load(drained) == ["deployment acme/demo-8b@2026-11-01 on gpu-1: draining False -> True"]
+
+
+def test_a_deployment_that_comes_back_serves(load: Load) -> None:
+    load(TWO)
+    Deployment.objects.update(draining=True)
+    load(FILE)
+
+    load(TWO)
+
+    assert set(Deployment.objects.values_list("backend__name", "enabled", "draining")) == {
+        ("gpu-1", True, True),
+        ("gpu-2", True, False),
+    }
 
 
 def test_a_changed_price_is_appended(load: Load) -> None:

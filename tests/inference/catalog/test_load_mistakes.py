@@ -89,6 +89,38 @@ MISTAKES = {
         FILE + MODEL.replace('"acme/demo-8b"', '"acme/b"').replace("-awq", "-fp8"),
         "models[1].backends[0].model: gpu-1 serves acme/demo-8b@2026-11-01 as demo-8b-awq",
     ),
+    "weight that is none": (
+        edited('-awq" }', '-awq", weight = 0 }'),
+        "models[0].backends[0].weight: A weight is at least 1. Drain the deployment",
+    ),
+    "weights that differ": (
+        FILE
+        + MODEL.replace('"acme/demo-8b"', '"acme/b"').replace('-awq" }', '-awq", weight = 5 }'),
+        "models[1].backends[0].weight: gpu-1 has 100 for acme/demo-8b@2026-11-01 further up.",
+    ),
+    "a drain that differs": (
+        edited('-awq" }', '-awq", draining = false }')
+        + MODEL.replace('"acme/demo-8b"', '"acme/b"').replace(
+            '-awq" }', '-awq", draining = true }'
+        ),
+        "models[1].backends[0].draining: gpu-1 has False for acme/demo-8b@2026-11-01 further up.",
+    ),
+    "drained only": (
+        edited('-awq" }', '-awq", draining = true }'),
+        "models[0].backends: No enabled backend serves",
+    ),
+    "fields that callers set": (
+        f"{FILE}extra_fields = {{ temperature = 1.0 }}\n",
+        "models[0].extra_fields: Leave temperature out; it comes with each request.",
+    ),
+    "a default that is none": (
+        f"{FILE}defaults = {{ seed = 7 }}\n",
+        "models[0].defaults: Leave seed out; a default may be temperature, top_p,",
+    ),
+    "a default out of range": (
+        f"{FILE}defaults = {{ temperature = 3 }}\n",
+        "models[0].defaults: 'temperature' must be a number between 0 and 2.",
+    ),
     "voices that are no tables": ("voices = [1]\n", "voices[0]: Expected object, got int."),
 }
 

@@ -84,7 +84,8 @@ def test_the_whole_state_is_shown_without_secrets(
     assert list(by_id) == ["acme/demo-8b", "acme/demo-8b-v2", "acme/draft"]
     old = by_id["acme/demo-8b"]
     assert (old["superseded_by"], old["shutdown_at"]) == ("acme/demo-8b-v2", FUTURE)
-    assert old["backends"] == [{"name": "gpu-1", "model": "demo-8b-awq"}]
+    served = {"name": "gpu-1", "model": "demo-8b-awq", "weight": 100, "draining": False}
+    assert old["backends"] == [served]
     assert old["pricing"] == {
         "input_per_mtok": "0.15",
         "output_per_mtok": "0.60",
@@ -179,6 +180,8 @@ def test_a_change_is_audited_with_before_and_after(ask: Any, loaded: None) -> No
 
 SETTINGS: dict[str, tuple[str, str, Any]] = {
     "who shares a prefix cache": ("backends", "prefix_cache", "organization"),
+    "fields of a model": ("models", "extra_fields", {"chat_template_kwargs": {"think": False}}),
+    "defaults of a model": ("models", "defaults", {"temperature": 0.6, "stop": ["END"]}),
 }
 """A key that is not in the loaded document, by its table, and a value that is not its default."""
 

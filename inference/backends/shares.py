@@ -1,0 +1,38 @@
+"""Deals new conversations to the deployments of a model in the shares that an operator gave them.
+
+A conversation's home decides by weighted rendezvous hashing: every worker and host finds the same order
+without talking to others, and a changed weight moves no more conversations than it has to. Later turns
+stay where the conversation is, as everywhere (``placement``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from math import log
+from typing import Final
+
+from inference.backends.placement import Candidate, Placement, Prompt, Reason
+
+_RANKS: Final = 2.0**64
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_turns: Final = count(1)
+
+
+def order(
+    placement: Placement, prompt: Prompt, candidates: Sequence[Candidate], shares: Sequence[float]
+) -> tuple[list[int], Reason]:
+    """Return the indexes of ``candidates``, best first, and why; ``shares`` are in the same order.
+
+    The order is that of ``-share / log(u)``, with ``u`` uniform in (0, 1) by home and server: each is
+    the first for its share of all homes, and the second for its share of what is left.
+    """
+    # A short prompt has no home. Each takes the next turn.
+    home = prompt.home if prompt.beginning else next(_turns) * _GOLDEN
+    scores = [
+        -share / log((server.rank(home) + 0.5) / _RANKS)
+        for (server, _), share in zip(candidates, shares, strict=True)
+    ]
+    stays = placement.stays(prompt, candidates)
+    indexes = sorted(range(len(candidates)), key=lambda at: (at != stays, -scores[at]))
+    return indexes, Reason.SHARE if stays is None else Reason.WARM

@@ -1,0 +1,103 @@
+"""A model's own fields and defaults, through the gateway: what the server gets, and what limits count."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live import Gateway
+from tests.support.live_catalog import backend, publish
+from tests.support.model_servers.scripted import ScriptedServer, scripted_server
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[ScriptedServer]:
+    with scripted_server() as server:
+        yield server
+
+
+def sent_body(
+    gateway: Gateway, server: ScriptedServer, model: str, **fields: Any
+) -> dict[str, Any]:
+    marker = uuid.uuid4().hex
+    assert gateway.chat(marker, model, **fields).status_code == 200
+    (entry,) = server.requests_of(marker)
+    body: dict[str, Any] = entry["body"]
+    return body
+
+
+def test_two_models_of_one_server_are_asked_with_fields_of_their_own(
+    gateway: Gateway, scripted: ScriptedServer
+) -> None:
+    server = backend(
+        gateway,
+        base_url=scripted.base_url,
+        extra_fields={"top_k": 40, "chat_template_kwargs": {"a": 1}},
+    )
+    thinking = publish(gateway, server, served_as="m")
+    quick = publish(
+        gateway,
+        server,
+        served_as="m",
+        extra_fields={"chat_template_kwargs": {"enable_thinking": False}, "min_p": 0.1},
+    )
+
+    plain = sent_body(gateway, scripted, thinking.identifier)
+    own = sent_body(gateway, scripted, quick.identifier)
+
+    assert (plain["top_k"], plain["chat_template_kwargs"]) == (40, {"a": 1})
+    assert "min_p" not in plain
+    assert (own["top_k"], own["min_p"]) == (40, 0.1)
+    assert own["chat_template_kwargs"] == {"enable_thinking": False}
+    assert {plain["model"], own["model"]} == {"m"}
+
+
+DEFAULTS = {"temperature": 0.6, "top_p": 0.95, "stop": ["END"], "max_completion_tokens": 50}
+SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing": ({}, {**DEFAULTS, "max_tokens": 50}),
+    "nulls": ({"temperature": None, "stop": None}, {**DEFAULTS, "max_tokens": 50}),
+    "values": (
+        {"temperature": 0, "stop": [], "max_tokens": 7},
+        {"temperature": 0, "top_p": 0.95, "max_tokens": 7, "max_completion_tokens": 7},
+    ),
+}
+
+
+def test_what_a_caller_leaves_out_has_the_models_defaults(
+    gateway: Gateway, scripted: ScriptedServer
+) -> None:
+    server = backend(gateway, base_url=scripted.base_url)
+    model = publish(gateway, server, defaults=DEFAULTS).identifier
+
+    for given, expected in SENT.values():
+        body = sent_body(gateway, scripted, model, **given)
+        names = (*DEFAULTS, "max_tokens")
+        assert {name: body[name] for name in names if name in body} == expected
+
+
+def test_a_default_cap_is_limited_as_if_the_caller_had_sent_it(
+    gateway: Gateway, scripted: ScriptedServer
+) -> None:
+    gateway.organization.tokens_per_minute = 1000
+    gateway.organization.save()
+    gateway.sees_changes()
+    server = backend(gateway, base_url=scripted.base_url)
+    capped = publish(gateway, server, defaults={"max_completion_tokens": 5000}).identifier
+    plain = publish(gateway, server).identifier
+
+    by_default = gateway.chat("Hello.", capped)
+    as_sent = gateway.chat("Hello.", plain, max_completion_tokens=5000)
+    assert [each.status_code for each in (by_default, as_sent)] == [429, 429]
+    words = [
+        each.json()["error"]["message"].replace(name, "MODEL").partition("Requested")
+        for each, name in ((by_default, capped), (as_sent, plain))
+    ]
+    assert words[0][0] == words[1][0]
+    for each in (by_default, as_sent):
+        assert each.headers["x-should-retry"] == "false"
+    assert gateway.chat("Hello.", plain).status_code == 200, "an implied ceiling fits any limit"
+    assert gateway.chat("Hello.", capped, max_tokens=10).status_code == 200
+    assert len(gateway.rows_when(2)) == 2
