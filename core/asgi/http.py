@@ -279,13 +279,18 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
             if self._maker is not None:
                 self._maker.stop(ClientDisconnected())
 
-    async def start(self, status: int, headers: Iterable[Header]) -> None:
-        """Send the status line and headers, ``x-request-id`` among them."""
+    async def start(
+        self, status: int, headers: Iterable[Header], *, is_answer: bool = True
+    ) -> None:
+        """Send the status line and headers, ``x-request-id`` among them.
+
+        ``is_answer``: whether the answer follows at once, so that this is when it begins.
+        """
         self.started = True
         self.status = status
         if self.disconnected:
             return
-        if self.observed is not None:
+        if self.observed is not None and is_answer:
             self.observed.mark_first_byte()
         await self._send(
             {

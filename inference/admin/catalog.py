@@ -93,6 +93,7 @@ _FIGURES = (
     "structured_output",
     "extra_fields",
     "defaults",
+    "keep_alive_seconds",
 )
 
 

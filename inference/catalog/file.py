@@ -84,6 +84,7 @@ class ModelTable(Table, frozen=True):
     structured_output: bool = False
     extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
+    keep_alive_seconds: float | None = None
     published: bool = False
     superseded_by: str | None = None
     shutdown_at: AwareDatetime | None = None

@@ -118,6 +118,7 @@ class _Load:
             "structured_output": model.structured_output,
             "extra_fields": model.extra_fields,
             "defaults": model.defaults,
+            "keep_alive_seconds": model.keep_alive_seconds,
         }
         row = ModelEntry.objects.filter(identifier=model.id).select_related("weights").first()
         if row is None:

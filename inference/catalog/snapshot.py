@@ -124,6 +124,8 @@ class PublishedModel:
     """Deployments that finish what they have, and get nothing new."""
     defaults: dict[str, Any] = field(default_factory=dict)
     """For fields of a request that the caller left out (``inference.wire.defaults``)."""
+    keep_alive_seconds: float | None = None
+    """After so many seconds of silence a stream is sent a comment; None: never."""
 
     def price_at(self, now: float) -> StampedPrice:
         """Return the price in force at ``now``, in seconds since the epoch.
@@ -210,6 +212,7 @@ def _published(
         superseded_epoch=int(entry.superseded_at.timestamp()) if entry.superseded_at else 0,
         draining=served.draining,
         defaults=entry.defaults,
+        keep_alive_seconds=entry.keep_alive_seconds,
     )
 
 

@@ -53,6 +53,7 @@ def stored_models() -> list[ModelTable]:
                 structured_output=entry.structured_output,
                 extra_fields=entry.extra_fields,
                 defaults=entry.defaults,
+                keep_alive_seconds=entry.keep_alive_seconds,
                 published=entry.published_at is not None,
                 superseded_by=None if successor is None else successor.identifier,
                 shutdown_at=entry.shutdown_at,

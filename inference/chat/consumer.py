@@ -35,7 +35,8 @@ STREAM_HEADERS: tuple[Header, ...] = (
 class ChatCompletionsConsumer(KeyConsumer):
     """Authenticates, reads the body, and is the ``Sink`` of the answer: server-sent events, or one JSON body.
 
-    The status 200 is sent with the first bytes. ``service`` returns the process's ``ChatService``.
+    The status 200 is sent with the first bytes, or with a comment before them. ``service`` returns the
+    process's ``ChatService``.
     """
 
     body_seconds: ClassVar[float] = settings.SVC_BODY_SECONDS
@@ -74,6 +75,15 @@ class ChatCompletionsConsumer(KeyConsumer):
 
     def admit(self) -> None:
         self.hold(in_flight)
+
+    def conclude(self) -> None:
+        """Do nothing: the head is sent with the first bytes of the answer alone."""
+
+    async def send_comment(self, comment: bytes) -> None:
+        if not self.started:
+            headers = STREAM_HEADERS + self.lifecycle_headers
+            await self.start(200, headers, is_answer=False)
+        await self.send_body(comment, more=True)
 
     async def send_frames(self, frames: bytes) -> None:
         if not self.started:

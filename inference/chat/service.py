@@ -9,19 +9,20 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from django.conf import settings
 
 from core.asgi.drain import absorbed_cancellation
-from core.errors import ApiError, ClientDisconnected, RateLimitExceeded
+from core.errors import ApiError, ClientDisconnected, InternalError, RateLimitExceeded
 from core.limits.buckets import Limiter
 from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
 from inference.backends.metrics import cached_prompt_tokens, prompt_tokens
 from inference.backends.placement import Prompt, prompt_of
 from inference.chat import admission, captures, metrics
-from inference.chat.exchange import Client, Egress, Ended, Exchange
+from inference.chat.exchange import Egress, Ended, Exchange
+from inference.chat.keep_alive import Comments, Sink
 from inference.chat.meter import Meter
 from inference.chat.preparation import ChatCall, Preparation
 from inference.chat.reconciliation import Reconciler
@@ -33,23 +34,6 @@ log = logging.getLogger(__name__)
 
 _COUNT_SECONDS: Final = 10.0
 """Timeout of counting an answer, which waits for it; after it the row has no count."""
-
-
-class Sink(Client, Protocol):
-    """Where an answer goes."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status that was sent; 0 before."""
-
-    def admit(self) -> None:
-        """Count the request as in flight. Raises ``ServerOverloaded``."""
-
-    async def finish(self, last: bytes) -> None:
-        """Send the answer's last bytes."""
-
-    async def fail(self, error: ApiError) -> None:
-        """Send ``error``: as a status when nothing was sent yet, as an in-band frame otherwise."""
 
 
 @dataclass(slots=True)
@@ -66,9 +50,29 @@ class ChatService:
         """Admit the request, relay a backend's answer, write the row, then send the last bytes.
 
         Raises ``RateLimitExceeded`` or ``ServerOverloaded`` when the request is not admitted (no
-        row is written then), or the failure of the exchange when nothing was sent yet.
+        row is written then), or the failure of the exchange when nothing was sent yet. Of a model with
+        keep-alive comments these are in-band, too, once a comment was sent.
         """
         reservation = await self._reserve(call)
+        seconds = call.model.keep_alive_seconds
+        if seconds is None or not call.request.stream:
+            await self._complete(call, reservation, sink)
+            return
+        with Comments(sink, seconds, call.request_id) as commented:
+            try:
+                await self._complete(call, reservation, commented)
+            except Exception as error:
+                if not commented.status:
+                    raise
+                failure = error if isinstance(error, ApiError) else InternalError()
+                if failure is not error:
+                    log_unexpected(log, call.request_id, error)
+                await commented.fail(failure)
+
+    async def _complete(
+        self, call: ChatCall, reservation: admission.Reservation, sink: Sink
+    ) -> None:
+        """Do all that follows the reservation."""
         try:
             sink.admit()
             exchange = await self._admit(call)
@@ -76,6 +80,7 @@ class ChatService:
             reservation.refund()
             raise
         ended = await exchange.run(sink, call.created)
+        sink.conclude()
         failure = _failure_of(ended, sink)
         reservation.settle(_used_prompt(call, ended, failure) + ended.meter.generated_tokens)
         failure = await self._record(call, ended, failure, sink)

@@ -8,8 +8,9 @@ on them. ``save`` and the querysets refuse such a change with ``Unchangeable``; 
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
@@ -29,6 +30,15 @@ IDENTIFIER_RULE = (
 )
 CURRENCY = r"\A[A-Z]{3}\Z"
 CURRENCY_RULE = "Use the three capital letters of ISO 4217, such as USD."
+SHORTEST_SILENCE: Final = 1
+LONGEST_SILENCE: Final = 3600
+SILENCE_RULE: Final = f"Give {SHORTEST_SILENCE} to {LONGEST_SILENCE} seconds."
+
+
+def check_silence(seconds: float) -> None:
+    """Check the seconds between comments. Raises ``ValidationError``, for what is no number, too."""
+    if not SHORTEST_SILENCE <= seconds <= LONGEST_SILENCE:
+        raise ValidationError(SILENCE_RULE)
 
 
 class Unchangeable(Exception):
@@ -140,6 +150,13 @@ class ModelEntry(models.Model):
         blank=True,
         help_text='For what a caller leaves out, such as {"temperature": 0.6, "top_p": 0.95}.',
     )
+    keep_alive_seconds = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[check_silence],
+        help_text="A stream that is silent for so long is sent a comment, so that no proxy cuts it. "
+        "The first one begins the response: a failure after it has no status. Empty: none.",
+    )
     created_at = models.DateTimeField(default=clock.now, editable=False)
     published_at = models.DateTimeField(null=True, blank=True, editable=False)
     superseded_by = models.ForeignKey(
@@ -190,6 +207,12 @@ class ModelEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(shutdown_at__isnull=True) | Q(superseded_at__isnull=False),
                 name="entry_shutdown_was_superseded",
+            ),
+            models.CheckConstraint(
+                condition=Q(keep_alive_seconds__isnull=True)
+                | Q(keep_alive_seconds__range=(SHORTEST_SILENCE, LONGEST_SILENCE)),
+                name="entry_silence_bounded",
+                violation_error_message=SILENCE_RULE,
             ),
             models.CheckConstraint(
                 condition=Q(superseded_by__isnull=True) | ~Q(superseded_by=F("id")),

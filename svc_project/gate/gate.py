@@ -137,11 +137,13 @@ class _Page(HttpConsumer):
             return _refused_page(error.status, error.message)
         return error_body_of(Surface(self.surface), error)
 
-    async def start(self, status: int, headers: Iterable[Header]) -> None:
+    async def start(
+        self, status: int, headers: Iterable[Header], *, is_answer: bool = True
+    ) -> None:
         """Give an error on a page the headers of a page."""
         if _is_page(self.scope):
             headers = [*(each for each in headers if each != JSON_TYPE), *PAGE_HEADERS]
-        await super().start(status, headers)
+        await super().start(status, headers, is_answer=is_answer)
 
     async def _fail(self, error: ApiError) -> None:
         """Hold nothing while the error waits for a client that has not read earlier answers."""

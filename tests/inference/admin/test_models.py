@@ -78,14 +78,24 @@ def test_fields_and_defaults_are_checked_where_they_are_entered(operator: Client
     assert "Leave stream out; it comes with each request." in text_of(answer)
     assert "'top_p' must be a number between 0 and 1." in text_of(answer)
 
-    good = {"extra_fields": '{"top_k": 40}', "defaults": '{"top_p": 0.9}'}
+    answer = operator.post(address, entry_form(entry, keep_alive_seconds="0"))
+    assert "Give 1 to 3600 seconds." in text_of(answer)
+
+    good = {
+        "extra_fields": '{"top_k": 40}',
+        "defaults": '{"top_p": 0.9}',
+        "keep_alive_seconds": "30",
+    }
     assert operator.post(address, entry_form(entry, **good)).status_code == 302
     entry.refresh_from_db()
     assert (entry.extra_fields, entry.defaults) == ({"top_k": 40}, {"top_p": 0.9})
-    empty = {"extra_fields": "", "defaults": ""}
+    assert entry.keep_alive_seconds == 30
+    empty = {"extra_fields": "", "defaults": "", "keep_alive_seconds": ""}
     assert operator.post(address, entry_form(entry, **empty)).status_code == 302
     entry.refresh_from_db()
     assert (entry.extra_fields, entry.defaults) == ({}, {})
+    entry = ModelEntry.objects.get()
+    assert entry.keep_alive_seconds is None
 
 
 def test_an_operator_adds_a_draft_with_its_price(operator: Client) -> None:

@@ -121,6 +121,14 @@ MISTAKES = {
         f"{FILE}defaults = {{ temperature = 3 }}\n",
         "models[0].defaults: 'temperature' must be a number between 0 and 2.",
     ),
+    "comments too often": (
+        f"{FILE}keep_alive_seconds = 0.5\n",
+        "models[0].keep_alive_seconds: Give 1 to 3600 seconds.",
+    ),
+    "comments after what is no number": (
+        f"{FILE}keep_alive_seconds = nan\n",
+        "models[0].keep_alive_seconds: Give 1 to 3600 seconds.",
+    ),
     "voices that are no tables": ("voices = [1]\n", "voices[0]: Expected object, got int."),
 }
 

@@ -181,6 +181,7 @@ def test_a_change_is_audited_with_before_and_after(ask: Any, loaded: None) -> No
 SETTINGS: dict[str, tuple[str, str, Any]] = {
     "who shares a prefix cache": ("backends", "prefix_cache", "organization"),
     "fields of a model": ("models", "extra_fields", {"chat_template_kwargs": {"think": False}}),
+    "comments in silent streams": ("models", "keep_alive_seconds", 30.0),
     "defaults of a model": ("models", "defaults", {"temperature": 0.6, "stop": ["END"]}),
 }
 """A key that is not in the loaded document, by its table, and a value that is not its default."""
