@@ -258,6 +258,11 @@ def _weights_twice_on_a_backend() -> None:
         Deployment.objects.create(weights=record, backend=row, model=model)
 
 
+def _deployed(**columns: Any) -> None:
+    record, row = catalog_rows.weights(), catalog_rows.backend()
+    Deployment.objects.create(weights=record, backend=row, model="a", **columns)
+
+
 REFUSED: dict[str, Callable[[], object]] = {
     "a draft is superseded": _draft_is_superseded,
     "currency usd": lambda: catalog_rows.price(catalog_rows.draft(), currency="usd"),
@@ -271,6 +276,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "no time in all": lambda: catalog_rows.backend(total_seconds=0),
     "a limit of zero": _limit_of_zero,
     "credentials in an address": _credentials_in_an_address,
+    "a deployment without weight": lambda: _deployed(weight=0),
+    "comments without a pause": lambda: catalog_rows.draft(keep_alive_seconds=0),
+    "comments after a day": lambda: catalog_rows.draft(keep_alive_seconds=86_400),
     "weights twice on a backend": _weights_twice_on_a_backend,
 }
 
