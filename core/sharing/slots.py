@@ -55,8 +55,10 @@ class _Divided:
     workers: int
     before: int
     """How many of the workers come before this one in their order."""
-    known: bool = False
-    """Whether the store has ever granted slots."""
+    answered: bool = False
+    """Whether the store has ever answered."""
+    granted: bool = False
+    """Whether it has ever granted slots."""
     told: int = 0
     """What the store was told last to be held."""
     others_need: bool = False
@@ -88,7 +90,7 @@ class _Divided:
         """The slots that this worker wants to hold, so that others have what they need."""
         if drain.is_ending:
             return self.need
-        if not self.known:
+        if not self.granted:
             return max(self.need, self.equal)
         if not self.others_need:
             spare = max(1, self.queue.inflight // 4)
@@ -110,7 +112,7 @@ class _Divided:
         those that lent their only one get it back at last, and those that borrowed give it back at once.
         """
         limit, equal = self.queue.limit, self.equal
-        if not self.known or (
+        if not self.answered or (
             self.most < 2 * self.workers and (limit > equal or seconds > OUTAGE_SECONDS)
         ):
             self.queue.limit = equal
@@ -235,7 +237,7 @@ class SharedSlots:
 
     def _arguments(self, divided: _Divided) -> tuple[str | int, ...]:
         wanted = divided.wanted()
-        if divided.known:
+        if divided.granted:
             divided.give_up(wanted)
         elif not divided.queue.inflight:
             # What it had until now was its own guess.
@@ -244,7 +246,7 @@ class SharedSlots:
         return (
             self._name,
             time.monotonic_ns() // 1000,
-            int(divided.known),
+            int(divided.granted),
             divided.told,
             wanted,
             divided.need,
@@ -263,8 +265,9 @@ class SharedSlots:
         others_need: int,
         others_below: int,
     ) -> None:
-        divided.known |= granted > 0
-        divided.workers, divided.before = workers, before
+        divided.answered = True
+        divided.granted |= granted > 0
+        divided.workers, divided.before = max(workers, self._workers), before
         divided.others_need, divided.others_below = bool(others_need), bool(others_below)
         if granted > divided.told:
             divided.queue.limit = min(granted, divided.most)

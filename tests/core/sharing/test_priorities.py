@@ -298,7 +298,10 @@ class Promises:
             if turn[0] == name[0] and turn != name[:2]:
                 assert name[1] not in served, "organizations take turns"
                 served.add(name[1])
-        self._since[name[:2]] = set()
+        if any(each[:2] == name[:2] for each in self._waiting):
+            self._since[name[:2]] = set()
+        else:
+            self._since.pop(name[:2], None)
 
 
 STEPS = st.one_of(

@@ -203,6 +203,7 @@ async def test_workers_that_lent_their_only_slot_get_it_back_in_a_long_outage(
     monkeypatch.setattr(slots, "_AWAY_SECONDS", 0.05)
     async with working(2, prefix, 2, url_through(to_redis)) as [first, second]:
         await first.take(2)
+        await until_async(lambda: second.slots._divided[SERVER].answered)
         to_redis.refuse()
         await until_async(lambda: (first.queue.limit, second.queue.limit) == (1, 0))
         monkeypatch.setattr(slots, "OUTAGE_SECONDS", 0.0)
