@@ -26,8 +26,8 @@ django.setup()
 from benchmarks.placement.engine import Card, Engine  # noqa: E402
 from benchmarks.placement.workloads import Answer, Body, Run, Summary, encoded, summary  # noqa: E402
 from core.errors import ApiError  # noqa: E402
-from inference.backends.placement import prompt_of  # noqa: E402
 from inference.backends.pool import BackendPool  # noqa: E402
+from inference.backends.prompts import prompt_of  # noqa: E402
 from inference.catalog.snapshot import BackendRef, DeploymentRef, Timeouts  # noqa: E402
 from inference.wire import ChatRequest  # noqa: E402
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage  # noqa: E402

@@ -1,9 +1,7 @@
 """Which of several model servers has the beginning of a prompt in its prefix cache, and which has least work.
 
-A prompt is known by a few marks: hashes of its beginning (tools, system prompt, first user message), and
-one of the conversation, which all of its later turns have. No tokenizer is needed, and the later turns
-are not read. Marks are kept by organization, so that none learns or displaces what is known of another's.
-The tokens that a server reports as cached correct what is known. docs/explain/placement.md has the
+Marks of prompts (``prompts``) are kept by organization, so that none learns or displaces what is known of
+another's. The tokens that a server reports as cached correct what is known. docs/explain/placement.md has the
 reasons and the measurements.
 
 Work is in tokens of prompts that a server was sent and has not begun to answer: what stands before the
@@ -13,7 +11,6 @@ first token of the next request there.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,18 +18,10 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final, NamedTuple
 
-import msgspec
+from inference.backends.prompts import SMALLEST_BYTES, Prompt
 
-from core.sharing.priority import Priority
-from inference.wire import ChatRequest
-from inference.wire.request import AssistantMessage, Message, UserMessage
-
-SMALLEST_BYTES: Final = 1024
-"""A shorter prompt is placed by work alone."""
 RUNNING_TOKENS: Final = 512.0
 """What a running answer costs those beside it, in tokens of a prompt."""
-_STEPS: Final = (2048, 8192, 32_768, 131_072)
-"""Bytes of a beginning that have marks of their own: prompts may part after any of them."""
 _LEAST_TOKENS: Final = 16.0
 """A block of a cache is always computed."""
 _BYTES_PER_TOKEN: Final = 4.0
@@ -59,70 +48,6 @@ _MARKS: Final = 8192
 """The most of one organization: about 2 MB."""
 _ALL_MARKS: Final = 65_536
 _MASK: Final = 2**64 - 1
-
-_encode = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The marks of a prompt of ``size`` bytes."""
-
-    organization_id: str
-    size: int
-    beginning: tuple[tuple[int, int], ...] = ()
-    """Hashes of its beginning and the bytes that each is of, the longest last; none of a short prompt."""
-    conversation: int | None = None
-    """The mark of a later turn: of the beginning and the first answer, or of ``prompt_cache_key``."""
-    home: int = 0
-    """Places it alike in every worker (``Server.rank``)."""
-    head: int = 0
-    """The hash of what comes before the first user message, which other prompts may have too."""
-    earlier: int = 0
-    """Bytes that earlier turns had; 0 for a first turn."""
-    priority: Priority = Priority.STANDARD
-    """Its class in the queues; it does not place a prompt."""
-
-
-def prompt_of(
-    request: ChatRequest, organization_id: str, size: int, priority: Priority = Priority.STANDARD
-) -> Prompt:
-    """Return the marks of a request whose body has ``size`` bytes."""
-    if size < SMALLEST_BYTES:
-        return Prompt(organization_id, size, priority=priority)
-    crc32 = zlib.crc32
-    parts = [_encode(request.tools)] if request.tools else []
-    messages = iter(request.messages)
-    for message in messages:
-        if type(message) is UserMessage:
-            break
-        parts.append(_bytes_of(message))
-    head = b"\0".join(parts)
-    text = memoryview(b"\0".join((head, _bytes_of(message))))
-    mark = head_mark = start = 0
-    marks = []
-    for end in sorted({len(head), *_STEPS, len(text)}):
-        if start < end <= len(text):
-            mark = crc32(text[start:end], mark)
-            marks.append((mark, end))
-            start = end
-        if end == len(head):
-            head_mark = mark
-    conversation, home, earlier = None, mark, 0
-    following = next(messages, None)
-    if type(following) is AssistantMessage:
-        conversation = crc32(_bytes_of(following), mark)
-        last = request.messages[-1].content
-        earlier = max(size - len(last), 0) if type(last) is str else size
-    if (key := request.prompt_cache_key) is not None:
-        home = conversation = crc32(key.encode())
-    return Prompt(
-        organization_id, size, tuple(marks), conversation, home, head_mark, earlier, priority
-    )
-
-
-def _bytes_of(message: Message) -> bytes:
-    content = message.content
-    return content.encode() if type(content) is str else _encode(message)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ from core.errors import BackendUnavailable
 from core.sharing.fair_queue import FairQueue, acquire_first
 from core.sharing.slots import SharedSlots
 from inference.backends import metrics, shares
-from inference.backends.placement import Candidate, Placed, Placement, Prompt, Reason, Server
+from inference.backends.placement import Candidate, Placed, Placement, Reason, Server
+from inference.backends.prompts import Prompt
 from inference.catalog.snapshot import BackendRef, DeploymentRef
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from itertools import count
 from math import log
 from typing import Final
 
-from inference.backends.placement import Candidate, Placement, Prompt, Reason
+from inference.backends.placement import Candidate, Placement, Reason
+from inference.backends.prompts import Prompt
 
 _RANKS: Final = 2.0**64
 _GOLDEN: Final = 0x9E3779B97F4A7C15

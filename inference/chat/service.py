@@ -19,7 +19,7 @@ from core.limits.buckets import Limiter
 from core.monitoring import observation
 from core.monitoring.logs import log_unexpected
 from inference.backends.metrics import cached_prompt_tokens, prompt_tokens
-from inference.backends.placement import Prompt, prompt_of
+from inference.backends.prompts import Prompt, prompt_of
 from inference.chat import admission, captures, metrics
 from inference.chat.exchange import Egress, Ended, Exchange
 from inference.chat.keep_alive import Comments, Sink

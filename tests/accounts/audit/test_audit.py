@@ -221,7 +221,9 @@ def test_the_log_is_read_only_in_the_admin(operating: Client, organization: Orga
     entry = AuditEntry.objects.filter(subject="Northwind").latest("id")
     page = "/admin/accounts/auditentry/"
 
-    listed = operating.get(f"{page}?source={entry.source}&kind=organization&q=north").content.decode()
+    listed = operating.get(
+        f"{page}?source={entry.source}&kind=organization&q=north"
+    ).content.decode()
     shown = operating.get(f"{page}{entry.pk}/change/")
 
     assert "Northwind" in listed

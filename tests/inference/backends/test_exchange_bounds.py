@@ -16,8 +16,8 @@ from core.backends.quarantine import Quarantine
 from core.errors import BackendProtocolError, ClientDisconnected, ServerShuttingDown
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
-from inference.backends.placement import Prompt
 from inference.backends.pool import BackendPool
+from inference.backends.prompts import Prompt
 from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import DeploymentRef, Timeouts

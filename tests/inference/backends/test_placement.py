@@ -12,8 +12,9 @@ from benchmarks.placement.simulate import CARD, Cell, Found, simulated
 from core.backends.ejection import Ejector, Rules
 from core.errors import ServerOverloaded
 from inference.backends import placement
-from inference.backends.placement import Placement, Prompt, Server, prompt_of
+from inference.backends.placement import Placement, Server
 from inference.backends.pool import BackendPool, Lease
+from inference.backends.prompts import Prompt, prompt_of
 from inference.catalog.snapshot import DeploymentRef
 from inference.wire import ChatRequest
 from tests.inference.backends.test_connections import BACKEND

@@ -9,8 +9,8 @@ import pytest
 
 from core.backends.ejection import Ejector, Rules
 from core.errors import BackendUnavailable
-from inference.backends.placement import Prompt
 from inference.backends.pool import BackendPool
+from inference.backends.prompts import Prompt
 from inference.catalog.snapshot import DeploymentRef
 from tests.inference.backends.test_placement import chat, deployments, ended, loaded
 from tests.support.clocks import Clock

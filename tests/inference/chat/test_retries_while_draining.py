@@ -13,8 +13,8 @@ from accounts.changes import ChangeWatcher
 from core.backends.quarantine import Quarantine
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
-from inference.backends.placement import Prompt
 from inference.backends.pool import BackendPool
+from inference.backends.prompts import Prompt
 from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.catalog import Catalog
 from inference.catalog.snapshot import CatalogSnapshot, DeploymentRef
