@@ -22,7 +22,7 @@ from core.admin.backends import (
 )
 from core.admin.columns import Tone, badge
 from core.monitoring.worker_stats import worker_stats
-from inference.backends.pool import BackendView
+from inference.backends.pooled import BackendView
 from inference.models import Backend, Deployment
 from inference.probe.chat import first_answer
 from inference.probe.client import ProbeClient, ProbeError, Target

@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from inference.backends.client import BackendClient
-from inference.backends.pool import BackendPool, PooledBackend
+from inference.backends.pool import BackendPool
+from inference.backends.pooled import PooledBackend
 from inference.catalog.snapshot import BackendRef
 
 ANSWER_SECONDS: Final = 2.0

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
 
-import msgspec
 from django.conf import settings
 
 from core.backends.ejection import (
@@ -23,13 +19,12 @@ from core.errors import BackendUnavailable
 from core.sharing.fair_queue import FairQueue, acquire_first
 from core.sharing.slots import SharedSlots
 from inference.backends import metrics, shares
-from inference.backends.placement import Candidate, Placed, Placement, Reason, Server
+from inference.backends.placement import Candidate, Placed, Placement, Reason
+from inference.backends.pooled import BackendView, PooledBackend, pooled_backend
 from inference.backends.prompts import Prompt
 from inference.catalog.snapshot import BackendRef, DeploymentRef
 
 log = logging.getLogger(__name__)
-
-_WARN_SECONDS: Final = 3600.0
 
 
 class Lease:
@@ -73,60 +68,6 @@ class Lease:
             self._pooled.running[self.deployment.model] -= 1
             self._pooled.slots.release(self.prompt.organization_id, self.prompt.priority)
             self._pooled = None
-
-
-class BackendView(msgspec.Struct, frozen=True):
-    """A backend as one worker sees it now."""
-
-    id: str
-    name: str
-    ejected: bool
-    """No model that it serves sends it requests."""
-    seconds_left: float
-    """Until the ejection ends; 0 when the next request may probe it."""
-    failures: int
-    """Consecutive failures."""
-    total_failures: int
-    ejections: int
-    inflight: int
-    waiting: int
-    unreported_tokens: int = 0
-    """Output tokens that it generated for this worker and never reported."""
-    running: dict[str, int] = {}
-    """Requests that are being answered, by the model's name on the backend."""
-    draining: list[str] = []
-    """Names on the backend of the models whose deployment there gets nothing new."""
-    improbable_reports: int = 0
-    """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
-    slots: int = 0
-    """Of all workers together."""
-    held: int = 0
-    """The part of them that this worker may hand out now."""
-    waiting_by_class: tuple[int, ...] = ()
-    """Those that wait, by the numbers of ``Priority``."""
-
-
-@dataclass(slots=True)
-class PooledBackend:
-    """A backend with its slots and its health."""
-
-    backend: BackendRef
-    slots: FairQueue
-    server: Server
-    health: BackendHealth = field(default_factory=BackendHealth)
-    running: Counter[str] = field(default_factory=Counter)
-    """Slots that are held, by the model's name on the backend."""
-    unreported_tokens: int = 0
-    improbable_reports: int = 0
-    warned_at: dict[str, float] = field(default_factory=dict)
-    """When each warning about its usage was logged last."""
-
-    def warn_hourly(self, kind: str, text: str) -> None:
-        """Log a warning that begins with the backend's name, each ``kind`` once an hour."""
-        now = time.monotonic()
-        if now - self.warned_at.get(kind, -_WARN_SECONDS) >= _WARN_SECONDS:
-            self.warned_at[kind] = now
-            log.warning("backend %s %s", self.backend.name, text)
 
 
 class BackendPool:
@@ -233,9 +174,12 @@ class BackendPool:
         models: Iterable[tuple[DeploymentRef, ...]],
     ) -> list[BackendView]:
         """Return the state of ``backends`` in this process; ``models`` has each model's deployments."""
-        found = [self._backends.get(each.id) or _new(each) for each in backends]
+        found = [self._backends.get(each.id) or pooled_backend(each) for each in backends]
         kept = set() if self.ejector.none_ejected else self._kept(models)
-        return [self._view(pooled, pooled.backend.id in kept) for pooled in found]
+        return [
+            pooled.view(self.ejector.seconds_left(pooled.health), is_kept=pooled.backend.id in kept)
+            for pooled in found
+        ]
 
     def health_of(self, backend: BackendRef) -> BackendHealth | None:
         """Return the health of ``backend``; None when it was removed or its address has changed."""
@@ -324,32 +268,12 @@ class BackendPool:
         for deployments in models:
             found = [self._backends.get(each.backend.id) for each in deployments]
             known = [
-                pooled or _new(each.backend)
+                pooled or pooled_backend(each.backend)
                 for each, pooled in zip(deployments, found, strict=True)
             ]
             out = self.ejector.excluded([pooled.health for pooled in known])
             kept |= {pooled.backend.id for pooled in known if pooled.health not in out}
         return kept
-
-    def _view(self, pooled: PooledBackend, is_kept: bool) -> BackendView:
-        health, slots = pooled.health, pooled.slots
-        return BackendView(
-            id=pooled.backend.id,
-            name=pooled.backend.name,
-            ejected=health.ejected and not is_kept,
-            seconds_left=round(self.ejector.seconds_left(health), 1),
-            failures=health.failures,
-            total_failures=health.total_failures,
-            ejections=health.ejections,
-            inflight=slots.inflight,
-            waiting=slots.waiting,
-            slots=pooled.backend.max_concurrency,
-            held=slots.limit,
-            waiting_by_class=slots.waiting_by_class,
-            running={name: count for name, count in list(pooled.running.items()) if count},
-            unreported_tokens=pooled.unreported_tokens,
-            improbable_reports=pooled.improbable_reports,
-        )
 
     def _takes(self, deployment: DeploymentRef, prompt: Prompt) -> bool:
         """Take a slot for ``prompt`` without waiting; whether there was one."""
@@ -362,7 +286,7 @@ class BackendPool:
     def _pooled(self, backend: BackendRef) -> PooledBackend:
         pooled = self._backends.get(backend.id)
         if pooled is None:
-            pooled = self._backends[backend.id] = _new(backend)
+            pooled = self._backends[backend.id] = pooled_backend(backend)
             self._slots_of_all.divide(backend.id, pooled.slots, backend.max_concurrency)
         elif pooled.backend is not backend:
             if pooled.backend.base_url != backend.base_url:
@@ -389,13 +313,3 @@ def _without(
 ) -> tuple[DeploymentRef, ...]:
     """Leave out the backend of ``failed``: by id, because the catalog may have been read again since."""
     return tuple(each for each in deployments if each.backend.id != failed.backend.id)
-
-
-def _new(backend: BackendRef) -> PooledBackend:
-    slots = FairQueue(
-        backend.max_concurrency,
-        settings.SVC_BACKEND_QUEUE_LENGTH,
-        settings.SVC_BACKEND_QUEUE_SECONDS,
-        settings.SVC_BACKEND_RESERVED_SHARE,
-    )
-    return PooledBackend(backend, slots, Server(backend.id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.monitoring.worker_stats import worker_stats
-from inference.backends.pool import BackendView
+from inference.backends.pooled import BackendView
 from inference.models import Deployment
 from inference.serving.monitoring import STATS_NAME
 

@@ -12,7 +12,7 @@ from core.limits.redis import RedisLimiter
 from core.monitoring.metrics import Family, Sample, gauge, total
 from core.sharing.priority import Priority
 from inference.backends import metrics as backend_metrics
-from inference.backends.pool import BackendView
+from inference.backends.pooled import BackendView
 from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import BackendRef
 from inference.chat import metrics as chat_metrics

@@ -14,7 +14,7 @@ from accounts.models import Organization, User
 from core import clock
 from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
 from core.monitoring.worker_stats import worker_stats
-from inference.backends.pool import BackendView
+from inference.backends.pooled import BackendView
 from inference.models import ModelEntry
 from inference.serving.monitoring import STATS_NAME
 from usage.queries.everyone import By, Entry, Latest, latest, sums, throttled

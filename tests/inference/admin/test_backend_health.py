@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.models import User
 from core.monitoring import worker_stats
 from core.monitoring.worker_stats import WorkerStats
-from inference.backends.pool import BackendView
+from inference.backends.pooled import BackendView
 from inference.models import Deployment
 from inference.serving.monitoring import STATS_NAME
 from tests.support.builders import catalog_rows
