@@ -59,7 +59,7 @@ def test_a_catalog_that_is_sent_is_served_and_may_be_larger_than_other_bodies(
         "models": [{**served, "id": name}],
         "voices": [{"id": f"voice-{number}", "engine_voice": "en"} for number in range(2_000)],
     }
-    planned = httpx2.put(f"{url}?dry_run=true", json=document, headers=headers, timeout=60)
+    planned = httpx2.put(f"{url}?dry_run=true", json=document, headers=headers, timeout=240)
     assert planned.status_code == 200, planned.text
     assert len(planned.json()["changes"]) > 2_000
 

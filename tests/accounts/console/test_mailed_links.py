@@ -130,7 +130,9 @@ def test_a_running_gateway_mails_links_to_its_own_port_and_to_no_other(
     User.objects.create_user(email, PASSWORD)
 
     def ask(host: str) -> str:
-        with httpx2.Client(base_url=gateway.url, verify=NO_TLS, headers={"host": host}) as browser:
+        with httpx2.Client(
+            base_url=gateway.url, verify=NO_TLS, headers={"host": host}, timeout=60
+        ) as browser:
             page = browser.get(FORGOTTEN).text
             token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
             form = {"email": email, "csrfmiddlewaretoken": token[1] if token else ""}

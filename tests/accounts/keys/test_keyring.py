@@ -60,7 +60,7 @@ def test_a_principal_carries_everything_the_hot_path_needs(
         ("interactive", "batch", Priority.BATCH),
         ("batch", "standard", Priority.STANDARD),
         ("batch", "interactive", Priority.INTERACTIVE),
-        ("of a later release", None, Priority.STANDARD),
+        ("of_tomorrow", None, Priority.STANDARD),
     ],
 )
 def test_the_class_of_a_key_counts_before_its_organizations(
