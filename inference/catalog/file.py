@@ -69,8 +69,16 @@ class PricingTable(Table, frozen=True):
     currency: str
 
 
+class LimitTable(Table, frozen=True):
+    """One item of a model's ``limits``: an organization, and its own limits on the model."""
+
+    organization: str
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
 class ModelTable(Table, frozen=True):
-    """A ``[[models]]`` table."""
+    """A ``[[models]]`` table. ``limits`` that are left out stay as they are."""
 
     id: str
     weights: str
@@ -85,6 +93,7 @@ class ModelTable(Table, frozen=True):
     extra_fields: dict[str, Any] = msgspec.field(default_factory=dict)
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     keep_alive_seconds: float | None = None
+    limits: list[LimitTable] | None = None
     published: bool = False
     superseded_by: str | None = None
     shutdown_at: AwareDatetime | None = None
@@ -162,6 +171,13 @@ def _check_backend(backend: BackendTable, where: str) -> None:
 
 def _check_model(model: ModelTable, where: str) -> None:
     require_unique([item.name for item in model.backends], f"{where}.backends", "name")
+    limited = [item.organization for item in model.limits or ()]
+    require_unique(limited, f"{where}.limits", "organization")
+    for index, item in enumerate(model.limits or ()):
+        if item.requests_per_minute is None and item.tokens_per_minute is None:
+            raise CatalogFileError(
+                f"{where}.limits[{index}]", "Give requests_per_minute, tokens_per_minute or both."
+            )
     if model.published and model.pricing is None:
         raise CatalogFileError(f"{where}.pricing", "A published model needs this key.")
     if model.superseded_by is not None and not model.published:

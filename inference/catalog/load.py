@@ -14,6 +14,7 @@ from typing import Any
 from django.db import models, transaction
 
 from accounts.changes import CATALOG, lock
+from accounts.models import Organization
 from core import clock
 from core.catalog_tables import CatalogFileError, save, update
 from core.clock import iso_milliseconds
@@ -21,7 +22,7 @@ from core.money import price_text
 from inference.catalog import lifecycle
 from inference.catalog.file import BackendTable, CatalogFile, ModelTable
 from inference.catalog.pricing import PriceError, ensure_price
-from inference.models import Backend, Deployment, ModelEntry, WeightsRecord
+from inference.models import Backend, Deployment, ModelEntry, ModelLimit, WeightsRecord
 
 # Where a column's name differs from the key of its table.
 _KEYS = {"identifier": "id"}
@@ -55,6 +56,7 @@ class _Load:
             self.entries[model.id] = self._entry(model, weights, where)
             self._deployments(model, weights, where)
             self._price(model, where)
+            self._limits(model, where)
         self._switch_off_left_out()
         for where, model in places:
             self._publish(model, where)
@@ -193,6 +195,34 @@ class _Load:
                 f"{price_text(price.input_per_mtok)} in, {price_text(price.output_per_mtok)} out, "
                 f"{price.currency} per million tokens"
             )
+
+    def _limits(self, model: ModelTable, where: str) -> None:
+        if model.limits is None:
+            return
+        entry = self.entries[model.id]
+        rows = ModelLimit.objects.filter(entry=entry).select_related("organization", "entry")
+        left_out = {row.organization.name: row for row in rows}
+        for index, item in enumerate(model.limits):
+            place = f"{where}.limits[{index}]"
+            row = left_out.pop(item.organization, None)
+            values = {
+                "requests_per_minute": item.requests_per_minute,
+                "tokens_per_minute": item.tokens_per_minute,
+            }
+            if row is not None:
+                self._update(row, f"limit of {row}", values, place)
+                continue
+            organization = Organization.objects.filter(name=item.organization).first()
+            if organization is None:
+                raise CatalogFileError(
+                    f"{place}.organization", f"There is no organization {item.organization}."
+                )
+            row = ModelLimit(entry=entry, organization=organization, **values)
+            save(row, place, _KEYS)
+            self.changes.append(f"created limit of {row}")
+        for row in left_out.values():
+            self.changes.append(f"deleted limit of {row}")
+            row.delete()
 
     def _publish(self, model: ModelTable, where: str) -> None:
         entry = self.entries[model.id]

@@ -7,9 +7,15 @@ from typing import Final
 
 from core import clock
 from core.money import price_text
-from inference.catalog.file import BackendTable, DeploymentTable, ModelTable, PricingTable
+from inference.catalog.file import (
+    BackendTable,
+    DeploymentTable,
+    LimitTable,
+    ModelTable,
+    PricingTable,
+)
 from inference.catalog.pricing import prices_in_force
-from inference.models import Backend, Deployment, ModelEntry, Price
+from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price
 
 _BACKEND_COLUMNS: Final = [
     name for name in BackendTable.__struct_fields__ if name != "continuous_usage"
@@ -35,6 +41,7 @@ def stored_models() -> list[ModelTable]:
             name=row.backend.name, model=row.model, weight=row.weight, draining=row.draining
         )
         serving.setdefault(row.weights_id, []).append(table)
+    limits = _limits()
     entries = ModelEntry.objects.select_related("weights", "superseded_by").order_by("identifier")
     tables = []
     for entry in entries:
@@ -54,12 +61,27 @@ def stored_models() -> list[ModelTable]:
                 extra_fields=entry.extra_fields,
                 defaults=entry.defaults,
                 keep_alive_seconds=entry.keep_alive_seconds,
+                limits=limits.get(entry.pk, []),
                 published=entry.published_at is not None,
                 superseded_by=None if successor is None else successor.identifier,
                 shutdown_at=entry.shutdown_at,
             )
         )
     return tables
+
+
+def _limits() -> dict[uuid.UUID, list[LimitTable]]:
+    """The limits of organizations on each entry."""
+    found: dict[uuid.UUID, list[LimitTable]] = {}
+    rows = ModelLimit.objects.select_related("organization")
+    for row in rows.order_by("organization__name"):
+        table = LimitTable(
+            organization=row.organization.name,
+            requests_per_minute=row.requests_per_minute,
+            tokens_per_minute=row.tokens_per_minute,
+        )
+        found.setdefault(row.entry_id, []).append(table)
+    return found
 
 
 def _pricing(price: Price | None) -> PricingTable | None:

@@ -20,6 +20,7 @@ from inference.catalog.file import (
     BackendTable,
     CatalogFile,
     DeploymentTable,
+    LimitTable,
     ModelTable,
     PricingTable,
     read_catalog_file,
@@ -308,7 +309,9 @@ def test_the_guides_example_loads(load: Load) -> None:
     assert load(example[1]) == ["nothing to change"]
 
 
-@pytest.mark.parametrize("table", [BackendTable, ModelTable, DeploymentTable, PricingTable])
+@pytest.mark.parametrize(
+    "table", [BackendTable, ModelTable, DeploymentTable, LimitTable, PricingTable]
+)
 def test_the_guide_describes_every_key(table: type[msgspec.Struct]) -> None:
     guide = GUIDE.read_text(encoding="utf-8")
 

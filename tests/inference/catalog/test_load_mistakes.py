@@ -121,6 +121,15 @@ MISTAKES = {
         f"{FILE}defaults = {{ temperature = 3 }}\n",
         "models[0].defaults: 'temperature' must be a number between 0 and 2.",
     ),
+    "a limit of nothing": (
+        f'{FILE}limits = [{{ organization = "acme" }}]\n',
+        "models[0].limits[0]: Give requests_per_minute, tokens_per_minute or both.",
+    ),
+    "limits of one organization": (
+        f'{FILE}limits = [{{ organization = "a", tokens_per_minute = 1 }}, '
+        '{ organization = "a", tokens_per_minute = 2 }]\n',
+        "models[0].limits[1].organization: a is there twice.",
+    ),
     "comments too often": (
         f"{FILE}keep_alive_seconds = 0.5\n",
         "models[0].keep_alive_seconds: Give 1 to 3600 seconds.",

@@ -204,6 +204,39 @@ def test_a_setting_that_is_sent_is_shown_and_audited(ask: Any, loaded: None, nam
     assert len(ask("PUT", "catalog", {table: [sent]}).json()["changes"]) == 1, "the default again"
 
 
+def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: None) -> None:
+    for name in ("acme", "north", "south"):
+        Organization.objects.create(name=name)
+
+    def sent(*limits: dict[str, Any]) -> list[str]:
+        changes: list[str] = ask("PUT", "catalog", {"models": [model(limits=limits)]}).json()[
+            "changes"
+        ]
+        return changes
+
+    few = {"organization": "acme", "requests_per_minute": 60}
+    many = {"organization": "north", "requests_per_minute": 5, "tokens_per_minute": 10**12}
+    assert sent(few, many)[-3:-1] == [
+        "created limit of acme on acme/new",
+        "created limit of north on acme/new",
+    ]
+    shown = next(
+        each for each in ask("GET", "catalog").json()["models"] if each["id"] == "acme/new"
+    )
+    assert shown["limits"] == [{**few, "tokens_per_minute": None}, many]
+    assert ask("PUT", "catalog", {"models": [shown]}).json()["changes"] == []
+    assert ask("PUT", "catalog", {"models": [model()]}).json()["changes"] == [], "left out"
+    assert sent(
+        {**few, "requests_per_minute": 90}, {"organization": "south", "tokens_per_minute": 7}
+    ) == [
+        "limit of acme on acme/new: requests_per_minute 60 -> 90",
+        "created limit of south on acme/new",
+        "deleted limit of north on acme/new",
+    ]
+    assert AuditEntry.objects.latest("id").changes["requests_per_minute"] == [5, None]
+    assert len(sent()) == 2
+
+
 @pytest.mark.parametrize(
     ("document", "param"),
     [
@@ -215,6 +248,10 @@ def test_a_setting_that_is_sent_is_shown_and_audited(ask: Any, loaded: None, nam
             "models[0].backends[0].name",
         ),
         ({"models": [model(pricing=None)]}, "models[0].pricing"),
+        (
+            {"models": [model(limits=[{"organization": "no", "tokens_per_minute": 1}])]},
+            "models[0].limits[0].organization",
+        ),
         (
             {"models": [model(pricing={**model()["pricing"], "input_per_mtok": 0.1})]},
             "models[0].pricing.input_per_mtok",
