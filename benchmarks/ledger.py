@@ -112,6 +112,7 @@ def _made() -> str:
         "cost_provisional": "true",
         "time_to_first_token_ms": "120 + i %% 300",
         "total_duration_ms": "900 + i %% 4000",
+        "cached_input_tokens": "CASE WHEN i %% 4 > 0 THEN (100 + i %% 3000) / 2 END",
     }
     # A UUID's 128 bits do not fit a bigint: the key's number is in the upper half.
     made["api_key_id"] = f"({made['api_key_id']} || repeat('0', 16))::uuid"

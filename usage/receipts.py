@@ -41,6 +41,8 @@ class Receipt(msgspec.Struct, kw_only=True):
     cost_provisional: bool = True
     time_to_first_token_ms: int = 0
     total_duration_ms: int = 0
+    cached_input_tokens: int | None = None
+    """Those of the reported input that the backend had cached; None where it reported none."""
 
 
 class Progress(msgspec.Struct, array_like=True):
@@ -52,6 +54,7 @@ class Progress(msgspec.Struct, array_like=True):
     backend_reported_reasoning_tokens: int
     generated_output_tokens: int
     delivered_output_tokens: int
+    cached_input_tokens: int | None = None
 
 
 class SpeechReceipt(msgspec.Struct, kw_only=True):

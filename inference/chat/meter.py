@@ -255,6 +255,7 @@ class Meter:
             self.reported_reasoning,
             self.generated_tokens,
             self.delivered_tokens(),
+            self.cached_input,
         )
 
     def admitted(self) -> Receipt:
@@ -269,6 +270,7 @@ class Meter:
         receipt.backend_reported_input_tokens = self.reported_input
         receipt.backend_reported_output_tokens = self.reported_output
         receipt.backend_reported_reasoning_tokens = self.reported_reasoning
+        receipt.cached_input_tokens = self.cached_input
         generated = self.generated_tokens
         receipt.generated_output_tokens = generated
         receipt.delivered_output_tokens = generated if failure is None else self.delivered_tokens()

@@ -200,7 +200,7 @@ def _sums(tables: Tables, rows: Sequence[list[Any]], hour: str) -> list[list[Any
         sums = found.get(key)
         if sums is None:
             sums = found[key] = [0] * len(steps)
-        for number, (adds, index) in enumerate(steps):
+        for number, (adds, index, known) in enumerate(steps):
             if adds is Adds.ONE:
                 sums[number] += 1
             elif (value := row[index]) is None:
@@ -209,6 +209,8 @@ def _sums(tables: Tables, rows: Sequence[list[Any]], hour: str) -> list[list[Any
                 sums[number] += value
             elif adds is Adds.ONE_IF_KNOWN:
                 sums[number] += 1
+            elif adds is Adds.VALUE_IF_KNOWN and row[known] is not None:
+                sums[number] += value
     at = tables.key.index("hour") if "hour" in tables.key else None
     shard = [0] if tables.sharded else []
     return [
@@ -225,9 +227,10 @@ def _key_of(tables: Tables) -> Callable[[list[Any]], tuple[Any, ...]]:
 
 
 @cache
-def _steps(tables: Tables) -> list[tuple[Adds, int]]:
-    """What a row adds to each total, and where its value is among ``receipt_columns``."""
+def _steps(tables: Tables) -> list[tuple[Adds, int, int]]:
+    """What a row adds to each total, and where ``column`` and ``known`` are among ``receipt_columns``."""
+    at = {name: index for index, name in enumerate(tables.receipt_columns)}
     return [
-        (total.adds, tables.receipt_columns.index(total.column) if total.column else 0)
+        (total.adds, at.get(total.column, 0), at.get(total.known, 0))
         for total in tables.totals.values()
     ]

@@ -94,6 +94,9 @@ class UsageRow(RequestRow):
     cost_provisional = models.BooleanField()
     time_to_first_token_ms = models.PositiveBigIntegerField()
     total_duration_ms = models.PositiveBigIntegerField()
+    # Beside the contract's columns: in no export, no summary and no price. A plain integer, because the
+    # check of a positive one would read a whole ledger when the column is added.
+    cached_input_tokens = models.IntegerField(null=True)
 
     class Meta:
         verbose_name = "usage row"
@@ -130,7 +133,12 @@ class UsageRow(RequestRow):
 
 
 class ChatSums(models.Model):
-    """The columns that all sums of chats share: owner, stamped price, counts."""
+    """The columns that all sums of chats share: owner, stamped price, counts.
+
+    ``cache_reported_input_tokens`` are those of the reported input whose server also reported how
+    many of them it had cached. Only the release that wrote a sum added to these two, so they are never
+    verified (``usage.models.statements.CACHE_SUMS``).
+    """
 
     organization_id = models.UUIDField()
     api_key_id = models.UUIDField()
@@ -148,6 +156,8 @@ class ChatSums(models.Model):
     svc_counted_input_tokens = models.PositiveBigIntegerField()
     svc_counted_output_tokens = models.PositiveBigIntegerField()
     svc_counted_requests = models.PositiveBigIntegerField()
+    cached_input_tokens = models.BigIntegerField(db_default=0)
+    cache_reported_input_tokens = models.BigIntegerField(db_default=0)
 
     class Meta:
         abstract = True

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from django.db import connection
 
 from core.clock import day_of, hour_of, iso_milliseconds, midnight
 from core.money import cost_of_units
 from usage.models import UsageDay, UsageRollup, UsageRow
-from usage.models.statements import ROLLUP_SUMS, SUMMED
+from usage.models.statements import CHAT, ROLLUP_SUMS
 from usage.queries import days
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.selection import conditions
@@ -49,13 +49,34 @@ _POSTGRESQL_NULLS = {
 }
 _ALL_DIMENSIONS = [name for names in _DIMENSIONS.values() for name in names]
 _ROLLUP_FIGURES = {name: name for name in ROLLUP_SUMS}
-_ROW_FIGURES = {
-    "requests": "1",
-    **{name: f"coalesce({name}, 0)" for name in SUMMED},
-    "svc_counted_requests": "CASE WHEN svc_counted_input_tokens IS NULL THEN 0 ELSE 1 END",
-}
+_ROW_FIGURES = {name: total.of_row for name, total in CHAT.totals.items()}
 # How SQLite stores a timestamp: 2026-11-20 10:17:20.123000, in UTC.
 _TEXT_BUCKETS = {Bucket.HOUR: ("%Y-%m-%d %H", 13), Bucket.DAY: ("%Y-%m-%d", 10)}
+
+
+class CacheSums(NamedTuple):
+    """Tokens of prompts whose server reported how many of them it had cached (``CACHE_SUMS``)."""
+
+    cached: int
+    reported: int
+    """Those of the whole prompts, cached or not."""
+
+    @classmethod
+    def of(cls, parts: Iterable[PricedSum | Total]) -> CacheSums:
+        """Add up those of ``parts``."""
+        cached = reported = 0
+        for part in parts:
+            cached += part.cache[0]
+            reported += part.cache[1]
+        return cls(cached, reported)
+
+    @property
+    def share(self) -> float | None:
+        """The cached part, from 0 to 1; None where no server reported any."""
+        return self.cached / self.reported if self.reported else None
+
+
+NO_CACHE: Final = CacheSums(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +93,7 @@ class PricedSum:
     output_price: int
     requests: int
     figures: tuple[int, ...]
+    cache: CacheSums = NO_CACHE
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +109,7 @@ class Total:
     figures: tuple[int, ...]
     input_units: int
     output_units: int
+    cache: CacheSums = NO_CACHE
 
     @property
     def units(self) -> int:
@@ -111,6 +134,7 @@ def add_up(parts: Iterable[PricedSum]) -> list[Total]:
             tuple(map(sum, zip(*(part.figures for part in group), strict=True))),
             sum(part.figures[0] * part.input_price for part in group),
             sum(part.figures[1] * part.output_price for part in group),
+            CacheSums.of(group),
         )
         for currency, group in sorted(found.items())
     ]
@@ -334,11 +358,12 @@ def _uuid_text(value: uuid.UUID | str) -> str:
 
 
 def _priced_sum(columns: Sequence[Any]) -> PricedSum:
-    currency, input_price, output_price, requests, *figures = columns
+    currency, input_price, output_price, requests, *figures, cached, reported = columns
     return PricedSum(
         currency=currency,
         input_price=int(input_price),
         output_price=int(output_price),
         requests=int(requests),
         figures=tuple(map(int, figures)),
+        cache=CacheSums(int(cached), int(reported)),
     )

@@ -37,10 +37,17 @@ def _one_of(values: list[str]) -> str:
 
 _PROBLEMS = {
     "a figure is negative": " OR ".join(
-        f"{name} < 0" for name in (*SUMMED, "input_price_per_mtok", "output_price_per_mtok")
+        f"{name} < 0"
+        for name in (
+            *SUMMED,
+            "input_price_per_mtok",
+            "output_price_per_mtok",
+            "cached_input_tokens",
+        )
     ),
     "reasoning tokens exceed output tokens": "backend_reported_reasoning_tokens > backend_reported_output_tokens",
     "delivered tokens exceed generated tokens": "delivered_output_tokens > generated_output_tokens",
+    "cached tokens exceed input tokens": "cached_input_tokens > backend_reported_input_tokens",
     "the outcome {outcome!r} is not known": f"outcome NOT IN ({_one_of(Outcome.values)})",
     "the shape {shape!r} is not known": f"shape NOT IN ({_one_of(Shape.values)})",
     "the reconciliation {reconciliation!r} is not known": f"reconciliation NOT IN ({_one_of(Reconciliation.values)})",

@@ -19,7 +19,7 @@ from django.db import connection, models
 from core.clock import hour_of
 from core.ids import NIL_UUID
 from usage.models import PrunedSum, UsageRollup, UsageRow
-from usage.models.statements import CHAT, POSTGRESQL_HOUR, ROLLUP_SUMS, SUMMED, column_list
+from usage.models.statements import CHAT, POSTGRESQL_HOUR, ROLLUP_SUMS, column_list
 
 STEP = 20_000
 """About how many rows, or roll-ups, a step has; at least an hour of an organization."""
@@ -133,12 +133,7 @@ def made(step: Step) -> tuple[str, list[Any]]:
     key = column_list(CHAT.key)
     hour = _hour()
     of_rows = ", ".join(f"{hour} AS hour" if name == "hour" else f'"{name}"' for name in CHAT.key)
-    figures = {
-        "requests": "1",
-        **{name: f'coalesce("{name}", 0)' for name in SUMMED},
-        "svc_counted_requests": 'CASE WHEN "svc_counted_input_tokens" IS NULL THEN 0 ELSE 1 END',
-    }
-    summed = ", ".join(f'sum({figures[name]}) AS "{name}"' for name in ROLLUP_SUMS)
+    summed = ", ".join(f'sum({total.of_row}) AS "{name}"' for name, total in CHAT.totals.items())
     numbers = ", ".join(str(number) for number in range(1, len(CHAT.key) + 1))
     return (
         f"SELECT {key}, {_totals()} FROM ("  # noqa: S608  # names are ours

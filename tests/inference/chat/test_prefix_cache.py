@@ -14,6 +14,8 @@ from accounts.models import Organization, Scope
 from tests.support.live import Gateway
 from tests.support.live_catalog import backend, publish
 from tests.support.model_servers.simulator import RunningSimulator, running_simulator
+from tests.support.until import until
+from usage.models import UsageRow
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +40,27 @@ def published_on(gateway: Gateway, server: RunningSimulator, prefix_cache: str) 
     ).identifier
 
 
+def ours(caller: Gateway, model: str, count: int) -> list[UsageRow]:
+    """The rows that an organization has of ``model``, in the order of their admissions."""
+    rows = UsageRow.objects.filter(organization_id=caller.organization.pk, model_identifier=model)
+    return until(
+        lambda: found if len(found := list(rows.order_by("request_id"))) == count else None
+    )
+
+
 SHARING = {
     # prefix_cache: tokens are kept for (the same organization, another one)
     "organization": (True, False),
     "shared": (True, True),
     "none": (False, False),
 }
+
+
+def test_a_server_that_reports_no_cached_tokens_leaves_none_on_the_row(gateway: Gateway) -> None:
+    answer = gateway.chat("say: ok")
+
+    assert "prompt_tokens_details" not in answer.json()["usage"]
+    assert gateway.row(answer.headers["x-request-id"]).cached_input_tokens is None
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -76,8 +93,11 @@ def test_who_is_told_of_cached_tokens(
         return usage.prompt_tokens_details.cached_tokens or 0
 
     assert cached(gateway) == 0
-    found = (cached(gateway) > 0, cached(other) > 0)
-    assert found == SHARING[prefix_cache]
+    found = (cached(gateway), cached(other))
+    assert tuple(each > 0 for each in found) == SHARING[prefix_cache]
+    stored = [row.cached_input_tokens for row in ours(gateway, model, 2)]
+    assert stored == [0, found[0]]
+    assert [row.cached_input_tokens for row in ours(other, model, 1)] == [found[1]]
 
     sent = [each for each in caching.requests() if text in str(each["body"])]
     salts = [each["body"].get("cache_salt") for each in sent]

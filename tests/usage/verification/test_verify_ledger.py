@@ -16,7 +16,7 @@ from core.ids import request_id
 from tests.support.builders import traffic
 from tests.support.ledger.commands import disable_constraints, enable_constraints, reported, run
 from usage.models import UsageRollup, UsageRow
-from usage.models.statements import ROLLUP_SUMS
+from usage.models.statements import VERIFIED_SUMS
 from usage.verification import rollups as verification
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,7 @@ def test_an_empty_ledger_is_right() -> None:
 
 
 def test_a_changed_sum_is_found_and_named() -> None:
-    for figure in ROLLUP_SUMS:
+    for figure in VERIFIED_SUMS:
         known_rollup().update(**{figure: F(figure) + 1})
 
         lines = reported()
