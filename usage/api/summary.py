@@ -43,7 +43,13 @@ def summarize(organization_id: str, query: UsageQuery) -> UsageSummary:
 
     Runs a few statements, however many rows there are. Raises ``django.db.Error``.
     """
-    found = sums.breakdowns(organization_id, query)
+    return summary_of(organization_id, query, sums.breakdowns(organization_id, query))
+
+
+def summary_of(
+    organization_id: str, query: UsageQuery, found: dict[GroupBy, Breakdown]
+) -> UsageSummary:
+    """Return the answer to ``query`` from its sums. Raises ``django.db.Error``."""
     # Any breakdown adds up to the total; querying the total as well would be another pass.
     everything = sums.add_up(chain.from_iterable(found[query.group_by[0]].values()))
     cost = _cost(everything)
@@ -109,9 +115,12 @@ def _entry(key: Key, parts: Sequence[PricedSum]) -> BreakdownEntry[Key]:
 
 
 def _tokens(found: Sequence[Total]) -> TokenFigures:
+    """The contract's token figures, which are the first ones of ``found``."""
     if len(found) == 1:
-        return TokenFigures(*found[0].figures)
-    return TokenFigures(*map(sum, zip(_NO_FIGURES, *(each.figures for each in found), strict=True)))
+        return TokenFigures(*found[0].figures[: len(_NO_FIGURES)])
+    return TokenFigures(
+        *map(sum, zip(_NO_FIGURES, *(each.figures for each in found), strict=False))
+    )
 
 
 def _cost(found: Sequence[Total]) -> Cost | None:

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from zlib import crc32
 
 from core.money import cost_text
 from usage.queries.periods import Bucket, Period
 from usage.queries.series import Point, bucket_start
+from usage.queries.sums import CacheSums
+from usage.templatetags.formats import percent
 
 COLOURS = 8
 """So many series have a colour of their own; with more, all but the largest 7 are "Other"."""
@@ -97,6 +101,8 @@ class TableRow:
     bucket: str
     total: Cell
     cells: tuple[Cell, ...]
+    cached: Cell
+    """The share of the prompt tokens that servers had cached; a dash where none reported it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,8 @@ class Chart:
     labels: tuple[TimeLabel, ...]
     legend: tuple[LegendEntry, ...]
     table: tuple[TableRow, ...]
+    has_cache: bool
+    """Whether a server reported cached tokens for any of it."""
     height: int = PLOT_HEIGHT
 
 
@@ -146,16 +154,13 @@ def stacked(
     stacks = _stacks(points, metric)
     scale = _scale(max((sum(each, _ZERO) for each in stacks.values.values()), default=_ZERO))
     starts = list(_starts(period, bucket))
-
-    def cell(value: Decimal) -> Cell:
-        exact = cost_text(value) if metric is Metric.COST else f"{value:,}"
-        return Cell(_rounded(value, scale[-1]) if metric is Metric.COST else exact, exact)
-
+    caches = _caches(points)
     table = tuple(
         TableRow(
             bucket_text(start, bucket),
-            cell(sum(values, _ZERO)),
-            tuple(cell(each) for each in values),
+            _cell(sum(values, _ZERO), metric, scale[-1]),
+            tuple(_cell(each, metric, scale[-1]) for each in values),
+            _cached(caches[start]),
         )
         for start, values in sorted(stacks.values.items())
     )
@@ -168,6 +173,28 @@ def stacked(
         labels=tuple(_labels(starts, bucket)),
         legend=stacks.legend,
         table=table,
+        has_cache=any(each.reported for each in caches.values()),
+    )
+
+
+def _cell(value: Decimal, metric: Metric, highest: Decimal) -> Cell:
+    exact = cost_text(value) if metric is Metric.COST else f"{value:,}"
+    return Cell(_rounded(value, highest) if metric is Metric.COST else exact, exact)
+
+
+def _caches(points: Sequence[Point]) -> dict[datetime, CacheSums]:
+    """What servers had cached of the prompts of each bucket."""
+    start_of = attrgetter("bucket_start")
+    return {
+        start: CacheSums.of(group)
+        for start, group in groupby(sorted(points, key=start_of), start_of)
+    }
+
+
+def _cached(cache: CacheSums) -> Cell:
+    return Cell(
+        percent(cache.share),
+        f"{cache.cached:,} of {cache.reported:,} tokens" if cache.reported else "not reported",
     )
 
 

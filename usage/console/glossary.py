@@ -62,6 +62,12 @@ _FIGURES = (
     ),
 )
 
+_CACHED = (
+    "of which cached",
+    "Tokens that the model server still had from earlier requests, where it reports that. Already "
+    "included in the input, at the same price.",
+)
+
 _ERRORS: Mapping[str, type[ApiError]] = MappingProxyType(
     {
         Outcome.CLIENT_DISCONNECTED: errors.ClientDisconnected,
@@ -127,9 +133,14 @@ def explained_at(row: UsageRow | SpeechRow) -> str:
     return row.error_code or row.outcome
 
 
-def figures(source: Any, suffix: str = "") -> list[Figure]:
-    """The token counts of ``source``: of a summary or, with suffix ``_tokens``, of a row."""
-    return [
+def figures(source: Any, suffix: str = "", *, cached: int | None) -> list[Figure]:
+    """The token counts of ``source``: of a summary or, with suffix ``_tokens``, of a row.
+
+    ``cached``: those of the input that a server had cached; None where none reported any.
+    """
+    found = [
         Figure(name, meaning, getattr(source, attribute + suffix))
         for attribute, name, meaning in _FIGURES
     ]
+    found.insert(1, Figure(*_CACHED, cached))
+    return found

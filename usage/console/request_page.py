@@ -37,7 +37,9 @@ class RequestPage(ConsoleView):
             cost=cost,
             list_address=_list_address(self.request, default),
             key=names_of(self.organization, [key_id])[key_id],
-            figures=figures(row, "_tokens") if isinstance(row, UsageRow) else (),
+            figures=figures(row, "_tokens", cached=row.cached_input_tokens)
+            if isinstance(row, UsageRow)
+            else (),
             outcome_meaning=cause(row.outcome),
             cure=cure(row.outcome),
             explained_at=explained_at(row),

@@ -36,6 +36,8 @@ _FIGURES: Final = (
     "reasoning_tokens",
     "cost",
     "currency",
+    "cached_input_tokens",
+    "cache_reported_input_tokens",
 )
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -75,7 +77,7 @@ def _lines(by: GroupBy, found: Breakdown, names: Mapping[str, KeyName]) -> Itera
         begin = [name, names[name].text] if by is GroupBy.API_KEY else [name]
         for each in add_up(parts):
             figures = (each.requests, *each.figures[:3], cost_units_text(each.units))
-            yield [*map(_plain, begin), *figures, each.currency]
+            yield [*map(_plain, begin), *figures, each.currency, *each.cache]
 
 
 def _plain(text: str) -> str:

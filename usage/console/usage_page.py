@@ -7,16 +7,17 @@ made of) and ``until`` (the last day of the period).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from django.urls import reverse
 
 from core.money import cost_text
-from usage.api.summary import summarize
+from usage.api.summary import summary_of
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
 from usage.console.glossary import figures
@@ -26,8 +27,9 @@ from usage.console.query_string import api_query, bound_text, curl
 from usage.console.speech_card import speech_card, speech_of_period
 from usage.console.totals import GROUPS
 from usage.queries.health import MOST_ROWS, sample
-from usage.queries.periods import Bucket, Period, UsageQuery
+from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.series import Dimension, Point, costs, series
+from usage.queries.sums import Breakdown, CacheSums, Key, breakdowns
 from usage.retention.pruned_months import require_sums
 
 API_PATH = "/v1/usage"
@@ -44,6 +46,7 @@ class Line:
     requests: int
     tokens: TokenFigures
     cost: Cost | None
+    cache: CacheSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,10 @@ class UsagePage(PeriodPage):
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         require_sums(query.period)
         organization_id = str(self.organization.pk)
-        summary = summarize(organization_id, query)
+        sums = breakdowns(organization_id, query)
+        summary = summary_of(organization_id, query, sums)
+        caches = _caches(sums)
+        cache = CacheSums.of(chain.from_iterable(sums[query.group_by[0]].values()))
         bucket = drawn_bucket(query.period, query.bucket)
         by = self._by()
         points = series(organization_id, replace(query, bucket=bucket), _BY[by])
@@ -78,7 +84,8 @@ class UsagePage(PeriodPage):
             "summary": summary,
             "places": _places(max((each.total for each in totals), default=Decimal(0))),
             "totals": totals,
-            "figures": figures(summary.tokens),
+            "figures": figures(summary.tokens, cached=cache.cached if cache.reported else None),
+            "cache": cache,
             "metric": metric,
             "metrics": [(each, self.page_query.link(metric=each.value)) for each in Metric],
             "tokens_link": self.page_query.link(metric=Metric.TOKENS.value),
@@ -92,8 +99,8 @@ class UsagePage(PeriodPage):
             "most_rows": MOST_ROWS,
             "failures_link": self.page_query.link(outcome="failed"),
             "coarser": bucket is not query.bucket,
-            "models": self._models(summary),
-            "keys": self._keys(summary),
+            "models": self._models(summary, caches),
+            "keys": self._keys(summary, caches),
             "speech": speech_card(self.organization),
             "spoken": speech_of_period(self.organization, query, self.page_query),
             "curl": curl(self._api_address(query)),
@@ -150,7 +157,7 @@ class UsagePage(PeriodPage):
         )
         return self.request.build_absolute_uri(f"{API_PATH}?{asked}")
 
-    def _models(self, summary: UsageSummary) -> list[Line]:
+    def _models(self, summary: UsageSummary, caches: Mapping[Key, CacheSums]) -> list[Line]:
         return _by_cost(
             Line(
                 entry.key.model_identifier,
@@ -159,11 +166,12 @@ class UsagePage(PeriodPage):
                 entry.requests,
                 entry.tokens,
                 entry.cost,
+                caches[entry.key.model_identifier, entry.key.model_id],
             )
             for entry in summary.breakdowns.model or ()
         )
 
-    def _keys(self, summary: UsageSummary) -> list[Line]:
+    def _keys(self, summary: UsageSummary, caches: Mapping[Key, CacheSums]) -> list[Line]:
         named = (
             (key_name(each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix), each)
             for each in summary.breakdowns.api_key or ()
@@ -176,9 +184,19 @@ class UsagePage(PeriodPage):
                 entry.requests,
                 entry.tokens,
                 entry.cost,
+                caches[(name.api_key_id,)],
             )
             for name, entry in named
         )
+
+
+def _caches(sums: Mapping[GroupBy, Breakdown]) -> dict[Key, CacheSums]:
+    """What servers had cached of each model's and key's prompts."""
+    return {
+        key: CacheSums.of(parts)
+        for by in (GroupBy.MODEL, GroupBy.API_KEY)
+        for key, parts in sums[by].items()
+    }
 
 
 def _by_cost(lines: Iterable[Line]) -> list[Line]:

@@ -17,7 +17,7 @@ from core.clock import day_of, hour_of
 from core.money import sum_costs
 from usage.models import UsageRollup
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
-from usage.queries.sums import PricedSum, add_up, grouped
+from usage.queries.sums import CacheSums, PricedSum, add_up, grouped
 
 Dimension = Literal["model_identifier", "api_key_id"]
 _GROUPS: Final[Mapping[Dimension, GroupBy]] = {
@@ -40,6 +40,12 @@ class Point:
     input_tokens: int
     output_tokens: int
     cost: Decimal
+    cached_tokens: int = 0
+    cache_reported_tokens: int = 0
+
+    @property
+    def cache(self) -> CacheSums:
+        return CacheSums(self.cached_tokens, self.cache_reported_tokens)
 
 
 def bucket_start(moment: datetime, bucket: Bucket) -> datetime:
@@ -63,9 +69,19 @@ def series(
     for (start, name), group_parts in sorted(parts.items()):
         moment = datetime.fromisoformat(start)
         for each in add_up(group_parts):
-            read, written, *_ = each.figures
+            read, written, *_, cached, reported = each.figures
             points.append(
-                Point(moment, name, each.currency, each.requests, read, written, each.cost)
+                Point(
+                    moment,
+                    name,
+                    each.currency,
+                    each.requests,
+                    read,
+                    written,
+                    each.cost,
+                    cached,
+                    reported,
+                )
             )
     return points
 

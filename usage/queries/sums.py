@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django.db import connection
 
@@ -54,6 +54,13 @@ _ROW_FIGURES = {name: total.of_row for name, total in CHAT.totals.items()}
 _TEXT_BUCKETS = {Bucket.HOUR: ("%Y-%m-%d %H", 13), Bucket.DAY: ("%Y-%m-%d", 10)}
 
 
+class HasCacheSums(Protocol):
+    """Sums of some requests that include those of caches."""
+
+    @property
+    def cache(self) -> CacheSums: ...
+
+
 class CacheSums(NamedTuple):
     """Tokens of prompts whose server reported how many of them it had cached (``CACHE_SUMS``)."""
 
@@ -62,7 +69,7 @@ class CacheSums(NamedTuple):
     """Those of the whole prompts, cached or not."""
 
     @classmethod
-    def of(cls, parts: Iterable[PricedSum | Total]) -> CacheSums:
+    def of(cls, parts: Iterable[HasCacheSums]) -> CacheSums:
         """Add up those of ``parts``."""
         cached = reported = 0
         for part in parts:
@@ -76,16 +83,13 @@ class CacheSums(NamedTuple):
         return self.cached / self.reported if self.reported else None
 
 
-NO_CACHE: Final = CacheSums(0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class PricedSum:
     """The sums at one stamped price.
 
-    ``figures`` are token counts and, last, the requests with an independent count, in the order of
-    the contract's token figures (``usage.api.wire.TokenFigures``). Prices are in units of 10^-8, as
-    stored: tokens times that is the cost in units of 10^-14, an integer.
+    ``figures`` are token counts and the requests with an independent count, in the order of the
+    contract's token figures (``usage.api.wire.TokenFigures``), and then ``CACHE_SUMS``. Prices are in
+    units of 10^-8, as stored: tokens times that is the cost in units of 10^-14, an integer.
     """
 
     currency: str
@@ -93,7 +97,10 @@ class PricedSum:
     output_price: int
     requests: int
     figures: tuple[int, ...]
-    cache: CacheSums = NO_CACHE
+
+    @property
+    def cache(self) -> CacheSums:
+        return CacheSums(*self.figures[-2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,10 @@ class Total:
     figures: tuple[int, ...]
     input_units: int
     output_units: int
-    cache: CacheSums = NO_CACHE
+
+    @property
+    def cache(self) -> CacheSums:
+        return CacheSums(*self.figures[-2:])
 
     @property
     def units(self) -> int:
@@ -134,7 +144,6 @@ def add_up(parts: Iterable[PricedSum]) -> list[Total]:
             tuple(map(sum, zip(*(part.figures for part in group), strict=True))),
             sum(part.figures[0] * part.input_price for part in group),
             sum(part.figures[1] * part.output_price for part in group),
-            CacheSums.of(group),
         )
         for currency, group in sorted(found.items())
     ]
@@ -358,12 +367,11 @@ def _uuid_text(value: uuid.UUID | str) -> str:
 
 
 def _priced_sum(columns: Sequence[Any]) -> PricedSum:
-    currency, input_price, output_price, requests, *figures, cached, reported = columns
+    currency, input_price, output_price, requests, *figures = columns
     return PricedSum(
         currency=currency,
         input_price=int(input_price),
         output_price=int(output_price),
         requests=int(requests),
         figures=tuple(map(int, figures)),
-        cache=CacheSums(int(cached), int(reported)),
     )

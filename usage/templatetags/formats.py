@@ -23,6 +23,12 @@ def figure(number: int | None) -> str:
 
 
 @register.filter
+def percent(share: float | None) -> str:
+    """``37.5 %`` of a share from 0 to 1; a dash for None."""
+    return "–" if share is None else f"{share:.1%}".replace("%", " %")  # noqa: RUF001
+
+
+@register.filter
 def rounded(cost: Decimal | str, places: int) -> str:
     """A cost rounded half up for display; a cost that would round to zero is ``<0.01``."""
     cost = Decimal(cost)
