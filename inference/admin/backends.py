@@ -61,6 +61,7 @@ class BackendAdmin(TestedBackendAdmin):
         "max_concurrency",
         "health",
         "base_url",
+        "cached",
         "unreported",
         "improbable",
     )
@@ -68,7 +69,16 @@ class BackendAdmin(TestedBackendAdmin):
     search_fields = ("name", "base_url")
     actions = None
     inlines = (DeploymentInline,)
-    readonly_fields = ("health", "unreported", "improbable", "problems")
+    readonly_fields = (
+        "health",
+        "cached",
+        "moves",
+        "unanswered",
+        "lost",
+        "unreported",
+        "improbable",
+        "problems",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backend]:
         is_on = Q(deployments__enabled=True)
@@ -121,6 +131,29 @@ class BackendAdmin(TestedBackendAdmin):
     def health(self, backend: Any) -> str:
         return health_of(backend)
 
+    @admin.display(description="cached prompts")
+    def cached(self, backend: Any) -> str:
+        """The part of the prompt tokens that it had cached, since the workers of this host started."""
+        views = [view for _, view in _views_of(backend)]
+        if not (tokens := sum(view.prompt_tokens for view in views)):
+            return "-"
+        return f"{sum(view.cached_tokens for view in views) / tokens:.1%} of {tokens:,} tokens"
+
+    @admin.display(description="conversations that moved away")
+    def moves(self, backend: Any) -> str:
+        """Conversations that it had and another server got, since the workers of this host started."""
+        return _figure(sum(view.moves for _, view in _views_of(backend)))
+
+    @admin.display(description="prompt tokens still to compute")
+    def unanswered(self, backend: Any) -> str:
+        """What it was sent by this host and has not begun to answer, without what it has cached."""
+        return _figure(sum(view.unanswered_tokens for _, view in _views_of(backend)))
+
+    @admin.display(description="prompt tokens lost lately")
+    def lost(self, backend: Any) -> str:
+        """What it was taken to have cached and computed again; it counts half after 5 seconds."""
+        return _figure(sum(view.lost_tokens for _, view in _views_of(backend)))
+
     @admin.display(description="unreported tokens")
     def unreported(self, backend: Any) -> int:
         """Tokens that the backend generated and never reported, since the workers of this host started."""
@@ -144,6 +177,11 @@ class BackendAdmin(TestedBackendAdmin):
         if unread := variables.problem(backend.api_key_env):
             found.append(unread)
         return " ".join(found) or "none"
+
+
+def _figure(number: int) -> str:
+    """``1,234``; a dash for 0."""
+    return f"{number:,}" if number else "-"
 
 
 def health_of(backend: Any) -> str:

@@ -68,6 +68,7 @@ class Server:
         "_lost_at",
         "ejections",
         "forgotten",
+        "moves",
         "number",
         "unanswered",
         "unanswered_tokens",
@@ -78,6 +79,8 @@ class Server:
         self.unanswered = 0
         """Requests that it was sent and has not begun to answer."""
         self.unanswered_tokens = 0.0
+        self.moves = 0
+        """Conversations that it had and that went to another server."""
         self.forgotten = -1.0
         """What it was sent until then, in seconds, is gone."""
         self.ejections = 0
@@ -250,6 +253,11 @@ class Placement:
         if _fits(candidates[home].busy, mean, _HOME):
             return home, Reason.HOME
         return None, Reason.LOAD
+
+    def count_move(self, prompt: Prompt) -> None:
+        """Note that the conversation of ``prompt`` leaves the server that it was sent to last."""
+        if uses := self._earlier_uses(prompt):
+            max(uses, key=lambda server: uses[server].at).moves += 1
 
     def place(self, prompt: Prompt, server: Server) -> Placed:
         """Note that ``server`` is sent ``prompt``."""

@@ -58,6 +58,9 @@ class Lease:
 
     def learn(self, prompt_tokens: int, cached: int | None) -> None:
         """Note what the server reported: the prompt's tokens, and those of them that were cached."""
+        if cached is not None and self._pooled is not None:
+            self._pooled.prompt_tokens += prompt_tokens
+            self._pooled.cached_tokens += cached
         if self._placed is not None:
             self._placement.learn(self._placed, prompt_tokens, cached)
 
@@ -135,8 +138,13 @@ class BackendPool:
         )
         if deployment is not best:
             reason = Reason.MOVED if reason in (Reason.WARM, Reason.MOVED) else Reason.LOAD
-        metrics.placements.add(reason)
+        self._count(reason, prompt)
         return self._lease(deployment, eligibility, prompt)
+
+    def _count(self, reason: Reason, prompt: Prompt) -> None:
+        metrics.placements.add(reason)
+        if reason is Reason.MOVED:
+            self.placement.count_move(prompt)
 
     def _order(
         self, prompt: Prompt, candidates: Sequence[DeploymentRef], found: Sequence[Candidate]
@@ -176,8 +184,11 @@ class BackendPool:
         """Return the state of ``backends`` in this process; ``models`` has each model's deployments."""
         found = [self._backends.get(each.id) or pooled_backend(each) for each in backends]
         kept = set() if self.ejector.none_ejected else self._kept(models)
+        now = self._clock()
         return [
-            pooled.view(self.ejector.seconds_left(pooled.health), is_kept=pooled.backend.id in kept)
+            pooled.view(
+                now, self.ejector.seconds_left(pooled.health), is_kept=pooled.backend.id in kept
+            )
             for pooled in found
         ]
 

@@ -50,6 +50,16 @@ class BackendView(msgspec.Struct, frozen=True):
     """The part of them that this worker may hand out now."""
     waiting_by_class: tuple[int, ...] = ()
     """Those that wait, by the numbers of ``Priority``."""
+    prompt_tokens: int = 0
+    """Tokens of prompts whose cached tokens it reported to this worker."""
+    cached_tokens: int = 0
+    """Those of them that it had cached."""
+    moves: int = 0
+    """Conversations that this worker sent to it before, and then to another server."""
+    unanswered_tokens: int = 0
+    """Tokens that it has to compute before the first ones of the answers that it owes this worker."""
+    lost_tokens: int = 0
+    """Tokens that it was sent before and had to compute again lately (``Server.lost_lately``)."""
 
 
 @dataclass(slots=True)
@@ -64,6 +74,8 @@ class PooledBackend:
     """Slots that are held, by the model's name on the backend."""
     unreported_tokens: int = 0
     improbable_reports: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
     warned_at: dict[str, float] = field(default_factory=dict)
     """When each warning about its usage was logged last."""
 
@@ -74,8 +86,8 @@ class PooledBackend:
             self.warned_at[kind] = now
             log.warning("backend %s %s", self.backend.name, text)
 
-    def view(self, seconds_left: float, *, is_kept: bool) -> BackendView:
-        """The current state; ``is_kept``: it gets requests although it is ejected for ``seconds_left``."""
+    def view(self, now: float, seconds_left: float, *, is_kept: bool) -> BackendView:
+        """The state at ``now``; ``is_kept``: it gets requests although it is ejected for ``seconds_left``."""
         health, slots = self.health, self.slots
         return BackendView(
             id=self.backend.id,
@@ -93,6 +105,11 @@ class PooledBackend:
             running={name: count for name, count in list(self.running.items()) if count},
             unreported_tokens=self.unreported_tokens,
             improbable_reports=self.improbable_reports,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            moves=self.server.moves,
+            unanswered_tokens=round(self.server.unanswered_tokens),
+            lost_tokens=round(self.server.lost_lately(now)),
         )
 
 

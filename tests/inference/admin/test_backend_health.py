@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,44 @@ def test_the_list_shows_the_health_in_every_worker_of_the_host(
     assert '<td class="field-improbable">42</td>' in page
     assert unused.name in page
     assert worker_stats.worker_stats is not here
+
+
+@pytest.mark.django_db
+def test_a_page_shows_what_the_prompt_cache_is_worth_on_this_host(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    warm, new = catalog_rows.backend("warm"), catalog_rows.backend("new")
+    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
+    facts = {"prompt_tokens": 1000, "cached_tokens": 600, "moves": 2, "unanswered_tokens": 4000}
+    here.register(STATS_NAME, lambda: [view(warm.pk, **facts), view(new.pk)])
+    facts_of_other = {**facts, "cached_tokens": 150, "moves": 1, "lost_tokens": 70}
+    other.register(STATS_NAME, lambda: [view(warm.pk, **facts_of_other), view(new.pk)])
+    other.publish()
+    monkeypatch.setattr("inference.admin.backends.worker_stats", here)
+
+    def shown(of: Any) -> dict[str, str]:
+        page = client.get(f"/admin/inference/backend/{of.pk}/change/").content.decode()
+        return {
+            name: found[1].strip()
+            for name in ("cached", "moves", "unanswered", "lost")
+            if (
+                found := re.search(
+                    rf'field-{name}".*?<div class="readonly">(.*?)</div>', page, re.DOTALL
+                )
+            )
+        }
+
+    assert shown(warm) == {
+        "cached": "37.5% of 2,000 tokens",
+        "moves": "3",
+        "unanswered": "8,000",
+        "lost": "70",
+    }
+    assert shown(new) == dict.fromkeys(("cached", "moves", "unanswered", "lost"), "-")
+    listed = client.get("/admin/inference/backend/").content.decode()
+    assert '<td class="field-cached">37.5% of 2,000 tokens</td>' in listed
+    assert '<td class="field-cached">-</td>' in listed
 
 
 @pytest.mark.django_db
