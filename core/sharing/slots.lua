@@ -6,7 +6,8 @@
 -- wants, those that it needs, the slots in all, the least number of workers, milliseconds until a silent worker is
 -- forgotten, milliseconds that workers have to report what they hold to a store that knows nothing.
 -- Returns the slots that it may hold now, at least those that it holds; the number of workers; how many of them
--- precede this one by name; 1 if another one needs more than it holds; 1 if such a one holds less than its equal share.
+-- precede this one by name; 1 if another one needs more than it holds; 1 if such a one holds less than its equal share,
+-- or nothing where there are fewer slots than workers.
 -- Where all hold more than there are, both are 1.
 
 local me, number, known = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
@@ -62,7 +63,7 @@ if want > held then
 end
 redis.call('HSET', KEYS[1], me, string.format('%.0f %.0f %.0f %.0f', granted, need, now, number))
 redis.call('PEXPIRE', KEYS[1], 4 * silent)
-local below = shortest and shortest < math.floor(most / workers) and 1 or 0
+local below = shortest and shortest < math.max(1, math.floor(most / workers)) and 1 or 0
 if others + granted > most then
   -- There are fewer slots than before, or a worker was silent for too long and still holds some.
   short, below = 1, 1

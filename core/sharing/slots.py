@@ -64,7 +64,7 @@ class _Divided:
     others_need: bool = False
     """Whether another worker has requests that wait for a slot."""
     others_below: bool = False
-    """Whether such a worker holds less than its equal share."""
+    """Whether such a worker holds less than its equal share, or none of fewer slots than workers."""
 
     @property
     def equal(self) -> int:
@@ -95,6 +95,10 @@ class _Divided:
         if not self.others_need:
             spare = max(1, self.queue.inflight // 4)
             return min(self.most, max(self.need + spare, (self.equal + 1) // 2))
+        if self.others_below and self.most < self.workers:
+            # There is not one for each: they take turns. A worker asks again only after it told that it
+            # gave its slot back, so that another one has asked before.
+            return 0 if self.held or self.told else min(self.need, 1)
         most = self.equal if self.others_below else self.most
         return min(most, max(self.need, int(self.equal > 1)))
 

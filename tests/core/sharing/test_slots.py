@@ -104,6 +104,36 @@ async def test_a_single_slot_goes_to_the_worker_that_needs_it(prefix: str) -> No
             each.free(1)
 
 
+@pytest.mark.parametrize("most", [1, 2])
+async def test_with_fewer_slots_than_workers_each_busy_one_has_its_turn(
+    prefix: str, most: int
+) -> None:
+    served = [0, 0, 0]
+    running = peak = 0
+
+    async def use(number: int, worker: Worker) -> None:
+        nonlocal running, peak
+        while True:
+            await worker.queue.acquire("a")
+            running += 1
+            peak = max(peak, running)
+            await asyncio.sleep(0.01)
+            running -= 1
+            worker.queue.release("a")
+            served[number] += 1
+
+    async with working(3, prefix, most) as workers:
+        tasks = [
+            asyncio.ensure_future(use(number, worker))
+            for number, worker in enumerate(workers)
+            for _ in range(4)
+        ]
+        await until_async(lambda: min(served) >= 8)
+        for each in tasks:
+            each.cancel()
+    assert peak == most
+
+
 async def test_a_worker_above_its_equal_share_makes_room_as_its_requests_end(prefix: str) -> None:
     async with working(2, prefix, 8) as [first, second]:
         await first.take(7)
