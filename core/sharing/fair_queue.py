@@ -96,7 +96,7 @@ class FairQueue:
         self.queue_length = queue_length
         self.queue_seconds = queue_seconds
         self.on_wait: Callable[[], None] | None = None
-        """Called when a request begins to wait."""
+        """Called when a request begins to wait, and when one is refused for want of room."""
 
     @property
     def inflight(self) -> int:
@@ -331,6 +331,9 @@ async def acquire_first(
             queue._join(organization_id, waiter)
             waiter.waits_in.append(queue)
     if not waiter.waits_in:
+        for queue in queues:
+            if queue.on_wait is not None:
+                queue.on_wait()
         raise ServerOverloaded
     seconds = min(queue.queue_seconds for queue in waiter.waits_in)
     timer = asyncio.get_running_loop().call_later(seconds, _refuse, waiter)

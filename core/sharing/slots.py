@@ -39,6 +39,8 @@ SILENT_SECONDS: Final = 15.0
 """The slots of a worker that was silent for so long are free: it has ended, or its host has."""
 SETTLING_SECONDS: Final = 5.0
 """The time that workers have to tell what they hold to a store that lost its memory."""
+_REFUSED_SECONDS: Final = 1.0
+"""How long a request that was refused without a wait counts as one that waits."""
 
 OUTAGE_SECONDS: Final = 30.0
 """After so long without a store most requests of borrowed slots have ended."""
@@ -59,6 +61,8 @@ class _Divided:
     """Whether the store has ever answered."""
     granted: bool = False
     """Whether it has ever granted slots."""
+    refused_at: float = -_REFUSED_SECONDS
+    """When a request was refused last because there is no queue, on the monotonic clock."""
     told: int = 0
     """What the store was told last to be held."""
     others_need: bool = False
@@ -78,8 +82,9 @@ class _Divided:
 
     @property
     def need(self) -> int:
-        """The slots that running and waiting requests need."""
-        return min(self.queue.inflight + self.queue.waiting, self.most)
+        """The slots that running and waiting requests need, and one that was refused just now."""
+        waiting = self.queue.waiting or time.monotonic() - self.refused_at < _REFUSED_SECONDS
+        return min(self.queue.inflight + waiting, self.most)
 
     @property
     def is_short(self) -> bool:
@@ -171,6 +176,8 @@ class SharedSlots:
         self._wakes.set()
 
     def _wait_began(self, divided: _Divided) -> None:
+        if not divided.queue.waiting:
+            divided.refused_at = time.monotonic()
         if divided.is_short:
             self._wakes.set()
 

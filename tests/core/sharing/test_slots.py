@@ -13,6 +13,7 @@ import pytest
 import redis.asyncio
 
 from core.asgi.drain import Drain
+from core.errors import ServerOverloaded
 from core.sharing import slots
 from core.sharing.fair_queue import FairQueue
 from core.sharing.slots import SharedSlots
@@ -132,6 +133,27 @@ async def test_with_fewer_slots_than_workers_each_busy_one_has_its_turn(
         for each in tasks:
             each.cancel()
     assert peak == most
+
+
+async def test_without_a_queue_a_refused_request_is_what_a_worker_needs_a_slot_for(
+    prefix: str,
+) -> None:
+    async def is_refused(worker: Worker) -> bool:
+        try:
+            await worker.queue.acquire("a")
+        except ServerOverloaded:
+            await asyncio.sleep(0.02)
+            return True
+        worker.queue.release("a")
+        return False
+
+    async with working(2, prefix, 1) as workers, asyncio.timeout(30):
+        for each in workers:
+            each.queue.queue_length = 0
+        await until_async(lambda: sorted(each.queue.limit for each in workers) == [0, 1])
+        for each in (*workers, *workers):
+            while await is_refused(each):
+                pass
 
 
 async def test_a_worker_above_its_equal_share_makes_room_as_its_requests_end(prefix: str) -> None:
