@@ -1,4 +1,4 @@
-"""What still runs on a deployment that drains, in every worker of this host."""
+"""What still runs on a deployment that drains, in every worker of this host, of both generations."""
 
 from __future__ import annotations
 

@@ -239,7 +239,8 @@ class _Workers(Collector):
 
     def collect(self) -> list[Metric]:
         merged: dict[str, Metric] = {}
-        for worker, families in worker_stats.read(METRICS_STATS, list[Family]):
+        # Without those of a generation that ends: a counter that goes back is a restart to its reader.
+        for worker, families in worker_stats.read(METRICS_STATS, list[Family], own_generation=True):
             for family in families:
                 metric = merged.get(family.name)
                 if metric is None:

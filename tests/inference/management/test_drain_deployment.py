@@ -28,8 +28,8 @@ def tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tell:
     """Let a worker tell of the backend of ``row``, and what runs there."""
     monkeypatch.setattr("inference.serving.draining.worker_stats", WorkerStats(tmp_path, 99))
 
-    def tell(row: Deployment, worker: int = 0, **facts: Any) -> None:
-        stats = WorkerStats(tmp_path, worker)
+    def tell(row: Deployment, worker: int = 0, generation: str = "", **facts: Any) -> None:
+        stats = WorkerStats(tmp_path, worker, generation)
         seen = view(row.backend_id, **{"draining": [row.model], **facts})
         stats.register(STATS_NAME, lambda: [seen])
         stats.publish()
@@ -128,3 +128,12 @@ def test_a_wait_ends_when_every_worker_is_empty(row: Deployment, tell: Tell) -> 
     (shown,), _ = drain(row.backend.name, wait=30)
 
     assert (shown["running"], shown["waiting"]) == (0, 0)
+
+
+def test_during_a_reload_the_workers_that_end_count_too(row: Deployment, tell: Tell) -> None:
+    tell(row, generation="old", running={row.model: 2})
+    tell(row, generation="new", running={})
+
+    shown, _ = drain(row.backend.name)
+
+    assert [each["running"] for each in shown] == [2]
