@@ -2,8 +2,8 @@
 
 Reasons often say what to change ("maximum context length is ..."), so one short line of plain text
 is passed on. Addresses and paths are cut out of it, because they are internal, and so is what the
-gateway itself sent in a header; a stack trace is dropped. The text is untrusted and may quote a
-caller, so every step takes linear time, and all but plain searches see its beginning only.
+gateway itself sent in a header or as a salt; a stack trace is dropped. The text is untrusted and may
+quote a caller, so every step takes linear time, and all but plain searches see its beginning only.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ _TEMPLATE: Final = re.compile(
 _TEMPLATE_REFUSAL: Final = "\nError: Jinja Exception: "
 """Before what a model's chat template says of messages that it refuses (llama.cpp). The template's
 source stands before it, which is not shown."""
+_SALT: Final = re.compile(r"(cache_salt[\\\"']{1,4} ?: ?[\\\"']{1,4})[A-Za-z0-9_-]{1,43}")
+"""The salt of an organization (``cache_salt``) in a body that is quoted as JSON or by Python."""
 _SHORTEST_SECRET: Final = 8
 """Characters; a shorter value ("prod", "EMPTY") protects nothing, and is in ordinary words."""
 _CUT: Final = "[address]"
@@ -152,7 +154,8 @@ def _marked(text: str, secrets: Collection[str]) -> str:
 def _plain(said: str, model: str) -> str:
     """Return ``said`` on one line, without the model's name, addresses and paths."""
     text = "".join(character if character.isprintable() else " " for character in said)
-    text = _replace_word(" ".join(text.split()), model, _THE_MODEL)
+    text = _SALT.sub(rf"\1{_VALUE_MARK}", " ".join(text.split()))
+    text = _replace_word(text, model, _THE_MODEL)
     text = _PATH.sub(_cut_path, _IP_ADDRESS.sub(_CUT, _URL.sub(_cut, text)))
     return text.replace(_VALUE_MARK, _CUT_VALUE)
 

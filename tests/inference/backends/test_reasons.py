@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from inference.backends.cache_salt import salt_of
 from inference.backends.reasons import impossible_in, reason_in, secrets_in
 from tests.support.fuzzing.mutations import within
 
@@ -181,6 +183,24 @@ HEADERS = {"Authorization": f"Bearer {KEY}", "X-Token": TOKEN, "X-Zone": "prod",
 def test_what_was_sent_in_a_header_is_not_shown(said: str, shown: str) -> None:
     """A value of fewer than 8 characters is no secret, and would cut ordinary words."""
     assert reason_in(json.dumps({"error": said}).encode(), secrets=secrets_in(HEADERS)) == shown
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [json.dumps, str, lambda sent: json.dumps(json.dumps(sent))],
+    ids=["json", "python", "twice"],
+)
+def test_the_salt_of_an_organization_is_not_shown(quote: Callable[[dict[str, str]], str]) -> None:
+    """vLLM quotes the body in what it says of one that it refuses."""
+    salt = salt_of("0190-acme")
+    said = f"1 validation error: input: {quote({'model': 'm', 'cache_salt': salt, 'seed': 'x'})}"
+
+    shown = reason_in(json.dumps({"error": {"message": said}}).encode(), "m")
+
+    assert shown is not None
+    assert "[secret]" in shown
+    assert "seed" in shown
+    assert salt[:8] not in shown
 
 
 def test_a_key_behind_two_spaces_is_a_key() -> None:
