@@ -18,7 +18,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local fields = redis.call('HGETALL', KEYS[1])
-local since, others, workers, before, short, shortest = nil, 0, 1, 0, 0, nil
+local since, newest, others, workers, before, short, shortest = nil, nil, 0, 1, 0, 0, nil
 for i = 1, #fields, 2 do
   local name, text = fields[i], fields[i + 1]
   if name == '' then
@@ -27,6 +27,7 @@ for i = 1, #fields, 2 do
     local other_held, other_need, at, last = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
     other_held, other_need, at, last =
       tonumber(other_held), tonumber(other_need), tonumber(at), tonumber(last)
+    newest = math.max(newest or at, at)
     if name == me then
       if number < last then
         -- A message of a lost connection that arrives after a later one.
@@ -47,7 +48,9 @@ for i = 1, #fields, 2 do
     end
   end
 end
-if not since then
+if not since or (newest and now - newest > silent / 2) then
+  -- It lost its memory, or none told it anything for long, because it was away or its clock jumped: who seems to
+  -- have ended may be there.
   since = now
   redis.call('HSET', KEYS[1], '', string.format('%.0f', now))
 end

@@ -4,8 +4,8 @@ Each worker holds some of them and hands them out alone (``FairQueue``), so that
 Through Redis a worker borrows what others do not need, several times a second and as soon as a request
 waits. What all hold together is never more than the server's number: a worker gives up slots before it
 says so, and gets more only by the store's answer. Where the store does not answer, each keeps what it
-holds (``_Divided.outage``), and a store that lost its memory grants none until all have told it what they
-hold.
+holds (``_Divided.outage``), and a store that lost its memory, or heard nothing for long, grants none until
+all have told it what they hold.
 """
 
 from __future__ import annotations

@@ -295,6 +295,33 @@ async def test_a_store_that_lost_its_memory_grants_nothing_before_all_have_told(
         waits.cancel()
 
 
+async def test_after_a_long_silence_of_all_nobody_takes_what_another_still_holds(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the store was away, or its clock jumped: the others have not ended."""
+    async with working(2, prefix, 8) as [first, second]:
+        await first.take(4)
+        await second.take(4)
+        crowds = [asyncio.ensure_future(each.take(4)) for each in (first, second)]
+        async with redis.asyncio.from_url(REDIS_URL, decode_responses=True) as client:
+            divided = [each.slots._divided[SERVER] for each in (first, second)]
+            await until_async(lambda: all(each.granted and each.told == 4 for each in divided))
+            monkeypatch.setattr(slots, "SETTLING_SECONDS", 10.0)
+            for each in (first, second):
+                assert each.slots._task is not None
+                each.slots._task.cancel()
+            for name, text in (await client.hgetall(prefix + SERVER)).items():
+                told = text.split()
+                at = 2 if name else 0
+                told[at] = str(int(told[at]) - 20_000)
+                await client.hset(prefix + SERVER, name, " ".join(told))
+            for _ in range(2):
+                await first.slots._renew(first.slots._store)  # type: ignore[arg-type]
+        assert first.queue.limit == 4
+        for each in crowds:
+            each.cancel()
+
+
 async def test_workers_never_hold_more_than_there_are_whatever_the_store_does(
     prefix: str, to_redis: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
