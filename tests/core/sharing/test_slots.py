@@ -311,15 +311,15 @@ async def test_after_a_long_silence_of_all_nobody_takes_what_another_still_holds
                 assert each.slots._task is not None
                 each.slots._task.cancel()
             for name, text in (await client.hgetall(prefix + SERVER)).items():
-                told = text.split()
+                told = str(text).split()
                 at = 2 if name else 0
                 told[at] = str(int(told[at]) - 20_000)
                 await client.hset(prefix + SERVER, name, " ".join(told))
             for _ in range(2):
                 await first.slots._renew(first.slots._store)  # type: ignore[arg-type]
         assert first.queue.limit == 4
-        for each in crowds:
-            each.cancel()
+        for crowd in crowds:
+            crowd.cancel()
 
 
 async def test_workers_never_hold_more_than_there_are_whatever_the_store_does(
