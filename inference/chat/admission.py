@@ -134,11 +134,12 @@ def charges_for(
 
     Without an output cap the model's default is used (inference contract, Chat completions, rule
     3); the reservation is then never larger than a limit, so that a small limit still serves one
-    request. No reservation is larger than the model's context.
+    request. A cap that an operator chose among the model's ``defaults`` is as implied as that. No
+    reservation is larger than the model's context.
     """
     ceiling = model.default_max_output_tokens if output_cap is None else output_cap
     tokens = max(1, min(prompt_estimate + ceiling, model.context_length))
-    is_implied = output_cap is None
+    is_implied = output_cap is None or output_cap == model.defaults.get("max_completion_tokens")
     organization_id = principal.organization_id
     owners = _owners(organization_id, principal.api_key_id, model.id)
     limits = (
