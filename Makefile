@@ -14,7 +14,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # 1.9 instead of 1.2 seconds for a gateway.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run neural quick test test-all fuzz clients proxies real-transformers conformance check lint format types contracts bench bench-compare lock sbom wheel clean
+.PHONY: run neural quick test test-all fuzz clients proxies real-transformers conformance check lint format types contracts bench bench-compare bench-placement lock sbom wheel clean
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("svc needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -139,6 +139,10 @@ PORTKEY := benchmarks/peers/portkey
 
 bench-compare: $(VENV)/installed-dev .venv-litellm/installed .venv-clients/installed .venv-peers/installed $(PORTKEY)/node_modules/installed
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+# svc, nginx and the routers of others in front of modelled model servers with prefix caches: who keeps prompts warm.
+bench-placement: $(VENV)/installed-dev .venv-peers/installed
+	$(BIN)/python -m benchmarks.placement $(ARGS)
 
 .venv-peers/installed: requirements-peers.txt
 	$(PYTHON) -m venv .venv-peers

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.gateway import Serving, gateway
+from benchmarks.gateway import Serving, gateway, stub_catalog
 from benchmarks.processes import Server, free_port
 from benchmarks.tables import Target
 
@@ -41,7 +41,7 @@ class Bench:
         directory.mkdir()
         address = database or f"sqlite:///{directory / 'svc.sqlite3'}"
         made = self.stack.enter_context(
-            gateway(directory, address, self.stub_port, serving or Serving())
+            gateway(directory, address, stub_catalog(self.stub_port), serving)
         )
         return Target(name, made.server.port, made.key, made.server, made.rows)
 

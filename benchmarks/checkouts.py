@@ -18,7 +18,7 @@ from statistics import median, quantiles
 from typing import Final, NamedTuple
 
 from benchmarks.bench import Bench, running_bench
-from benchmarks.gateway import Gateway, Serving, gateway
+from benchmarks.gateway import Gateway, Serving, gateway, stub_catalog
 from benchmarks.load import Plan
 from benchmarks.payloads import FAST_TOKENS, Pace
 from benchmarks.processes import load
@@ -102,7 +102,8 @@ def _started(bench: Bench, checkout: Path, python: str, workers: int) -> Gateway
     if redis is None:
         raise SystemExit("Several workers need redis-server. Install it, or leave --workers out.")
     serving = Serving(checkout.resolve(), workers=workers, redis=redis, python=python)
-    running = gateway(directory, f"sqlite:///{directory}/svc.sqlite3", bench.stub_port, serving)
+    database, catalog = f"sqlite:///{directory}/svc.sqlite3", stub_catalog(bench.stub_port)
+    running = gateway(directory, database, catalog, serving)
     return bench.stack.enter_context(running)
 
 

@@ -33,11 +33,15 @@ _COUNT = "SELECT count(*) FROM usage_usagerow"
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running gateway; ``database`` is its ``DATABASE_URL``."""
+    """A running gateway; ``database`` is its ``DATABASE_URL``, and each organization has one of ``keys``."""
 
     server: Server
-    key: str
+    keys: tuple[str, ...]
     database: str
+
+    @property
+    def key(self) -> str:
+        return self.keys[0]
 
     def rows(self) -> int:
         """The number of rows in the ledger."""
@@ -67,11 +71,15 @@ class Serving:
 
 @contextmanager
 def gateway(
-    directory: Path, database: str, backend_port: int, serving: Serving | None = None
+    directory: Path,
+    database: str,
+    catalog_text: str,
+    serving: Serving | None = None,
+    organizations: Sequence[str] = ("bench",),
 ) -> Iterator[Gateway]:
-    """Run a gateway on an empty ``database``, in front of the stub.
+    """Run a gateway on an empty ``database``, with ``catalog_text`` as its catalog.
 
-    ``directory`` holds its data directory, catalog and log.
+    ``directory`` holds its data directory, catalog and log. Each of ``organizations`` has a key and limits.
     """
     serving = serving or Serving()
     root = serving.root
@@ -87,15 +95,15 @@ def gateway(
         "SVC_MAX_ARRIVING": "4000",  # a setting of older checkouts
     }
     catalog = directory / "catalog.toml"
-    catalog.write_text(_catalog(backend_port))
+    catalog.write_text(catalog_text)
     limits = ("--requests-per-minute", _LIMIT, "--tokens-per-minute", _LIMIT)
     made = manage_all(
         environment,
         [
             ("migrate", "-v0"),
             ("load_catalog", str(catalog)),
-            ("create_organization", "bench", "--json", *limits),
-            ("create_key", "bench", "--scope", "inference", "--json"),
+            *(("create_organization", each, "--json", *limits) for each in organizations),
+            *(("create_key", each, "--scope", "inference", "--json") for each in organizations),
         ],
         root,
     )
@@ -112,19 +120,24 @@ def gateway(
         program=serving.python,
     )
     try:
-        yield Gateway(server, json.loads(made.splitlines()[-1])["key"], database)
+        keys = made.splitlines()[-len(organizations) :]
+        yield Gateway(server, tuple(json.loads(each)["key"] for each in keys), database)
     finally:
         server.stop()
 
 
 @contextmanager
-def postgresql(address: str) -> Iterator[str]:
-    """Create an empty database on the server at ``address``; yield its address; drop it at the end."""
-    name = sql.Identifier(f"svc_bench_{os.getpid()}")
+def postgresql(address: str, suffix: str = "") -> Iterator[str]:
+    """Create an empty database on the server at ``address``; yield its address; drop it at the end.
+
+    ``suffix`` tells several databases of one run apart.
+    """
+    database = f"svc_bench_{os.getpid()}{suffix}"
+    name = sql.Identifier(database)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
     try:
-        yield f"{address.rpartition('/')[0]}/svc_bench_{os.getpid()}"
+        yield f"{address.rpartition('/')[0]}/{database}"
     finally:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
@@ -162,7 +175,8 @@ def manage(environment: dict[str, str], *arguments: str, root: Path = ROOT) -> s
     return done.stdout
 
 
-def _catalog(backend_port: int) -> str:
+def stub_catalog(backend_port: int) -> str:
+    """The catalog of a gateway in front of the stub: a model for each pace of a stream."""
     backend = f"""
 [[backends]]
 name = "stub"

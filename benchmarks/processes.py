@@ -99,6 +99,11 @@ class Server:
             self._process.kill()
             self._process.wait()
 
+    def kill(self) -> None:
+        """Send SIGKILL and wait, as where a server crashes."""
+        self._process.kill()
+        self._process.wait()
+
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:

@@ -32,7 +32,7 @@ def stream_complaint(answer: bytes, tokens: int, *, exact: bool) -> str | None:
     if answer.count(b"data: ") == events and answer.count(b"data: [DONE]\n\n") == 1:
         return None
     # A relay may cut its HTTP chunks anywhere, also inside an event.
-    body = _dechunked(answer.partition(b"\r\n\r\n")[2])
+    body = dechunked(answer.partition(b"\r\n\r\n")[2])
     found = body.count(b"data: ")
     is_whole = found == events if exact else found >= tokens
     if is_whole and body.endswith(b"data: [DONE]\n\n"):
@@ -40,7 +40,8 @@ def stream_complaint(answer: bytes, tokens: int, *, exact: bool) -> str | None:
     return f"a stream had {found} events, not {events}"
 
 
-def _dechunked(body: bytes) -> bytes:
+def dechunked(body: bytes) -> bytes:
+    """The content of a body in HTTP chunks (RFC 9112, 7.1)."""
     parts: list[bytes] = []
     while body:
         size, _, rest = body.partition(b"\r\n")

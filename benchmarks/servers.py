@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
-from benchmarks.gateway import Serving, gateway
+from benchmarks.gateway import Serving, gateway, stub_catalog
 from benchmarks.load import Load, Plan
 from benchmarks.payloads import Pace
 from benchmarks.processes import Server, free_port, load
@@ -33,7 +33,7 @@ def main() -> None:
             place.mkdir()
             database = f"sqlite:///{place}/svc.sqlite3"
             gateways[name] = stack.enter_context(
-                gateway(place, database, port, Serving(development=development))
+                gateway(place, database, stub_catalog(port), Serving(development=development))
             )
         found: dict[str, list[tuple[Load, float]]] = {name: [] for name in gateways}
         for number in range(ROUNDS + 1):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import json
 import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +23,8 @@ http {
   access_log off; client_body_temp_path DIR/body; proxy_temp_path DIR/proxy;
   fastcgi_temp_path DIR/fastcgi; uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
   keepalive_requests 1000000000;
-  upstream stub { server 127.0.0.1:STUB; keepalive 1024; keepalive_requests 1000000000; }
+  client_body_buffer_size 1m;
+  upstream stub { SERVERS keepalive 1024; keepalive_requests 1000000000; }
   server {
     listen 127.0.0.1:PORT;
     location / {
@@ -38,19 +41,21 @@ def _nginx() -> str | None:
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 
-def _nginx_missing() -> str | None:
+def nginx_missing() -> str | None:
+    """Why nginx cannot run here, or None."""
     return None if _nginx() else "Debian's package nginx-light is not installed"
 
 
-def _start_nginx(bench: Bench) -> Target:
-    port, directory = free_port(), bench.directory / "nginx"
+def start_nginx(stack: ExitStack, place: Path, ports: Sequence[int]) -> Target:
+    """Start nginx with files in ``place``, in front of model servers at ``ports``, which take turns."""
+    port, directory = free_port(), place / "nginx"
     directory.mkdir()
     text = _NGINX
     values = {
         "USER": getpass.getuser(),
         "DIR": str(directory),
         "CONNECTIONS": str(_CONNECTIONS),
-        "STUB": str(bench.stub_port),
+        "SERVERS": " ".join(f"server 127.0.0.1:{each} fail_timeout=2s;" for each in ports),
         "PORT": str(port),
     }
     for name, value in values.items():
@@ -61,8 +66,12 @@ def _start_nginx(bench: Bench) -> Target:
     server = Server(
         ["-c", str(configuration), "-e", str(log)], port, log, program=_nginx() or "nginx"
     )
-    bench.stack.callback(server.stop)
+    stack.callback(server.stop)
     return Target("nginx", port, server=server)
+
+
+def _start_nginx(bench: Bench) -> Target:
+    return start_nginx(bench.stack, bench.directory, (bench.stub_port,))
 
 
 def _envoy() -> Path | None:
@@ -138,6 +147,6 @@ def _start_envoy(bench: Bench) -> Target:
 
 
 PROXIES: Final = (
-    Peer("nginx", _nginx_missing, _start_nginx),
+    Peer("nginx", nginx_missing, _start_nginx),
     Peer("Envoy", _envoy_missing, _start_envoy),
 )
