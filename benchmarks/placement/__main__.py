@@ -25,7 +25,7 @@ import uvloop
 from benchmarks.__main__ import heading
 from benchmarks.bench import running_bench
 from benchmarks.placement.client import Client
-from benchmarks.placement.gateways import NAMES, SLOTS, Fleet, Place, missing, places
+from benchmarks.placement.gateways import NAMES, SLOTS, Fleet, Place, missing, modelled, places
 from benchmarks.placement.workloads import Run, Summary, summary
 from benchmarks.processes import stop_on_sigterm
 from benchmarks.tables import Goal, goals_table, table, written
@@ -90,9 +90,10 @@ async def _happen(fleet: Fleet, event: str, seconds: float) -> None:
         await asyncio.to_thread(fleet.restart, _SECOND)
 
 
-async def _use(
+async def use(
     place: Place, cell: Cell, seed: str, seconds: float, scale: float
 ) -> tuple[Run, Client]:
+    """Let the users of ``cell`` send requests to ``place`` for ``seconds`` of the model."""
     loop = asyncio.get_running_loop()
     began = loop.time()
 
@@ -116,7 +117,7 @@ def _play(place: Place, cell: Cell, seed: str, seconds: float, scale: float) -> 
         fleet.control(_SECOND, slow=2)
     rows = target.rows() if target.rows is not None else 0
     cpu, began = target.server.cpu_seconds(), time.monotonic()
-    run, client = uvloop.run(_use(place, cell, seed, seconds, scale))
+    run, client = uvloop.run(use(place, cell, seed, seconds, scale))
     spent = (target.server.cpu_seconds() - cpu) / (time.monotonic() - began)
     for complaint, count in client.complaints.items():
         print(f"{target.name}, {cell.name}: {count} times {complaint}", file=sys.stderr)
@@ -216,7 +217,9 @@ def main() -> None:
     seeds = given.seeds.split(",")
     seen: dict[str, dict[str, list[Played]]] = {cell.name: {} for cell in cells}
     with running_bench() as bench:
-        all_places = list(places(bench, [name for name in names if not reasons[name]], given.scale))
+        all_places = list(
+            places(bench, [name for name in names if not reasons[name]], modelled(given.scale))
+        )
         for number in range(given.rounds):
             for cell in cells:
                 for place in all_places:

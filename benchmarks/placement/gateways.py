@@ -39,14 +39,33 @@ _ROUTERS: Final = (
 NAMES: Final = (NGINX, *_SVC, *(each.name for each in _ROUTERS))
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the model servers of a fleet are: ``count`` times this Python with ``arguments`` and a port.
+
+    ``slots`` is their ``max_concurrency`` in svc's catalog, ``dialect`` their ``running_usage``.
+    """
+
+    count: int
+    arguments: Sequence[str]
+    slots: int
+    dialect: str
+
+
+def modelled(scale: float) -> Kind:
+    """Replicas as ``benchmarks.placement.replica`` has them."""
+    arguments = ["-m", "benchmarks.placement.replica", "--scale", str(scale), "--port"]
+    return Kind(REPLICAS, arguments, SLOTS, "vllm")
+
+
 class Fleet:
     """The model servers of one gateway."""
 
-    def __init__(self, stack: ExitStack, directory: Path, scale: float) -> None:
+    def __init__(self, stack: ExitStack, directory: Path, kind: Kind) -> None:
         self._stack = stack
         self._directory = directory
-        self._scale = str(scale)
-        self.ports = [free_port() for _ in range(REPLICAS)]
+        self.kind = kind
+        self.ports = [free_port() for _ in range(kind.count)]
         self._servers = [self._start(port) for port in self.ports]
 
     def control(self, at: int, **wanted: object) -> Counters:
@@ -58,7 +77,7 @@ class Fleet:
             return msgspec.json.decode(answer.read(), type=Counters)
 
     def control_all(self, **wanted: object) -> list[Counters]:
-        return [self.control(at, **wanted) for at in range(REPLICAS)]
+        return [self.control(at, **wanted) for at in range(len(self.ports))]
 
     def kill(self, at: int) -> None:
         self._servers[at].kill()
@@ -68,10 +87,8 @@ class Fleet:
         self._servers[at] = self._start(self.ports[at])
 
     def _start(self, port: int) -> Server:
-        arguments = ["-m", "benchmarks.placement.replica", "--port", str(port)]
-        server = Server(
-            [*arguments, "--scale", self._scale], port, self._directory / f"replica-{port}.log"
-        )
+        log = self._directory / f"replica-{port}.log"
+        server = Server([*self.kind.arguments, str(port)], port, log)
         self._stack.callback(server.stop)
         return server
 
@@ -93,8 +110,8 @@ def missing(name: str) -> str | None:
     return next((each.missing() for each in _ROUTERS if each.name == name), None)
 
 
-def places(bench: Bench, names: Sequence[str], scale: float) -> Iterator[Place]:
-    """Start the gateways of ``names``, and a fleet for each."""
+def places(bench: Bench, names: Sequence[str], kind: Kind) -> Iterator[Place]:
+    """Start the gateways of ``names``, and a fleet of ``kind`` for each."""
     starts: dict[str, Callable[[Fleet, Path], Place]] = {
         NGINX: lambda fleet, directory: Place(
             start_nginx(bench.stack, directory, fleet.ports), fleet
@@ -105,7 +122,7 @@ def places(bench: Bench, names: Sequence[str], scale: float) -> Iterator[Place]:
     for number, name in enumerate(names):
         directory = bench.directory / f"gateway-{number}"
         directory.mkdir()
-        yield starts[name](Fleet(bench.stack, directory, scale), directory)
+        yield starts[name](Fleet(bench.stack, directory, kind), directory)
 
 
 def _router(bench: Bench, router: Router) -> Callable[[Fleet, Path], Place]:
@@ -128,7 +145,7 @@ def _svc(bench: Bench, name: str, workers: int) -> Callable[[Fleet, Path], Place
             gateway(
                 directory,
                 database,
-                _catalog(fleet.ports),
+                _catalog(fleet),
                 Serving(workers=workers, redis=redis),
                 [f"tenant-{number}" for number in range(TENANTS)],
             )
@@ -139,14 +156,15 @@ def _svc(bench: Bench, name: str, workers: int) -> Callable[[Fleet, Path], Place
     return start
 
 
-def _catalog(ports: Sequence[int]) -> str:
+def _catalog(fleet: Fleet) -> str:
+    ports = fleet.ports
     backends = "".join(
         f"""
 [[backends]]
 name = "replica-{at}"
 base_url = "http://127.0.0.1:{port}/v1"
-max_concurrency = {SLOTS}
-running_usage = "vllm"
+max_concurrency = {fleet.kind.slots}
+running_usage = "{fleet.kind.dialect}"
 """
         for at, port in enumerate(ports)
     )

@@ -57,6 +57,7 @@ SHAPES: Final = {
     "agents": Shape(
         apps=5, system=2000, first=800, turns=50, each=150, output=24, pause=0.05, tools=True
     ),
+    "small": Shape(apps=2, system=60, first=240, turns=6, each=60, output=16, pause=0.3),
     "none": Shape(apps=0, system=0, first=1000, turns=1, each=0, output=48, pause=0.02),
 }
 _TOOLS: Final = [

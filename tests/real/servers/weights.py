@@ -61,6 +61,7 @@ class _Weights:
     template: str
     width: int
     hidden: int
+    layers: int
     tensors: dict[str, NDArray[np.float32]]
 
 
@@ -88,19 +89,20 @@ def write_noise(path: Path) -> None:
         "blk.0.ffn_up": noise(hidden, width),
         "blk.0.ffn_down": noise(width, hidden),
     }
-    _write(path, _Weights(tokens, _PLAIN_TEMPLATE, width, hidden, tensors))
+    _write(path, _Weights(tokens, _PLAIN_TEMPLATE, width, hidden, 1, tensors))
 
 
-def write_speaker(path: Path, text: str) -> int:
+def write_speaker(path: Path, text: str, width: int = 128, layers: int = 1) -> int:
     """Write a model that answers everything with ``text`` to ``path``, as GGUF.
 
-    Returns how many tokens the answer has, the end token included. The layer adds nothing, so a
+    Returns how many tokens the answer has, the end token included. A wider one with more layers computes
+    longer and says the same. The layers add nothing, so a
     token alone decides what follows it: the line break at the end of each prompt is followed by
     the first piece of the text, a piece by the next one, the last by the end.
     """
     pieces = _pieces(text)
     tokens = [*_SPECIAL, *map(_written, range(256)), _MERGED, *pieces]
-    width, hidden = 128, 32
+    hidden = width // 4
     dice = np.random.default_rng(20261122)
     embeddings = dice.standard_normal((len(tokens), width), dtype=np.float32)
     chain = [tokens.index(_written(ord("\n"))), *map(tokens.index, pieces), _END]
@@ -108,18 +110,17 @@ def write_speaker(path: Path, text: str) -> int:
     for token, following in pairwise(chain):
         output[following] = embeddings[token]
     norm, nothing = np.ones(width, np.float32), np.zeros((width, width), np.float32)
-    tensors = {
-        "token_embd": embeddings,
-        "output": output,
-        "output_norm": norm,
-        "blk.0.attn_norm": norm,
-        "blk.0.ffn_norm": norm,
-        **{f"blk.0.attn_{part}": nothing for part in ("q", "k", "v", "output")},
-        "blk.0.ffn_gate": np.zeros((hidden, width), np.float32),
-        "blk.0.ffn_up": np.zeros((hidden, width), np.float32),
-        "blk.0.ffn_down": np.zeros((width, hidden), np.float32),
+    layer = {
+        "attn_norm": norm,
+        "ffn_norm": norm,
+        **{f"attn_{part}": nothing for part in ("q", "k", "v", "output")},
+        "ffn_gate": np.zeros((hidden, width), np.float32),
+        "ffn_up": np.zeros((hidden, width), np.float32),
+        "ffn_down": np.zeros((width, hidden), np.float32),
     }
-    _write(path, _Weights(tokens, _HERMES_TEMPLATE, width, hidden, tensors))
+    tensors = {"token_embd": embeddings, "output": output, "output_norm": norm}
+    tensors |= {f"blk.{at}.{name}": each for at in range(layers) for name, each in layer.items()}
+    _write(path, _Weights(tokens, _HERMES_TEMPLATE, width, hidden, layers, tensors))
     return len(pieces) + 1
 
 
@@ -162,7 +163,7 @@ def _describe(writer: GGUFWriter, weights: _Weights) -> None:
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(weights.width)
-    writer.add_block_count(1)
+    writer.add_block_count(weights.layers)
     writer.add_feed_forward_length(weights.hidden)
     writer.add_head_count(_HEADS)
     writer.add_head_count_kv(_HEADS)
