@@ -62,11 +62,12 @@ class Command(BaseCommand):
         if not undo:
             for line in _unserved(rows):
                 self.stderr.write(line)
-        is_empty = wait is None or _is_emptied(rows, wait)
+        served = _served(rows)
+        is_empty = wait is None or _is_emptied(served, wait)
         found = [(row, left_on(row)) for row in rows]
         report_rows(self, options["json"], [_facts(row, left) for row, left in found])
         if not is_empty:
-            raise CommandError(_still(wait, [left for _, left in found]))
+            raise CommandError(_still(wait, [left for row, left in found if row in served]))
 
 
 def _named(name: str) -> list[Deployment]:
@@ -88,6 +89,13 @@ def _set(rows: Sequence[Deployment], *, draining: bool) -> None:
             if row.draining is not draining:
                 row.draining = draining
                 row.save()
+
+
+def _served(rows: Sequence[Deployment]) -> list[Deployment]:
+    """Those of ``rows`` that a published model uses: workers know no others, and send nothing there."""
+    published = ModelEntry.objects.filter(published_at__isnull=False).values_list("weights_id")
+    used = {weights for (weights,) in published}
+    return [row for row in rows if row.weights_id in used]
 
 
 def _unserved(rows: Sequence[Deployment]) -> list[str]:

@@ -137,3 +137,13 @@ def test_during_a_reload_the_workers_that_end_count_too(row: Deployment, tell: T
     shown, _ = drain(row.backend.name)
 
     assert [each["running"] for each in shown] == [2]
+
+
+def test_a_deployment_without_a_published_model_is_empty_at_once(tell: Tell) -> None:
+    backend = catalog_rows.backend("spare")
+    row = Deployment.objects.create(weights=catalog_rows.weights(), backend=backend, model="m")
+    tell(row, draining=[])
+
+    (shown,), _ = drain("spare", wait=30)
+
+    assert (shown["draining"], shown["running"]) == (True, 0)
