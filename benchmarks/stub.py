@@ -51,7 +51,7 @@ class StubProtocol(asyncio.Protocol):
         if head_end < 0:
             return
         body = self._received[head_end + 4 :]
-        if len(body) >= _content_length(self._received[:head_end]):
+        if len(body) >= content_length(self._received[:head_end]):
             self._received = b""
             self._answer(body)
 
@@ -89,7 +89,8 @@ class StubProtocol(asyncio.Protocol):
             self._timer = loop.call_at(due, self._write_slowly, number + 1, due)
 
 
-def _content_length(head: bytes) -> int:
+def content_length(head: bytes) -> int:
+    """Return the bytes of the body that the head of a request announces."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":

@@ -20,6 +20,7 @@ import uvloop
 
 from benchmarks.payloads import STREAM_END
 from benchmarks.placement.engine import TOKEN_BYTES, Blocks, Card, Engine, Running
+from benchmarks.stub import content_length
 
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 _MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "bench"}]}
@@ -90,7 +91,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += data
         head, whole, body = self._received.partition(b"\r\n\r\n")
-        if not whole or len(body) < _content_length(head):
+        if not whole or len(body) < content_length(head):
             return
         self._received = b""
         path = head.split(b" ", 2)[1]
@@ -148,14 +149,6 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         head = b"HTTP/1.1 %s\r\ncontent-type: %s\r\ncontent-length: %d\r\n\r\n"
         self._transport.write(head % (status, kind, len(body)) + body)
-
-
-def _content_length(head: bytes) -> int:
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            return int(value)
-    return 0
 
 
 def _choice(delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:

@@ -10,11 +10,11 @@ class Priority(IntEnum):
     """A class; the lower its number, the earlier its requests get a slot."""
 
     INTERACTIVE = 0
-    """A person waits for the answer."""
+    """A person waits for the answer, as in a chat."""
     STANDARD = 1
     """The class of every request until an operator sets another."""
     BATCH = 2
-    """Nobody waits for the answer."""
+    """A job runs in the background, such as an evaluation at night."""
 
     @property
     def label(self) -> str:

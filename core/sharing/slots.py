@@ -1,11 +1,11 @@
 """The slots of a server, its ``max_concurrency``, divided among all workers of all hosts.
 
-Each worker holds some of them and hands them out alone (``FairQueue``), so that a request asks nobody.
-Through Redis a worker borrows what others do not need, several times a second and as soon as a request
-waits. What all hold together is never more than the server's number: a worker gives up slots before it
-says so, and gets more only by the store's answer. Where the store does not answer, each keeps what it
-holds (``_Divided.outage``), and a store that lost its memory, or heard nothing for long, grants none until
-all have told it what they hold.
+Each worker holds some of them and hands them out by itself (``FairQueue``), so that a request needs no
+call of Redis. Through Redis a worker borrows what others do not need, several times a second and as soon
+as a request waits. What all hold together is never more than the server's number: a worker gives up slots
+before it says so, and gets more only by the store's answer. Where the store does not answer, each keeps what
+it holds (``_Divided.outage``), and a store that lost its memory, or heard nothing for long, grants none
+until all have told it what they hold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from core.sharing.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
-RENEWAL_SECONDS: Final = 0.2
+_RENEWAL_SECONDS: Final = 0.2
 """How often each worker tells the store what it holds and needs."""
 _SHORT_SECONDS: Final = 0.05
 """The same while requests wait here that the store had no slots for."""
@@ -41,7 +41,6 @@ SETTLING_SECONDS: Final = 5.0
 """The time that workers have to tell what they hold to a store that lost its memory."""
 _REFUSED_SECONDS: Final = 1.0
 """How long a request that was refused without a wait counts as one that waits."""
-
 OUTAGE_SECONDS: Final = 30.0
 """After so long without a store most requests of borrowed slots have ended."""
 
@@ -64,7 +63,7 @@ class _Divided:
     refused_at: float = -_REFUSED_SECONDS
     """When a request was refused last because there is no queue, on the monotonic clock."""
     told: int = 0
-    """What the store was told last to be held."""
+    """The slots that the last message to the store said are held here."""
     others_need: bool = False
     """Whether another worker has requests that wait for a slot."""
     others_below: bool = False
@@ -108,7 +107,7 @@ class _Divided:
         return min(most, max(self.need, int(self.equal > 1)))
 
     def give_up(self, wanted: int) -> None:
-        """Hold no more than ``wanted``, or a little less than now where nobody waits for the rest."""
+        """Hold no more than ``wanted``; step by step while no other worker has requests that wait."""
         limit = self.queue.limit
         if wanted < limit:
             slowly = not (self.others_need or drain.is_ending or limit > self.most)
@@ -166,13 +165,13 @@ class SharedSlots:
         if divided is None or divided.queue is not queue:
             divided = _Divided(queue, most, self._workers, self._number % self._workers)
             self._divided[server] = divided
-            # A guess only where there is nobody to ask.
+            # The equal share is a guess, for a store that does not answer.
             queue.limit = 0 if self._answers else divided.equal
             queue.on_wait = partial(self._wait_began, divided)
-        elif most < divided.most:
-            divided.most = most
-            queue.limit = min(queue.limit, divided.equal)
-        divided.most = most
+        else:
+            before, divided.most = divided.most, most
+            if most < before:
+                queue.limit = min(queue.limit, divided.equal)
         self._wakes.set()
 
     def _wait_began(self, divided: _Divided) -> None:
@@ -213,7 +212,7 @@ class SharedSlots:
                 await asyncio.sleep(_SHORT_SECONDS)
             else:
                 loop = asyncio.get_running_loop()
-                timer = loop.call_later(RENEWAL_SECONDS, self._wakes.set)
+                timer = loop.call_later(_RENEWAL_SECONDS, self._wakes.set)
                 await self._wakes.wait()
                 timer.cancel()
 

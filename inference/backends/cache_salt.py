@@ -1,8 +1,8 @@
 """Salts what a model server keeps of prompts, so that organizations cannot measure each other's.
 
-A server with a prefix cache answers sooner where it has the beginning of a prompt. Whoever shares the
-cache can so find out whether another sent that beginning. vLLM mixes ``cache_salt`` into the hashes of
-its cache, and asks for a salt that nobody guesses, such as 43 characters of base64
+A server that has the beginning of a prompt in its prefix cache answers sooner. An organization that shares
+the cache could measure by that whether another one has sent the same beginning. vLLM mixes ``cache_salt``
+into the hashes of its cache, and asks for a salt that cannot be guessed, such as 43 characters of base64
 (docs.vllm.ai, Automatic Prefix Caching, Cache Isolation for Security).
 """
 

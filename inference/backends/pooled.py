@@ -38,12 +38,12 @@ class BackendView(msgspec.Struct, frozen=True):
     waiting: int
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
+    improbable_reports: int = 0
+    """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
     running: dict[str, int] = {}
     """Requests that are being answered, by the model's name on the backend."""
     draining: list[str] = []
     """Names on the backend of the models whose deployment there gets nothing new."""
-    improbable_reports: int = 0
-    """Answers to this worker whose reported tokens exceed the model's context or the output cap."""
     slots: int = 0
     """Of all workers together."""
     held: int = 0

@@ -147,7 +147,7 @@ class Backend(ModelServer):
     max_concurrency = models.PositiveIntegerField(
         default=64,
         validators=[AT_LEAST_ONE],
-        help_text="Requests that each worker sends to it at once.",
+        help_text="Requests that it gets at once, from all workers and hosts together.",
     )
     running_usage = models.CharField(
         max_length=16,

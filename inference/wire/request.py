@@ -279,7 +279,7 @@ class ChatRequest(Struct, omit_defaults=True):
 
     @property
     def is_flex(self) -> bool:
-        """Whether the request may wait for others: OpenAI's tier for work that nobody waits for."""
+        """Whether the request asks for OpenAI's tier ``flex``, which is slower: others go first."""
         return self.service_tier == "flex"
 
     @property
