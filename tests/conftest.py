@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
-import psycopg
 import pytest
 from django.conf import settings
-from psycopg import sql
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
-from tests.support.gateways import Served, SharedGateways, launch
+from tests.support.gateways import Served, SharedGateways, launch, postgresql_database
 from tests.support.live import ROOT, Command, Gateway, Simulator, database, free_port
 
 pytest_plugins = [
@@ -82,13 +80,9 @@ def live_database(worker_directory: Path, worker_id: str) -> Iterator[tuple[str,
             left.unlink()
         yield f"sqlite:///{path}", str(path)
         return
-    address = os.environ["DATABASE_URL"]
     name = f"svc_live_{os.getpid()}_{worker_id}"
-    with psycopg.connect(address, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    yield address.rsplit("/", 1)[0] + f"/{name}", name
-    with psycopg.connect(address, autocommit=True) as server:
-        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with postgresql_database(name) as address:
+        yield address, name
 
 
 @pytest.fixture(scope="session")

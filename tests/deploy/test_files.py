@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from svc_project.operator_settings import SETTINGS
+from tests.support.clients.separate_environment import program
 from tests.support.live import ROOT
 from tests.support.servers.programs import debian_program
 
@@ -188,6 +189,19 @@ def manifests() -> dict[tuple[str, str], dict[str, Any]]:
         for each in yaml.safe_load_all(path.read_text()):
             found[each["kind"], each.get("metadata", {}).get("name", "")] = each
     return found
+
+
+def test_every_manifest_fits_the_schemas_of_kubernetes() -> None:
+    others = {"kustomization.yaml", "model-servers.yaml"}  # kustomize's and KEDA's own kinds
+    files = [each for each in (DEPLOY / "kubernetes").glob("*.yaml") if each.name not in others]
+    done = subprocess.run(
+        [program("kubernetes-validate"), "--strict", *files],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" passed for ") >= len(files), done.stdout + done.stderr
 
 
 def test_the_manifests_fit_each_other() -> None:

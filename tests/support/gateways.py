@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.support.live import Command, Gateway, Simulator, free_port
+import psycopg
+from psycopg import sql
+
+from tests.support.live import ROOT, Command, Gateway, Simulator, free_port
 
 IMPATIENT = {
     "SVC_HEAD_SECONDS": "0.5",
@@ -35,13 +39,30 @@ class Served:
         return replace(gateway, command=self.command, port=self.port, speech_port=self.speech_port)
 
 
-def launch(environment: dict[str, str], log: Path, *arguments: str) -> tuple[Command, int, int]:
-    """Start ``manage.py serve``; return it and the ports of both surfaces, once it takes connections."""
+@contextmanager
+def postgresql_database(name: str) -> Iterator[str]:
+    """An empty database beside the one of ``DATABASE_URL``; its address."""
+    address = os.environ["DATABASE_URL"]
+    with psycopg.connect(address, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield address.rsplit("/", 1)[0] + f"/{name}"
+    with psycopg.connect(address, autocommit=True) as server:
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def launch(
+    environment: dict[str, str], log: Path, *arguments: str, checkout: Path = ROOT
+) -> tuple[Command, int, int]:
+    """Start ``manage.py serve``; return it and the ports of both surfaces, once it takes connections.
+
+    ``checkout`` is the directory of the code.
+    """
     port, speech_port = free_port(), free_port()
     command = Command(
         ["serve", "--port", str(port), "--speech-port", str(speech_port), *arguments],
         environment,
         log,
+        checkout=checkout,
     )
     try:
         command.wait_for(f"127.0.0.1:{port}")

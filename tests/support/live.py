@@ -54,12 +54,13 @@ class Command:
         environment: dict[str, str],
         log: Path,
         program: str = "manage.py",
+        checkout: Path = ROOT,
     ) -> None:
         self.log = log
         self._file = log.open("ab")
         self.process = subprocess.Popen(
             [sys.executable, program, *arguments],
-            cwd=ROOT,
+            cwd=checkout,
             env={**os.environ, **with_constants(environment)},
             stdout=self._file,
             stderr=subprocess.STDOUT,

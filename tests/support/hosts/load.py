@@ -34,6 +34,8 @@ class Sent:
     """Streams that began and did not end with [DONE]."""
     longest: float = 0.0
     """Seconds that the slowest chat took."""
+    longest_at: str = ""
+    """When that was sent (UTC), to be found in the logs of gateways."""
     answered: set[str] = field(default_factory=set)
     """The request ids of all that began to be answered with 200."""
 
@@ -44,7 +46,7 @@ class Sent:
     def __str__(self) -> str:
         return (
             f"{self.chats} chats and {self.streams} streams: {len(self.failed)} failed, "
-            f"{len(self.cut)} cut, longest chat {self.longest:.2f} s"
+            f"{len(self.cut)} cut, longest chat {self.longest:.2f} s (sent {self.longest_at})"
         )
 
 
@@ -106,7 +108,7 @@ class Load:
 
     async def _chat(self, client: httpx2.AsyncClient) -> None:
         self.sent.chats += 1
-        began = time.monotonic()
+        sent_at, began = time.strftime("%H:%M:%S", time.gmtime()), time.monotonic()
         try:
             answer = await client.post(
                 "/chat/completions", json=self._body("say: hi", stream=False)
@@ -118,7 +120,8 @@ class Load:
                 self.sent.answered.add(answer.headers["x-request-id"])
             else:
                 self.sent.failed.append(f"chat: {answer.status_code} {answer.text[:200]}")
-        self.sent.longest = max(self.sent.longest, time.monotonic() - began)
+        if (took := time.monotonic() - began) > self.sent.longest:
+            self.sent.longest, self.sent.longest_at = took, sent_at
 
     async def _stream(self, client: httpx2.AsyncClient) -> None:
         self.sent.streams += 1

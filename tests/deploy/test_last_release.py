@@ -1,0 +1,137 @@
+"""The last release serves on, while the schema of this one is migrated to and its code joins."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.gateways import Served, launch, postgresql_database
+from tests.support.hosts.load import Load
+from tests.support.live import ROOT, database
+from tests.support.until import until
+from usage.models import SpeechRow, UsageRow
+
+pytestmark = [pytest.mark.long, pytest.mark.postgresql, pytest.mark.timeout(600)]
+
+LAST_RELEASE = "f03c82c"
+"""The commit of 0.5.0; to be changed with each release."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """The code of a release, on a database of its own."""
+
+    checkout: Path
+    environment: dict[str, str]
+
+    def manage(self, *arguments: str) -> str:
+        """Run a command to its end; return what it prints."""
+        ran = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=self.checkout,
+            env={**os.environ, **self.environment},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return ran.stdout
+
+    def make(self, *arguments: str) -> dict[str, str]:
+        """Run a command that makes something; return what it says of it."""
+        made: dict[str, str] = json.loads(self.manage(*arguments, "--json"))
+        return made
+
+
+@pytest.fixture
+def releases(served: Served, tmp_path: Path) -> Iterator[tuple[Release, Release]]:
+    """The last release, whose schema and catalog the database has, and this one."""
+    packed = subprocess.run(
+        ["git", "archive", LAST_RELEASE], cwd=ROOT, check=False, capture_output=True
+    )
+    if packed.returncode:
+        pytest.skip(f"the history lacks {LAST_RELEASE}, the last release")
+    checkout = tmp_path / "last"
+    with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
+        archive.extractall(checkout, filter="data")
+    with postgresql_database(f"svc_release_{os.getpid()}") as address:
+        of_both = {**served.environment, "DATABASE_URL": address}
+        last = Release(
+            checkout,
+            {
+                **of_both,
+                "DJANGO_SETTINGS_MODULE": "svc_project.settings",
+                "SVC_DATA_DIR": str(tmp_path / "last-data"),
+            },
+        )
+        this = Release(ROOT, {**of_both, "SVC_DATA_DIR": str(tmp_path / "this-data")})
+        for directory in ("last-data", "this-data"):
+            (tmp_path / directory).mkdir()
+        catalog = tmp_path / "catalog.toml"
+        text = (checkout / "tests/catalog.toml").read_text()
+        catalog.write_text(text.replace("PORT", str(served.simulator.port)))
+        last.manage("migrate", "-v0")
+        last.manage("load_catalog", str(catalog))
+        yield last, this
+
+
+def speak(speech_port: int, key: str) -> None:
+    answer = httpx2.post(
+        f"http://127.0.0.1:{speech_port}/v1/audio/speech",
+        headers={"authorization": f"Bearer {key}"},
+        json={"model": "tts-1", "voice": "ava", "input": "Both releases speak."},
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def sent_by(load: Load, chats: int) -> None:
+    """Wait until ``load`` has sent as many chats again."""
+    enough = load.sent.chats + chats
+    until(lambda: load.sent.chats >= enough, 120)
+
+
+def test_the_last_release_serves_on_the_schema_of_this_one(
+    releases: tuple[Release, Release], tmp_path: Path, django_db_blocker: Any
+) -> None:
+    last, this = releases
+    made = last.make("create_organization", "Both", "--plan", "enterprise")
+    organization = made["organization_id"]
+    key = last.make("create_key", organization, "--scope", "inference")["key"]
+    speech_key = last.make("create_key", organization, "--scope", "speech")["key"]
+    old, port, speech_port = launch(last.environment, tmp_path / "last.log", checkout=last.checkout)
+    with Load(f"http://127.0.0.1:{port}/v1", key) as on_old:
+        sent_by(on_old, 20)
+        this.manage("migrate", "-v0")
+        speak(speech_port, speech_key)
+        sent_by(on_old, 60)
+        new, new_port, new_speech_port = launch(this.environment, tmp_path / "this.log")
+        with Load(f"http://127.0.0.1:{new_port}/v1", key) as on_new:
+            speak(new_speech_port, speech_key)
+            sent_by(on_new, 60)
+            revoked = this.make("create_key", organization, "--scope", "inference")
+            url = f"http://127.0.0.1:{port}/v1/models"
+            headers = {"authorization": f"Bearer {revoked['key']}"}
+            until(lambda: httpx2.get(url, headers=headers).status_code == 200)
+            this.manage("revoke_key", revoked["api_key_id"])
+            until(lambda: httpx2.get(url, headers=headers).status_code == 401)
+    assert (old.stop(), new.stop()) == (0, 0)
+
+    for sent in (on_old.sent, on_new.sent):
+        assert (sent.failed, sent.cut) == ([], [])
+    this.manage("verify_ledger")
+    name = this.environment["DATABASE_URL"].rpartition("/")[2]
+    with django_db_blocker.unblock(), database(name):
+        answered: set[str] = set().union(*(each.sent.answered for each in (on_old, on_new)))
+        assert set(UsageRow.objects.values_list("request_id", flat=True)) == answered
+        assert SpeechRow.objects.count() == 2
