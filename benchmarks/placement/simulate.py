@@ -27,12 +27,12 @@ from benchmarks.placement.engine import Card, Engine  # noqa: E402
 from benchmarks.placement.workloads import Answer, Body, Run, Summary, encoded, summary  # noqa: E402
 from core.errors import ApiError  # noqa: E402
 from inference.backends.pool import BackendPool  # noqa: E402
-from inference.backends.prompts import prompt_of  # noqa: E402
+from inference.backends.prompts import Prompt, prompt_of  # noqa: E402
+from inference.backends.shared_marks import Told  # noqa: E402
 from inference.catalog.snapshot import BackendRef, DeploymentRef, Timeouts  # noqa: E402
 from inference.wire import ChatRequest  # noqa: E402
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage  # noqa: E402
 
-WARM_SECONDS = 10.0
 CARD = Card()
 
 
@@ -59,12 +59,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run: a workload in front of replicas, through ``workers`` that share nothing."""
+    """One run: a workload in front of replicas, through ``workers``."""
 
     workload: str
     users: int
     seed: str
     seconds: float = 40.0
+    warm: float = 10.0
+    """The first seconds, which do not count."""
     replicas: int = 4
     workers: int = 1
     slots: int = 32
@@ -72,6 +74,8 @@ class Cell:
     slow: float = 1.0
     """So many times slower is the second replica."""
     round_robin: bool = False
+    told_seconds: float | None = 0.05
+    """After how long workers hear of each other's prompts; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,22 @@ class Found:
     second: float
     """The second replica's requests, of the mean."""
     failures: int
+
+
+class _Told:
+    """Tells the other workers of a fleet of prompts, as ``SharedMarks`` does through Redis."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def tell(self, prompt: Prompt, backend_id: str) -> None:
+        told = Told(prompt.organization_id, backend_id, prompt.size, prompt.marks)
+        asyncio.get_running_loop().call_later(self._fleet.cell.told_seconds or 0, self._pass, told)
+
+    def _pass(self, told: Told) -> None:
+        for pool, marks in zip(self._fleet.pools, self._fleet.marks, strict=True):
+            if marks is not self:
+                pool.heard(told)
 
 
 class Fleet:
@@ -103,8 +123,13 @@ class Fleet:
             for at in range(cell.replicas)
         ]  # fmt: skip
         self.deployments = tuple(DeploymentRef(each, "m") for each in backends)
+        self.marks = [
+            _Told(self) if cell.workers > 1 and cell.told_seconds is not None else None
+            for _ in range(cell.workers)
+        ]
         self.pools = [
-            BackendPool(shared=cell.workers > 1, clock=clock) for _ in range(cell.workers)
+            BackendPool(homes=cell.workers > 1 and each is None, clock=clock, marks=each)
+            for each in self.marks
         ]
         self._turn = itertools.count()
         self._chance = random.Random(1)
@@ -148,8 +173,8 @@ async def play(cell: Cell) -> Found:
     await run.workload(cell.workload, cell.users)
     for each in engines:
         each.cancel()
-    seen = [each for each in run.seen if WARM_SECONDS <= each.at <= cell.seconds]
-    seconds = cell.seconds - WARM_SECONDS
+    seen = [each for each in run.seen if cell.warm <= each.at <= cell.seconds]
+    seconds = cell.seconds - cell.warm
     asked = [each.requests for each in fleet.engines]
     mean = max(sum(asked), 1) / len(asked)
     tenants = sorted({each.tenant for each in seen})
@@ -185,13 +210,15 @@ def main() -> None:
     parser.add_argument("--slow", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--round-robin", action="store_true")
+    parser.add_argument("--untold", action="store_true", help="workers hear nothing of each other")
+    parser.add_argument("--warm", type=float, default=10.0, help="first seconds, not counted")
     given = parser.parse_args()
     for each, seed in itertools.product(given.cells.split(","), given.seeds.split(",")):
         workload, _, users = each.partition(":")
         card = Card(batch=given.batch, blocks=given.blocks)
         cell = Cell(
-            workload, int(users), seed, given.seconds, 4, given.workers, given.slots, card,
-            given.slow, given.round_robin,
+            workload, int(users), seed, given.seconds, given.warm, 4, given.workers, given.slots,
+            card, given.slow, given.round_robin, None if given.untold else 0.05,
         )  # fmt: skip
         began = time.process_time()
         found = simulated(cell)

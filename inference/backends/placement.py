@@ -29,9 +29,12 @@ _STAY: Final = (1.5, 8.0)
 """A conversation stays at a server unless that has so many times the mean of running and waiting requests,
 and so many more. A move computes its whole context again and displaces another's, which all pay for."""
 _HOME: Final = (1.25, 2.0)
-"""The same for a conversation's home, which is where other workers look for it."""
+"""The same for a conversation's home, which is where other workers look for what they do not hear of."""
 _SAME_COST: Final = (1.1, 64.0)
 """Costs up to so many times the least one, and so many tokens more, count as equal."""
+_COPY_COST: Final = 3.0
+"""What a token adds that another server has in its cache: the copy delays all that runs there, and displaces
+what others sent."""
 _LOST_COST: Final = 0.125
 """What a token that a server lost lately adds to the cost of new prompts there: they displace others."""
 _LOST_HALF_LIFE: Final = 5.0
@@ -135,7 +138,7 @@ class Reason(StrEnum):
     WARM = "warm"
     """It has the conversation."""
     HOME = "home"
-    """Other workers look for the conversation there."""
+    """Other workers, which are not heard, look for the conversation there."""
     LOAD = "load"
     """It costs least there."""
     MOVED = "moved"
@@ -159,12 +162,12 @@ _Marks = dict[int, _Uses]
 class Placement:
     """What one worker knows of prompts and servers. Belongs to one event loop.
 
-    ``shared``: whether other workers send requests to the same servers. New conversations then begin at
-    their home, where the others look for them.
+    ``homes``: whether other workers send requests to the same servers and are not heard (``shared_marks``).
+    New conversations then begin at their home, where the others look for them.
     """
 
-    def __init__(self, *, shared: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self._shared = shared
+    def __init__(self, *, homes: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.homes = homes
         self._clock = clock
         self._bytes_per_token = _BYTES_PER_TOKEN
         self._marks: dict[str, _Marks] = {}
@@ -205,8 +208,9 @@ class Placement:
         now, per_token = self._clock(), self._bytes_per_token
         sent = self._sent(prompt)
         known = [_known(prompt, sent, server, now) for server, _ in candidates]
+        most = max(known)
         costs = [
-            (prompt.size - have) / per_token
+            (prompt.size - have + (most - have) * _COPY_COST) / per_token
             + server.unanswered_tokens
             + busy * RUNNING_TOKENS
             + server.lost_lately(now) * _LOST_COST
@@ -246,7 +250,7 @@ class Placement:
         """The index of the home of a conversation that this worker does not know, unless it is too busy."""
         if self._earlier_uses(prompt):
             return None, Reason.MOVED
-        if not self._shared or max(known) >= 0.5 * prompt.size:
+        if not self.homes or max(known) >= 0.5 * prompt.size:
             return None, Reason.LOAD
         home = ranks.index(max(ranks))
         mean = sum(busy for _, busy in candidates) / len(candidates)
@@ -268,12 +272,18 @@ class Placement:
         server.unanswered_tokens += uncached
         use = None
         if prompt.beginning:
-            use = Use(prompt.size, now)
-            for mark, _ in prompt.beginning:
-                self._note(prompt.organization_id, mark)[server] = use
-            if prompt.conversation is not None:
-                self._note(prompt.organization_id, prompt.conversation)[server] = use
+            use = self._use(prompt.organization_id, prompt.marks, prompt.size, server)
         return Placed(prompt, server, have, uncached, use)
+
+    def heard(self, organization_id: str, marks: Sequence[int], size: int, server: Server) -> None:
+        """Note that another worker sent ``server`` a prompt of ``size`` bytes with these ``marks``."""
+        self._use(organization_id, marks, size, server)
+
+    def _use(self, organization_id: str, marks: Sequence[int], size: int, server: Server) -> Use:
+        use = Use(size, self._clock())
+        for mark in marks:
+            self._note(organization_id, mark)[server] = use
+        return use
 
     def answered(self, placed: Placed) -> None:
         """Note that the first token came, or that none will; only the first call counts."""

@@ -22,6 +22,7 @@ from inference.backends import metrics, shares
 from inference.backends.placement import Candidate, Placed, Placement, Reason
 from inference.backends.pooled import BackendView, PooledBackend, pooled_backend
 from inference.backends.prompts import Prompt
+from inference.backends.shared_marks import Marks, Told
 from inference.catalog.snapshot import BackendRef, DeploymentRef
 
 log = logging.getLogger(__name__)
@@ -77,15 +78,17 @@ class BackendPool:
     """Belongs to one event loop; views may be made from any thread.
 
     ``slots`` divides those of each backend among all workers; without it this process has them all.
-    ``shared``: whether other workers send requests to the same backends.
+    ``homes``: whether other workers send requests to the same backends. Through ``marks`` they tell each
+    other of prompts.
     """
 
     def __init__(
         self,
         ejector: Ejector | None = None,
         *,
-        shared: bool = False,
+        homes: bool = False,
         slots: SharedSlots | None = None,
+        marks: Marks | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ejector = ejector or Ejector(
@@ -97,7 +100,8 @@ class BackendPool:
         )
         self._clock = clock
         self._slots_of_all = slots or SharedSlots("")
-        self.placement = Placement(shared=shared, clock=clock)
+        self._marks = marks
+        self.placement = Placement(homes=homes, clock=clock)
         self._backends: dict[str, PooledBackend] = {}
 
     async def lease(
@@ -218,6 +222,15 @@ class BackendPool:
             + ": they are billed as reported",
         )
 
+    def heard(self, told: Told) -> None:
+        """Note where another worker sent a prompt."""
+        if (pooled := self._backends.get(told.backend_id)) is not None:
+            self.placement.heard(told.organization_id, told.marks, told.size, pooled.server)
+
+    def hears(self, *, others: bool) -> None:
+        """Note whether other workers are heard: where they are not, conversations have homes."""
+        self.placement.homes = not others
+
     def ejected(self) -> list[PooledBackend]:
         """Return the backends that are ejected now."""
         if self.ejector.none_ejected:
@@ -244,6 +257,8 @@ class BackendPool:
         pooled = self._pooled(deployment.backend)
         report = self.ejector.report_for(pooled.health, eligibility)
         placed = self.placement.place(prompt, pooled.server) if is_choice else None
+        if is_choice and self._marks is not None and prompt.beginning:
+            self._marks.tell(prompt, pooled.backend.id)
         pooled.running[deployment.model] += 1
         return Lease(deployment, prompt, pooled, report, self.placement, placed)
 

@@ -43,6 +43,12 @@ class Prompt:
     priority: Priority = Priority.STANDARD
     """Its class in the queues; it does not place a prompt."""
 
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """All marks, that of the conversation last."""
+        beginning = tuple([mark for mark, _ in self.beginning])
+        return beginning if self.conversation is None else (*beginning, self.conversation)
+
 
 def prompt_of(
     request: ChatRequest, organization_id: str, size: int, priority: Priority = Priority.STANDARD

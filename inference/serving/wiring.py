@@ -15,6 +15,7 @@ from core.sharing.slots import shared_slots
 from inference.backends.client import BackendClient
 from inference.backends.health_checks import HealthChecks
 from inference.backends.pool import BackendPool
+from inference.backends.shared_marks import SharedMarks
 from inference.backends.usage_dialects import UsageDialects
 from inference.catalog.catalog import catalog
 from inference.chat import captures
@@ -26,11 +27,25 @@ from usage.ledger.ledger import ledger
 
 
 @cache
+def shared_marks() -> SharedMarks | None:
+    """Return what tells other workers of prompts; None where no others are known of."""
+    if not settings.REDIS_URL:
+        return None
+    return SharedMarks(settings.REDIS_URL, timeout_seconds=settings.SVC_LIMIT_STORE_SECONDS)
+
+
+def start() -> None:
+    """Begin to hear other workers."""
+    if (marks := shared_marks()) is not None:
+        marks.start(service().egress.pool)
+
+
+@cache
 def service() -> ChatService:
     """Return the one chat service; it belongs to the event loop that first uses it."""
-    # Several hosts always share a limit store.
-    shared = settings.SVC_WORKERS > 1 or bool(settings.REDIS_URL)
-    pool = BackendPool(shared=shared, slots=shared_slots)
+    # Several hosts always share a store.
+    others = settings.SVC_WORKERS > 1 or bool(settings.REDIS_URL)
+    pool = BackendPool(homes=others, slots=shared_slots, marks=shared_marks())
     client = BackendClient()
     quarantine = Quarantine(settings.SVC_POISON_DEATHS, settings.SVC_POISON_SECONDS)
     return ChatService(
@@ -61,6 +76,8 @@ def service() -> ChatService:
 async def close() -> None:
     """Close the connections and threads of the service; its requests have ended."""
     chat = service()
+    if (marks := shared_marks()) is not None:
+        await marks.close()
     await chat.egress.client.close()
     await chat.limiter.close()
     await asyncio.to_thread(chat.reconciler.close)

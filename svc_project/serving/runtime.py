@@ -117,6 +117,7 @@ class Runtime:
         if voices.snapshot.has_neural:
             self._beside.append(asyncio.create_task(_start_neural()))
         shared_slots.start()
+        chat.start()
         self._beside.append(asyncio.create_task(_hold_slots()))
         self._upkeep = asyncio.create_task(self._run_upkeep())
         worker_stats.register(METRICS_STATS, own_families)

@@ -188,7 +188,7 @@ def test_one_organizations_prompts_displace_no_other_ones(
     """Neither at its own bound nor at that of all."""
     monkeypatch.setattr(placement, "_MARKS", 30)
     monkeypatch.setattr(placement, "_ALL_MARKS", 40)
-    found, server, other = Placement(shared=False, clock=clock), Server("b0"), Server("b1")
+    found, server, other = Placement(homes=False, clock=clock), Server("b0"), Server("b1")
     candidates = [placement.Candidate(server, 0), placement.Candidate(other, 0)]
     kept = [chat(f"{at} {ASKED}", "Yes.", "Why?", organization="a") for at in range(4)]
     for prompt in kept:
@@ -199,8 +199,10 @@ def test_one_organizations_prompts_displace_no_other_ones(
     assert [found.stays(prompt, candidates) for prompt in kept] == [0] * 4
 
 
-def test_workers_that_share_nothing_agree_on_the_home_of_a_conversation(clock: Clock) -> None:
-    workers = [Placement(shared=True, clock=clock) for _ in range(3)]
+def test_workers_that_hear_nothing_of_each_other_agree_on_the_home_of_a_conversation(
+    clock: Clock,
+) -> None:
+    workers = [Placement(homes=True, clock=clock) for _ in range(3)]
     homes = set()
     for number in range(30):
         later = chat(f"{number} {ASKED}", "Yes.", "Why?")
@@ -211,6 +213,16 @@ def test_workers_that_share_nothing_agree_on_the_home_of_a_conversation(clock: C
         assert len(first) == 1
         homes |= first
     assert homes == {0, 1, 2, 3}
+
+
+async def test_a_popular_beginning_is_not_computed_at_every_server(pool: BackendPool) -> None:
+    four, head = deployments(4), "You know all about trains. " * 300
+    home = await ended(pool, four, chat("Hi", system=head))
+    (busy,) = [each for each in four if each.backend.id == home]
+    await loaded(pool, busy, 12)
+    assert await ended(pool, four, chat("Hello", system=head)) == home
+    await loaded(pool, busy, 6)
+    assert await ended(pool, four, chat("Good day", system=head)) != home
 
 
 async def test_a_conversation_waits_for_its_server_and_a_new_one_for_any(
@@ -287,6 +299,14 @@ def test_prompts_that_share_nothing_are_answered_no_later_than_in_turns() -> Non
 def test_heads_that_overfill_every_cache_get_one_each() -> None:
     placed, turns = ratios("shared", 24, card=replace(CARD, blocks=1536, batch=12))
     assert placed.all.cached > 1.15 * turns.all.cached
+
+
+def test_workers_that_hear_of_each_others_prompts_keep_them_as_warm_as_one() -> None:
+    cell = Cell("conv", 96, "5", seconds=20.0, workers=4)
+    one, heard = simulated(replace(cell, workers=1)), simulated(cell)
+    unheard = simulated(replace(cell, told_seconds=None))
+    assert heard.all.output > 0.95 * one.all.output
+    assert heard.all.p90 < 0.7 * unheard.all.p90
 
 
 def test_a_slow_server_gets_less() -> None:
