@@ -46,7 +46,7 @@ class Shared:
     """An organization for the requests of ``wait_for_all``."""
 
     def wait_for_all(self) -> None:
-        """Return when every worker uses the store: one connection for limits, one for slots."""
+        """Return when every worker uses the store: a connection for limits, for slots and for marks."""
         until(self._knock, 90)
 
     def _knock(self) -> bool:
@@ -59,7 +59,7 @@ class Shared:
             # While workers start, one may accept a connection long before it answers.
             if set(told) != {(200, None)}:
                 return False
-        return self.store.callers() == 2 * WORKERS
+        return self.store.callers() == 3 * WORKERS
 
 
 @pytest.fixture(scope="module")
