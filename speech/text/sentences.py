@@ -15,6 +15,8 @@ from bisect import bisect_left
 import msgspec
 import sentencex
 
+from speech.text.normalise.units import UNITS
+from speech.text.shortened import Place, spellings
 from speech.text.tags import has_words
 
 _CLAUSE_OPENING = re.compile(
@@ -109,24 +111,34 @@ def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str
     return f"(?:{looks}){after}"
 
 
-_ALWAYS = _words("Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv approx vs")
-_BEFORE_FIGURES = _words("Fig No Nos Vol pp Ch Rte")
-_BEFORE_MORE = _words(
-    "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
-    "Inc Ltd Corp Co Ave Blvd Rd Dept dept Est est Min min Max max Tel tel Ext ext etc mgr bldg"
-)
+_ALWAYS = _words("Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv vs")
+_BEFORE_FIGURES = spellings(Place.NUMBER)
+_BEFORE_MORE = (
+    *_words("Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"),
+    *_words("Co Ave Blvd Rd Est etc"),
+    *spellings(Place.ORDINAL, Place.PLAIN, Place.WORD, Place.INSIDE),
+    *(unit[:-1] for unit in UNITS if unit.endswith(".") and unit.isascii()),
+)  # fmt: skip
 """Abbreviations that may also end a sentence: the next word must continue it."""
-_HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु")
-_LAST_LETTERS = "".join({each[-1] for each in (*_ALWAYS, *_BEFORE_FIGURES, *_BEFORE_MORE, *_HINDI)})
+_HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो")
+_IN_HINDI = "[\u0900-\u097f]"
+_HINDI_INITIALS = "|".join(rf"(?<=\.{_IN_HINDI * length}\.)" for length in range(1, 5))
+"""The last dot of ``मि.ली.`` or ``आर.के.``."""
+_LAST_LETTERS = "".join({each[-1] for each in (*_ALWAYS, *_BEFORE_FIGURES, *_BEFORE_MORE)})
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _PROTECTED = re.compile(
-    rf"\.(?<=[{_LAST_LETTERS}]\.)(?:"
+    rf"\.(?<=[{_LAST_LETTERS}\u0900-\u097f]\.)(?:"
     + "|".join(
         (
             _ends_with(*_ALWAYS),
-            _ends_with(*_BEFORE_FIGURES, after=r"(?=\s?\d)"),
+            _ends_with(
+                *_BEFORE_FIGURES, after=r"(?=\s?(?:[\d#]|(?:[IVX]{2,4}|[VXB-H])\b|[AI](?=[,.;:)])))"
+            ),
             _ends_with(*_BEFORE_MORE, after=rf"(?=,|\s{{1,2}}(?:[a-z0-9]|{_MONTH}))"),
             _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
+            _ends_with("H", after=r"(?=\s?No\b)"),
+            _ends_with("मि", "मी", "ली", before=r"\d\s"),
+            rf"(?=\s?{_IN_HINDI})(?:{_HINDI_INITIALS}|(?<={_IN_HINDI}\.)(?={_IN_HINDI}))",
         )
     )
     + ")"
@@ -137,6 +149,8 @@ _PLAIN_WORD = re.compile(
     r"(?=\s+[\"“‘(]?(?:[A-Z][a-z'’]|[AI]\s))"  # noqa: RUF001 quotes of all kinds
 )
 """A dot that ends a sentence, after a word that sentencex takes for an abbreviation."""
+_CODE_NAME = re.compile(r"(?<=\w)\.(?=[A-Za-z_]\w{0,40}[.(:]\w|[A-Z][a-z]{1,20}[A-Z]\w)")
+"""A dot within a name of a program."""
 _FACTORIAL = re.compile(r"!(?:(?<=\d!)|(?<=\b[a-z]!))(?=\s?[=+*/×÷^−])")  # noqa: RUF001
 _LEADING_DOTS = re.compile(r"\.(?:(?<=[\s(]\.)|(?<=[\s(]\.\.))(?=\.?[/\w])")
 _MARKS = re.compile(r"[.…!?।॥]{2,}+")
@@ -258,6 +272,7 @@ def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """The ends of the sentences of one line, except the end of the line."""
     plain, places = _without_signs(text)
     shielded = _FACTORIAL.sub(_SHIELD, _PROTECTED.sub(_SHIELD, plain))
+    shielded = _CODE_NAME.sub(_SHIELD, shielded)
     shielded = _LEADING_DOTS.sub(lambda dots: _SHIELD * len(dots[0]), shielded)
     shielded = _PLAIN_WORD.sub("!", shielded)
     shielded = _MARKS.sub(_one_mark, shielded)

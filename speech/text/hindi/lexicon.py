@@ -89,16 +89,21 @@ class Group(Enum):
     CHAT = "chat"
     """A short form used in text messages."""
     NAME = "name"
+    """A name of a place or a person, which English texts spell alike (names.tsv)."""
 
 
 @cache
 def overrides() -> dict[str, tuple[str, Group]]:
-    """Read the exceptions and their groups (speech/text/hindi/overrides.tsv)."""
-    text = (files("speech.text.hindi") / "overrides.tsv").read_text("utf-8")
-    rows = csv.reader(text.splitlines(), delimiter="\t")
+    """Read the exceptions and their groups (speech/text/hindi/overrides.tsv, names.tsv)."""
+    rows = [*_rows("overrides.tsv"), *([*row, Group.NAME.value] for row in _rows("names.tsv"))]
     return {
         roman: (unicodedata.normalize("NFC", word), Group(group)) for roman, word, group in rows
     }
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    text = (files("speech.text.hindi") / name).read_text("utf-8")
+    return csv.reader(text.splitlines(), delimiter="\t")
 
 
 @lru_cache(maxsize=20_000)

@@ -1,11 +1,15 @@
 """Writes out titles, streets and other abbreviations, by the words beside them."""
 
+# ruff: noqa: RUF001  # apostrophes of both kinds are meant
+
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
 from speech.text.normalise.locale import Locale
+from speech.text.normalise.units import UNITS
+from speech.text.shortened import MEANINGS, WITHOUT_POINT, Place, spellings
 
 
 class _Rule(NamedTuple):
@@ -86,20 +90,6 @@ _TITLES: tuple[_Rule, ...] = (
     _rule(r"\bRev\.(?=\s[A-Z])", "Reverend", "रेवरेंड"),
     _rule(r"\bHon\.(?=\s[A-Z])", "Honourable", "माननीय"),
 )
-_NUMBERED: tuple[_Rule, ...] = (
-    _rule(r"\b[Nn]os\.(?=\s?\d)", "numbers", "नंबर"),
-    _rule(r"\b(?:No|Nr|no)\.\s?(?=\d)", "number ", "नंबर "),
-    _rule(r"\b[Ff]igs?\.(?=\s?\d)", "figure", "चित्र"),
-    _rule(r"\b[Vv]ol\.(?=\s?[\dIVX])", "volume", "खंड"),
-    _rule(r"\b[Cc]h\.(?=\s?[\dIVX])", "chapter", "अध्याय"),
-    _rule(r"\b[Ss]ec\.(?=\s?\d)", "section", "धारा"),
-    _rule(r"\b[Ee]q\.(?=\s?\d)", "equation", "समीकरण"),
-    _rule(r"\bpp\.?(?=\s?\d)", "pages", "पृष्ठ"),
-    _rule(r"(?<!\w)p\.(?=\s?\d)", "page", "पृष्ठ"),
-    _rule(r"\b[Aa]pt\.?(?=\s?[\d#])", "apartment", "अपार्टमेंट"),
-    _rule(r"\b[Ss]te\.(?=\s?\d)", "suite", "सुइट"),
-    _rule(r"\b[Ee]xt\.(?=\s?\d)", "extension", "एक्सटेंशन"),
-)
 _OTHERS: tuple[_Rule, ...] = (
     _rule(r"\be\. ?g\.,?", "for example", "जैसे"),
     _rule(r"\bi\. ?e\.,?", "that is", "यानी"),
@@ -107,27 +97,56 @@ _OTHERS: tuple[_Rule, ...] = (
     _rule(r"\betc\.(?=\s*$)", "et cetera.", "वगैरह."),
     _rule(r"\betc\b\.?", "et cetera", "वगैरह"),
     _rule(r"\bet al\.", "and others", "और अन्य"),
-    _rule(r"\bapprox\.", "approximately", "लगभग"),
     _rule(r"(?<!\w)cf\.", "compare", "तुलना करें"),
-    _rule(r"\bca\.(?=\s?\d)", "circa", "लगभग"),
-    *_point("[Dd]ept", "Department", "विभाग"),
-    *_point("Inc", "Incorporated", "इनकॉर्पोरेटेड"),
-    *_point("Ltd", "Limited", "लिमिटेड"),
-    *_point("Corp", "Corporation", "कॉर्पोरेशन"),
     _rule(r"(?<=[a-z&] )Co\.(?=\s*$)", "Company.", "कंपनी."),
     _rule(r"(?<=[a-z&] )Co\.", "Company", "कंपनी"),
-    *_point("Univ", "University", "विश्वविद्यालय"),
-    *_point("Assn", "Association", "एसोसिएशन"),
-    _rule(r"\bBros\.", "Brothers", "ब्रदर्स"),
-    _rule(r"\b[Ee]st\.(?=\s?\d)", "established", "स्थापित"),
-    _rule(r"\b[Mm]isc\.", "miscellaneous", "विविध"),
-    _rule(r"\b[Tt]el\.", "telephone", "टेलीफ़ोन"),
-    *_point("max", "maximum", "अधिकतम"),
-    *_point("[Bb]ldg", "building", "बिल्डिंग"),
-    *_point("[Mm]gr", "manager", "मैनेजर"),
-    _rule(r"\bRte\.(?=\s?\d)", "Route", "रूट"),
-    _rule(r"\bGov['’]t\b\.?", "Government", "सरकार"),  # noqa: RUF001 the apostrophe is meant
-    _rule(r"(?<![\w.])ppl(?![\w.]\w|\w)", "people", "लोग"),
+    _rule(r"\b[Ee]st\.(?=\s?(?:1[0-9]|20)\d\d\b)", "established", "स्थापित"),
+    _rule(r"\b[Nn]o\.(?= (?:is|was|of|and|on)\b|:)", "number", "नंबर"),
+    _rule(r"\bH\.? ?No\.(?=\s?\d)", "house number", "मकान नंबर"),
+    *(
+        _rule(rf"\b{short}\b\.?", english, hindi)
+        for short, english, hindi in (
+            ("[Gg]ov['’]t", "government", "सरकार"),
+            ("[Dd]ep['’]t", "department", "विभाग"),
+            ("[Ii]nt['’]l", "international", "अंतरराष्ट्रीय"),
+            ("[Nn]at['’]l", "national", "राष्ट्रीय"),
+            ("[Aa]ss['’]n", "association", "एसोसिएशन"),
+            ("[Rr]ec['’]d", "received", "प्राप्त"),
+            ("[Cc]ont['’]d", "continued", "जारी"),
+        )
+    ),
+    _rule(r"\bp\.a\.(?=[\s,.;)]|$)", "per annum", "प्रति वर्ष"),
+    _rule(r"(?<=\d)-pt\b\.?", "-point", " अंक"),
+    _rule(r"(?<!\w)#(?= (?:is|of|are|was)\b)", "number", "नंबर"),
+    _rule(r"\b(?P<one>[A-Z][a-z]+\.?) v\.? (?=[A-Z])", r"\g<one> versus ", r"\g<one> बनाम "),
+    _rule(r"\bw/in\b", "within", "के भीतर"),
+    _rule(r"\bb/c\b", "because", "क्योंकि"),
+    _rule(r"(?<=\d)[ -]?y/?o\b", " year old", " वर्षीय"),
+    _rule(r"\bh/o\b", "history of", "history of"),
+    _rule(r"\bs/p\b", "status post", "status post"),
+    _rule(r"\bu/s (?=\d)", "under section ", "धारा "),
+    _rule(r"\bb\.i\.d\.", "twice a day", "दिन में दो बार"),
+    _rule(r"\bt\.i\.d\.", "three times a day", "दिन में तीन बार"),
+    _rule(r"\bq\.i\.d\.", "four times a day", "दिन में चार बार"),
+    _rule(r"\b(?:p\.r\.n\.|prn\b)", "as needed", "ज़रूरत होने पर"),
+    _rule(
+        r"\bq ?(?P<hours>\d{1,2}(?:-\d{1,2})?) ?h(?:rs?)?\b",
+        r"every \g<hours> hours",
+        r"हर \g<hours> घंटे",
+    ),
+    _rule(r"\b10s of\b", "tens of", "दसियों"),
+    _rule(r"\b100s of\b", "hundreds of", "सैकड़ों"),
+    _rule(r"\b1,?000s of\b", "thousands of", "हज़ारों"),
+    *(
+        _rule(
+            rf"\b{letter}\. (?=(?:[A-Z][a-z]+|\d+(?:st|nd|rd|th)) (?:Street|Avenue|Road|Boulevard|Drive|Lane)\b)",
+            f"{side} ",
+            f"{side} ",
+        )
+        for letter, side in (("N", "North"), ("S", "South"), ("E", "East"), ("W", "West"))
+    ),
+    _rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
+    _rule(r"¶ ?(?=\d)", "paragraph ", "पैरा "),
 )
 _ALONE = r"(?<![\u0900-\u097F.])"
 _DEVANAGARI: tuple[_Rule, ...] = (
@@ -136,19 +155,68 @@ _DEVANAGARI: tuple[_Rule, ...] = (
         for short, word in (
             ("डॉ", "डॉक्टर"), ("डा", "डॉक्टर"), ("प्रो", "प्रोफ़ेसर"), ("पं", "पंडित"), ("श्री", "श्री"),
             ("श्रीमती", "श्रीमती"), ("सुश्री", "सुश्री"), ("कु", "कुमारी"), ("इंजी", "इंजीनियर"),
-            ("लि", "लिमिटेड"), ("कं", "कंपनी"), ("प्रा", "प्राइवेट"), ("पृ", "पृष्ठ"),
+            ("मो", "मोबाइल"), ("लि", "लिमिटेड"), ("कं", "कंपनी"), ("प्रा", "प्राइवेट"), ("पृ", "पृष्ठ"),
         )
     ),
     _rule(rf"{_ALONE}(?:नं|नम्बर|सं)\.(?=\s?\d)", "नंबर", "नंबर"),
+    _rule(rf"{_ALONE}कि\.\s?मी\.?", "किलोमीटर", "किलोमीटर"),
     _rule(rf"{_ALONE}ई\.\s?पू\.", "ईसा पूर्व", "ईसा पूर्व"),
     _rule(r"(?<=\d )ई\.", "ईस्वी", "ईस्वी"),
 )  # fmt: skip
-_ALL = _NUMBERED + _STREETS + _TITLES + _OTHERS
+_ALL = _STREETS + _TITLES + _OTHERS
+_SOME = re.compile(
+    r"\.(?!\s*\Z)|[\u0900-\u097f]\.|[/#¶]|[a-z]['’][tnld]\b|\b(?:Dr|Mrs?|Sts?|Mt|vs|etc|[JS]r|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|q ?\d+|prn|v|1,?0+s)\b|-pt\b"
+)
+"""What any of these rules needs; most texts have nothing of it, and are not tried rule by rule."""
+_POINTLESS = (*spellings(Place.PLAIN), *WITHOUT_POINT, *map(str.capitalize, WITHOUT_POINT))
+_SPELLED = "|".join(sorted(_POINTLESS, key=len, reverse=True))
+_PLAIN = re.compile(
+    rf"(?<![\w.'’@#/_-])(?P<short>{_SPELLED}|{_SPELLED.upper()})(?![\w'’(/@_-]|\.\w)(?P<point>\.?)"
+)
+_DOTTED = re.compile(r"(?<![\w.'’@/-])(?P<short>[A-Za-z]{1,7}+)(?P<point>\.)(?![\w.@])")
+_AFTER_FIGURE = re.compile(r"[\d½¼¾]\)? ?\Z")
+_AFTER_ORDINAL = re.compile(r"\d(?:st|nd|rd|th) \Z")
+_BEFORE_NUMBER = re.compile(
+    r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)])|[A-Z]{1,5}[-/]?\d)|\.?\d"
+)
+_GOES_ON = re.compile(r"[,:;)]|\s[^\sA-Z]")
 
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the abbreviations of ``text`` in full."""
-    rules = _ALL if text.isascii() else _ALL + _DEVANAGARI
-    for rule in rules:
-        text = rule.pattern.sub(rule.hindi if locale.is_hindi else rule.english, text)
-    return text
+    if _SOME.search(text):
+        for rule in _ALL if text.isascii() else _ALL + _DEVANAGARI:
+            text = rule.pattern.sub(rule.hindi if locale.is_hindi else rule.english, text)
+    text = _PLAIN.sub(lambda match: _meant(match, locale), text)
+    return _DOTTED.sub(lambda match: _meant(match, locale), text) if "." in text else text
+
+
+def _meant(match: re.Match[str], locale: Locale) -> str:
+    short = match["short"]
+    if not (short.islower() or short.istitle() or short.isupper()) or short in "PSC":
+        return match[0]
+    if short.isupper() and not short.isalpha():
+        return match[0]
+    for meaning in MEANINGS.get(short.lower(), ()):
+        if _fits(meaning.place, match):
+            ends = match["point"] and not match.string[match.end() :].strip()
+            words = meaning.hindi if locale.is_hindi else meaning.english
+            return (words[0].upper() + words[1:] if short[0].isupper() else words) + "." * bool(
+                ends
+            )
+    return match[0]
+
+
+def _fits(place: Place, match: re.Match[str]) -> bool:
+    """Whether an abbreviation stands at such a place."""
+    text, start, end = match.string, match.start(), match.end()
+    counted = _AFTER_FIGURE.search(text, max(0, start - 3), start)
+    if place is Place.NUMBER:
+        is_unit = counted and match["short"] in UNITS
+        return not is_unit and _BEFORE_NUMBER.match(text, end) is not None
+    if place is Place.ORDINAL:
+        return _AFTER_ORDINAL.search(text, max(0, start - 6), start) is not None
+    if place is Place.INSIDE:
+        return not counted and _GOES_ON.match(text, end) is not None
+    # After a figure it is a unit, which is written out in the number of the figure.
+    return not (counted and (match["short"] in UNITS or match[0] in UNITS))

@@ -14,12 +14,15 @@ _TLDS = (
     "com|org|net|edu|gov|mil|int|info|biz|dev|app|io|ai|co|me|tv|in|uk|us|eu|de|fr|jp|au|ca|xyz|"
     "tech|cloud|online|site|store|example|test|ly|gg|sh|so|news|blog|shop|nic"
 )
-_FILES = "js|ts|py|md|txt|pdf|json|csv|html|css|exe|zip|png|jpg|jpeg|mp3|mp4|wav|doc|docx|xls|xlsx|xml|yaml|toml|net"
+_FILES = "js|ts|py|md|txt|pdf|json|csv|html|css|exe|zip|png|jpg|jpeg|mp3|mp4|wav|doc|docx|xls|xlsx|xml|yaml|toml|net|java|go|rs|rb|php|cpp|cs|kt|swift|sh|sql|log|ini|cfg|conf|lock|vue|jsx|tsx|ipynb|bat|bak|gz|tar|"
+_FILES += "svg|gif|webp|ppt|pptx|odt|rtf|tex|apk|iso|dmg|deb|rpm|jar|dll|yml|env|tgz|c|h"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})"
 _HOST = rf"{_LABEL}(?:\.{_LABEL}){{1,8}}"
-_TAIL = r"(?::\d{1,5})?(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)(?:[?#][^\s<>\"'()\[\]{}|]{0,2000})?"
+_ANY_LABEL = r"[^\W_](?:[^\W_]|-){0,62}"
+"""A label in letters of any script: ``info@münchen.de``."""
+_TAIL = r"(?::(?P<port>\d{1,5}))?(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)(?:[?#][^\s<>\"'()\[\]{}|]{0,2000})?"
 _MAIL = re.compile(
-    rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?P<host>{_HOST})(?![\w@])"
+    rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?P<host>{_ANY_LABEL}(?:\.{_ANY_LABEL}){{1,8}})(?![\w@])"
 )
 _URL = re.compile(
     rf"(?<![\w@])(?:[a-zA-Z]{{2,10}}://|www\.)(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,8}}){_TAIL}"
@@ -28,6 +31,14 @@ _BARE = re.compile(
     rf"(?<![\w@.-])(?P<host>{_LABEL}(?:\.{_LABEL}){{0,6}}\.(?:{_TLDS}))(?![\w-]|\.\w){_TAIL}"
 )
 _FILE = re.compile(rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w)")
+_LINE_NUMBER = re.compile(
+    r"(?<![\w@.])(?P<file>[A-Za-z_][\w/-]{0,63}\.(?:java|py|js|ts|tsx|jsx|go|rs|rb|php|cpp|cs|kt|c|h))(?P<lines>(?::\d{1,6}){1,2}):?(?!\w)"
+)
+_IDENTIFIER = r"[A-Za-z_][\w$]{1,63}"
+_CODE_NAME = re.compile(
+    rf"(?<![\w./@-])(?:{_IDENTIFIER}(?:\.{_IDENTIFIER}){{2,8}}|{_IDENTIFIER}\.(?:{_IDENTIFIER}(?=\()|[A-Z][a-z]+[A-Z]\w{{0,60}}))(?![\w@]|\.\w)"
+)
+"""A dotted name of a program: ``java.lang.String``, ``foo.bar()``."""
 _HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
 _TAG = re.compile(r"(?<![\w#&])#(?P<name>(?=\w*[^\W\d_])\w{1,100})")
 _LOCAL = re.compile(
@@ -80,7 +91,11 @@ def written_out(text: str, locale: Locale) -> str:
     if "." in text:
         for pattern in (_URL, _BARE):
             text = pattern.sub(lambda match: _web(match, locale), text)
+        text = _LINE_NUMBER.sub(lambda match: _line(match, locale), text)
         text = _FILE.sub(lambda match: _spoken(match[0], locale), text)
+        text = _CODE_NAME.sub(
+            lambda match: match[0].replace(".", f" {_SIGNS['.'][locale.is_hindi]} "), text
+        )
     elif "://" in text:
         text = _URL.sub(lambda match: _web(match, locale), text)
     if "localhost:" in text:
@@ -99,7 +114,11 @@ def _web(match: re.Match[str], locale: Locale) -> str:
     whole = match[0]
     end = whole[len(whole.rstrip(".!?:")) :]
     path = match["path"].rstrip("/.!?:")
-    return _spoken(match["host"], locale) + _path(path, locale) + end
+    port = ""
+    if match["port"] and "." not in match["host"]:
+        # A public address has the usual port in all but rare cases, one's own machine seldom.
+        port = f" {_SIGNS[':'][locale.is_hindi]} {numbers.port(match['port'], locale)}"
+    return _spoken(match["host"], locale) + port + _path(path, locale) + end
 
 
 def _local(match: re.Match[str], locale: Locale) -> str:
@@ -107,6 +126,12 @@ def _local(match: re.Match[str], locale: Locale) -> str:
     end = match["path"][len(path) :].strip("/")
     colon = _SIGNS[":"][locale.is_hindi]
     return f"localhost {colon} {numbers.port(match['port'], locale)}{_path(path, locale)}{end}"
+
+
+def _line(match: re.Match[str], locale: Locale) -> str:
+    """A file and a line in it: ``app.py:42``."""
+    colon = _SIGNS[":"][locale.is_hindi]
+    return f"{match['file']} {colon} {f' {colon} '.join(match['lines'].strip(':').split(':'))}"
 
 
 def _file_path(match: re.Match[str], locale: Locale) -> str:

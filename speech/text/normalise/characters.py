@@ -25,7 +25,7 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ]+")
 _BASE = re.compile(
-    r"(?:\d|(?<![A-Za-zµ])[A-Za-zµ]{1,3}|(?<![\u0900-\u097f])[\u0900-\u097f]{1,4}|[)\]])\Z"
+    r"(?:\d|(?<![A-Za-zµ])[A-Za-zµ]{1,3}|[\u0391-\u03c9]|(?<![\u0900-\u097f])[\u0900-\u097f]{1,4}|[)\]])\Z"
 )
 _FRACTIONS = {
     character: f"{numerator}/{denominator}"

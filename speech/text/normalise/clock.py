@@ -13,25 +13,28 @@ from speech.text.normalise.locale import Locale
 _HALF = r"(?:(?P<half>[aApP])\.?[mM]\b(?:\.(?=\s*[a-z,;])|(?P<stop>\.))?)"
 _FREE = r"(?<![\w.,:/$€£₹-])"
 _TIME = re.compile(
-    rf"{_FREE}(?P<hour>2[0-4]|1\d|0?\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
+    rf"{_FREE}(?P<hour>2[0-4]|1\d|0?\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{{1,6}})?)?"
     rf"(?:\s?{_HALF})?+(?![\w:]|[.,]\d)"
     r"(?P<clock> ?(?:बजे|baje|o['’]clock)(?![\w\u0900-\u097f]))?"
 )
 _HOUR = re.compile(
-    rf"{_FREE}(?P<hour>1[0-2]|0?[1-9])(?P<minute>)(?P<second>)\s?{_HALF}(?!\w)(?P<clock>)"
+    rf"{_FREE}(?P<hour>1[0-2]|0?[1-9])(?P<minute>)(?P<second>)(?P<fraction>)\s?{_HALF}(?!\w)(?P<clock>)"
 )
 _HOURS = re.compile(
     r"(?<![\w.,:/$€£₹-])(?P<first>(?:1[0-2]|0?[1-9])(?::[0-5]\d)?(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?"
     r"(?=(?:1[0-2]|0?[1-9])(?::[0-5]\d)?\s?[aApP]\.?[mM]\b)"
 )
 _CLOCKS = re.compile(
-    r"(?<![\w.,:/-])(?P<first>\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?(?=\d{1,2}:[0-5]\d(?!\d))"
+    r"(?<![\w.,:/-])(?P<first>\d{1,2}(?::[0-5]\d)?(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?(?=\d{1,2}:[0-5]\d(?!\d))"
 )
 _NO_VERSION = "".join(
     rf"(?<!\b(?i:{word}) )" for word in ("version", "ver", "release", "build", "update")
 )
-_AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| in the (?:morning|afternoon|evening)\b)"
+_AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje)(?![\w\u0900-\u097f])| in the (?:morning|afternoon|evening)\b)"
 _POINTED = (
+    re.compile(
+        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs)\b)"
+    ),
     re.compile(
         rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to)\s?(?:2[0-4]|1\d|0?\d))"
         rf"\.(?P<end>[0-5]\d){_AFTER_POINT}"
@@ -39,6 +42,15 @@ _POINTED = (
     re.compile(
         rf"{_FREE}{_NO_VERSION}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
     ),
+)
+_AFTER_EVENT = re.compile(
+    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|dep\.?|arr\.?)(?: (?:at|from))?:? )"
+    r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
+    re.IGNORECASE,
+)
+_MINUTES = re.compile(
+    r"(?:(?<=[Tt]ime: )|(?<=[Tt]ime )|(?<![\w.,:/$€£₹-])(?=\d{1,3}m (?:ago|late|left|read|walk|drive|timer|rest|break)\b))"
+    r"(?P<figure>\d{1,3})m\b"
 )
 _SPANS = (
     re.compile(
@@ -51,6 +63,11 @@ _AT = re.compile(
     r"\b(?:at|by|from|until|till|since|before|after|around|between|(?<!up )to) \Z", re.IGNORECASE
 )
 _SURELY_AT = re.compile(r"\b(?:at|until|till) \Z", re.IGNORECASE)
+_LASTS = re.compile(
+    r"\b(?:elapsed|remaining|duration|runtime|took|takes|lasted|lasts|length|left|uptime|ETA|(?:total|run|wall|finish|finishing|winning) time)"
+    r"(?: (?:is|was|of|in))?[:=]? \Z",
+    re.IGNORECASE,
+)
 _STARTS = re.compile(
     r"(?:^time|\b(?:start(?:s|ing)?|begin(?:s|ning)?|opens?|opening|closes?|closing|depart(?:s|ure)|arriv(?:es|al)|"
     r"ET[AD])(?: time)?):? \Z",
@@ -63,7 +80,16 @@ _FOUR_DIGITS = re.compile(
 _EARLIER = "|".join(f"{hour}/{hour - 1}" for hour in range(2, 13))
 _TIME_ZONES = re.compile(rf"{_FREE}(?P<zones>{_EARLIER}|(?<=\bat )1/12)c(?!\w)")
 """The eastern time and the central one, which is an hour earlier: ``8/7c``. 1/12c may be flour."""
-_RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9}) ?: ?(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
+_HOURS_UNIT = re.compile(r"(?<=\d:[0-5]\d) ?[Hh]rs?\b\.?")
+_NOON = re.compile(r"\b(?P<from>[Nn]oon|[Mm]idnight)\s?[-–—]\s?(?=\d)")
+_LAP = re.compile(
+    rf"{_FREE}(?P<minutes>\d{{1,2}}):(?P<seconds>[0-5]\d)(?P<fraction>\.\d{{1,3}})(?!\w|[.,:]\d)"
+)
+_DAY_HOURS = re.compile(
+    r"(?<=day )(?P<first>\d{1,2})(?:\.(?P<minute>[0-5]\d))?(?P<dash>\s?[-–]\s?)(?P<last>\d{1,2})\.(?P<end>[0-5]\d)(?![\w.])"
+)
+_HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?![\w.])")
+_RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9})(?::| : )(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
 
 
 def written_out(text: str, locale: Locale) -> str:
@@ -71,8 +97,21 @@ def written_out(text: str, locale: Locale) -> str:
     if not any(map(str.isdecimal, text)):
         return text
     to = "से" if locale.is_hindi else "to"
+    if locale.day_first:
+        text = _AFTER_EVENT.sub(r"\g<before>\g<hour>:\g<minute>", text)
+        text = _DAY_HOURS.sub(
+            lambda match: (
+                f"{match['first']}:{match['minute'] or '00'}{match['dash']}{match['last']}:{match['end']}"
+            ),
+            text,
+        )
+    text = _LAP.sub(lambda match: _lap(match, locale), text)
+    text = _HOURS_UNIT.sub(" बजे" if locale.is_hindi else " hours", text)
+    text = _NOON.sub(rf"\g<from> {to} ", text)
+    text = _HALF_LETTER.sub(r"\g<half>m", text)
     for pattern in _POINTED:
         text = pattern.sub(_with_colon, text)
+    text = _MINUTES.sub(r"\g<figure> min", text)
     for pattern in _SPANS:
         text = pattern.sub(_span, text)
     text = _FOUR_DIGITS.sub(lambda match: _four_digits(match, locale), text)
@@ -82,8 +121,26 @@ def written_out(text: str, locale: Locale) -> str:
         text = pattern.sub(lambda match: f"{match['first']} {to} ", text)
     for pattern in (_TIME, _HOUR):
         text = pattern.sub(lambda match: _time(match, locale), text)
-    between = "अनुपात" if locale.is_hindi else "to"
-    return _RATIO.sub(rf"\g<one> {between} \g<two>", text)
+    return _RATIO.sub(lambda match: _ratio(match, locale), text)
+
+
+def _lap(match: re.Match[str], locale: Locale) -> str:
+    """Minutes and seconds of a race: 1:59.40."""
+    minutes, seconds = (int(match[name]) for name in ("minutes", "seconds"))
+    low = "oh " if seconds < 10 and not locale.is_hindi else ""
+    figure = numbers.spoken(f"{seconds}{match['fraction']}", locale)
+    return f"{numbers.cardinal(minutes, locale)} {low}{figure}"
+
+
+def _ratio(match: re.Match[str], locale: Locale) -> str:
+    """Write out a ratio; figures of four digits are ports (``8080:80``)."""
+    if len(match["one"]) > 1 and max(len(match["one"]), len(match["two"])) > 3:
+        ports = (numbers.port(match[name], locale) for name in ("one", "two"))
+        return (" कोलन " if locale.is_hindi else " colon ").join(ports)
+    if len(match["one"]) == len(match["two"]) == 2 and match["one"] > "23" and match["two"] < "60":
+        # Minutes and seconds: no ratio is written with such figures.
+        return f"{match['one']} {match['two']}"
+    return f"{match['one']} {'अनुपात' if locale.is_hindi else 'to'} {match['two']}"
 
 
 def _with_colon(match: re.Match[str]) -> str:
@@ -116,8 +173,12 @@ def _four_digits(match: re.Match[str], locale: Locale) -> str:
 
 
 def _is_span(match: re.Match[str]) -> bool:
-    """Whether 2:00:35 is a length of time, as its hour of one digit without ``at`` says."""
-    if match["second"] is None or match["half"] or match["clock"] or len(match["hour"]) > 1:
+    """Whether 2:00:35 is a length of time, as its hour of one digit without ``at`` says, or a word."""
+    if match["second"] is None or match["half"] or match["clock"]:
+        return False
+    if _LASTS.search(match.string, max(0, match.start() - 24), match.start()):
+        return True
+    if len(match["hour"]) > 1:
         return False
     return not _AT.search(match.string, max(0, match.start() - 10), match.start())
 
@@ -135,7 +196,7 @@ def _time(match: re.Match[str], locale: Locale) -> str:
     else:
         said = _english(hour, minute, half, locale)
     if second is not None:
-        said = _with_seconds(said, second, locale)
+        said = _with_seconds(said, second, match["fraction"] or "", locale)
     return said + (match["stop"] or "")
 
 
@@ -153,8 +214,8 @@ def _english(hour: int, minute: int, half: str, locale: Locale) -> str:
     return f"{said} {half} M" if half else said
 
 
-def _with_seconds(said: str, second: int, locale: Locale) -> str:
-    seconds = numbers.cardinal(second, locale)
+def _with_seconds(said: str, second: int, fraction: str, locale: Locale) -> str:
+    seconds = numbers.spoken(f"{second}{fraction.replace(',', '.')}", locale)
     if locale.is_hindi:
         return f"{said} {seconds} सेकंड"
     return f"{said} and {seconds} second{'' if second == 1 else 's'}"

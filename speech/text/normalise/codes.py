@@ -3,6 +3,8 @@
 At last it writes out tokens of letters and digits (CO2, COVID-19, 5G), and all remaining figures.
 """
 
+# ruff: noqa: RUF001  # dashes are meant
+
 from __future__ import annotations
 
 import re
@@ -12,7 +14,7 @@ from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.numbers import FIGURE
 
 _FREE = r"(?<![\w.,:/+$€£₹¥-])(?<!\d )"
-_END = r"(?![\w:/]|[.,-]\d| \d)"
+_END = r"(?![\w/]|:\S|[.,-]\d| \d)"
 _INTERNATIONAL = re.compile(rf"(?<![\w+])\+(?P<figure>\d[\d ().-]{{6,20}}\d){_END}")
 _SHAPES = "|".join(
     (
@@ -23,6 +25,9 @@ _SHAPES = "|".join(
         r"\d{3}-\d{2}-\d{4}",
         r"\d{4}(?:[- ]\d{4}){2,3}",
         r"555-\d{4}",
+        r"(?=[\d-]*\d{5})\d{1,12}(?:-\d{1,12}){2,5}",
+        r"0\d{2,11}-\d{1,12}",
+        r"(?<=[A-Z]{2} )\d{2,4}(?: \d{2,4}){1,4}",
     )
 )
 _SHAPED = re.compile(rf"{_FREE}(?P<figure>{_SHAPES}){_END}")
@@ -32,13 +37,13 @@ _PLAIN = {
     Region.IN: re.compile(rf"{_FREE}(?P<figure>[6-9]\d{{7}}(?!00)\d\d){_END}"),
 }
 _WORDS = (
-    r"call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
-    r"confirmation|booking|case|pnr|aadhaar|number|no|ring|text|खाता|खाते|आधार|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
+    r"train|flight|reg|call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
+    r"confirmation|booking|case|pnr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
 )
-_SHORT_WORDS = r"pin|code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
+_SHORT_WORDS = r"(?:ending|ends)(?: in| with)?|card|pin|code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
 _OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?#?"
 _NAMED = re.compile(
-    rf"(?<!\w)(?P<before>(?:(?:{_WORDS}){_OF}(?=\d{{5}})|(?:{_SHORT_WORDS}){_OF}(?=\d{{3}})))"
+    rf"(?<!\w)(?P<before>(?:(?:{_WORDS}){_OF}(?=\d{{5}}|\d{{3,4}} \d{{3,4}} \d)|(?:{_SHORT_WORDS}){_OF}(?=\d{{3}}|\d\d[- ]\d\d)))"
     rf"(?P<figure>\d++(?:[ -]\d{{2,6}}(?!\d)){{0,3}}){_END}",
     re.IGNORECASE,
 )
@@ -49,15 +54,28 @@ _EMERGENCY = re.compile(
     re.IGNORECASE,
 )
 _LEADING_ZERO = re.compile(r"(?<![\w.,:/-])(?P<figure>0\d++)(?![\w:/]|[.,]\d)")
+_FOUR_DIGITS = re.compile(
+    r"(?P<before>\b(?:ISO|RFC|IEEE|DIN|Form|Model|Room|Flight|flight|Suite|Unit|Box|Bus|Route|Highway|Bulletin|Engine|Channel) )"
+    r"(?P<figure>[1-9]\d{3})(?!\w|[.,-]\d)"
+)
+"""Numbers that are names: four digits in two halves."""
 _ADDRESS = re.compile(
-    r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5})(?![\w:]))?(?![\w]|\.\d)"
+    r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5})(?![\w:])|/(?P<mask>\d{1,2})(?!\w))?(?![\w]|\.\d)"
+)
+_STATES = "A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|T[NX]|UT|V[AT]|W[AIVY]"
+_ZIP = re.compile(
+    rf"(?<=,) (?P<state>{_STATES}),? (?P<figure>\d{{5}}(?:-\d{{4}})?)(?![\w-])|\b(?P<alone>{_STATES}) (?P<five>\d{{5}})(?=\s*[,.;)]|\s*$)"
+)
+"""The ZIP code of an American address."""
+_INDIAN_PIN = re.compile(
+    r"(?P<place>\b[A-Z][a-z]{2,20}|[\u0900-\u097f]{2,20})(?P<sign>,? ?[-–]? ?)(?P<figure>[1-8]\d{5})(?=\s*[,.;)।]|\s*$)"
 )
 _DOCKET = re.compile(
     r"(?P<before>\b(?:(?<!\ba )number|case|docket|नंबर) )(?P<one>\d{2,4})-(?P<two>\d{3,6})(?![\w-]|\.\d)",
     re.IGNORECASE,
 )
 _READ_OUT = re.compile(
-    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)[Xx]{4}[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)[Xx]{2,12}[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
 _TOLL_FREE = re.compile(r"(?<![\w+-])1-(?P<code>8(?:00|88|77|66|55|44|33|22))-(?=[A-Z]{2})")
@@ -81,15 +99,26 @@ def written_out(text: str, locale: Locale) -> str:
         return text
     plus = "प्लस" if locale.is_hindi else "plus"
     text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
+    text = _HEXADECIMAL.sub(lambda match: _hexadecimal(match[0], locale), text)
     text = _NAMED.sub(lambda match: _named(match, locale), text)
     text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
+    text = _ZIP.sub(lambda match: _zip(match, locale), text)
+    if locale.is_indian:
+        text = _INDIAN_PIN.sub(
+            lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
+        )
     for pattern in (_SHAPED, _PLAIN[locale.region]):
         text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
     text = _READ_OUT.sub(
-        lambda match: match["before"] + numbers.digits(match["figure"], locale), text
+        lambda match: f"{match['before'].rstrip('- ')} {numbers.digits(match['figure'], locale)}",
+        text,
     )
     text = _TOLL_FREE.sub(lambda match: _toll_free(match["code"], locale), text)
     text = _DOCKET.sub(lambda match: _docket(match, locale), text)
+    if not locale.is_hindi:
+        text = _FOUR_DIGITS.sub(
+            lambda match: match["before"] + numbers.year(int(match["figure"]), locale), text
+        )
     text = _LEADING_ZERO.sub(lambda match: _grouped(match["figure"], locale), text)
     text = _ADDRESS.sub(lambda match: _address(match, locale), text)
     text = _VERSION.sub(lambda match: _version(match, locale), text)
@@ -127,10 +156,16 @@ def _toll_free(code: str, locale: Locale) -> str:
     return f"{numbers.cardinal(1, locale)} {said} "
 
 
+def _zip(match: re.Match[str], locale: Locale) -> str:
+    """The digits of a ZIP code after its state."""
+    state, figure = match["state"] or match["alone"], match["figure"] or match["five"]
+    return f"{' ' if match['state'] else ''}{state} {_grouped(figure, locale)}"
+
+
 def _docket(match: re.Match[str], locale: Locale) -> str:
     """A number of two parts, which is no range: the second has more digits."""
     one, two = match["one"], match["two"]
-    if len(two) <= len(one):
+    if len(two) <= len(one) and two[0] != "0":
         return match[0]
     dash = "डैश" if locale.is_hindi else "dash"
     return f"{match['before']}{_part(one, locale)} {dash} {numbers.digits(two, locale)}"
@@ -138,6 +173,9 @@ def _docket(match: re.Match[str], locale: Locale) -> str:
 
 def _address(match: re.Match[str], locale: Locale) -> str:
     said = _dotted(match["figure"], locale)
+    if match["mask"]:
+        slash = "स्लैश" if locale.is_hindi else "slash"
+        return f"{said} {slash} {numbers.cardinal(int(match['mask']), locale)}"
     if not match["port"]:
         return said
     colon = "कोलन" if locale.is_hindi else "colon"
@@ -173,7 +211,11 @@ _TOKEN = re.compile(
     r"(?<![\w.,])(?=[A-Za-z]{0,40}[-]?\d)(?!\d+(?![A-Za-z\d-]))[A-Za-z\d]++(?:-[A-Za-z\d]++)*+"
 )
 _JOINED = re.compile(r"(?<=[A-Za-z])-(?=\d+\.\d)")
+_HEXADECIMAL = re.compile(r"(?<![\w.,])0x[0-9a-fA-F]{1,16}(?!\w)")
+_POINT_IN_NAME = re.compile(r"(?<=\b[A-Z])\.(?=\d)")
 _PART = re.compile(r"\d++|[A-Z]{1,2}(?![A-Za-z])|[A-Za-z]++")
+_LONG_TOKEN = 9
+"""Characters from which a name of letters and digits is a code, read digit by digit."""
 _ELEMENTS = (
     "H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|K|Ca|Cr|Mn|Fe|Co|Ni|Cu|Zn|Br|Ag|Sn|I|Ba|Au|Hg|Pb|U"
 )
@@ -189,6 +231,7 @@ def remaining_written_out(text: str, locale: Locale) -> str:
     if not any(map(str.isdecimal, text)):
         return text
     text = _JOINED.sub(" ", text)
+    text = _POINT_IN_NAME.sub(" डॉट " if locale.is_hindi else " dot ", text)
     text = _TOKEN.sub(lambda match: _token(match[0], locale), text)
     return _FIGURE.sub(lambda match: _figure(match, locale), text)
 
@@ -199,9 +242,10 @@ def _token(token: str, locale: Locale) -> str:
     if len(token) <= 12 and re.search("[A-Z]", token) and _FORMULA.match(token):
         return _formula(token, locale)
     words: list[str] = []
+    is_long = len(token) >= _LONG_TOKEN and "-" not in token
     for part in _PART.findall(token):
         if part.isdecimal():
-            words.append(_number(part, locale))
+            words.append(_in_token(part, locale, digits=is_long))
         elif part.isupper() and len(part) <= 2:
             words.append(" ".join(part))
         else:
@@ -217,6 +261,21 @@ def _formula(token: str, locale: Locale) -> str:
         if atom["count"]:
             words.append(_number(atom["count"], locale))
     return " ".join(words)
+
+
+def _hexadecimal(figure: str, locale: Locale) -> str:
+    return " ".join(numbers.digit(one, locale) if one.isdecimal() else one for one in figure)
+
+
+def _in_token(figure: str, locale: Locale, *, digits: bool) -> str:
+    """The figure of a name: digits in a long one, else four digits in two halves, as a year."""
+    if digits:
+        return numbers.digits(figure, locale)
+    return (
+        numbers.year(int(figure), locale)
+        if re.match(r"[1-9]\d{3}\Z", figure)
+        else _number(figure, locale)
+    )
 
 
 def _number(figure: str, locale: Locale) -> str:

@@ -1,13 +1,10 @@
-"""Writes out dates, months, days of the week, years and decades.
-
-The four digits of a year are spoken in two halves.
-"""
+"""Writes out dates, months and days of the week."""
 
 from __future__ import annotations
 
 import re
 
-from speech.text.normalise import numbers
+from speech.text.normalise import numbers, years
 from speech.text.normalise.locale import Locale
 
 # ruff: noqa: RUF001  # signs that look like others are the point
@@ -45,26 +42,41 @@ _SLASHED = re.compile(
     rf"{_FREE}(?P<first>{_DAY})(?P<sign>[-/.])(?P<second>{_DAY})(?P=sign)(?P<year>(?:1\d|20)\d\d|\d\d){_END}"
 )
 _DAY_MONTH = re.compile(
-    rf"(?P<the>\bthe )?{_FREE}(?P<day>{_DAY})(?:st|nd|rd|th)?(?: of)?[ -]?(?P<month>{_MONTH})(?!\w)"
+    rf"(?P<the>\bthe )?{_FREE}(?:(?P<from>{_DAY})(?:st|nd|rd|th)?\s?(?:[-–—]|to)\s?)?+(?P<day>{_DAY})(?:st|nd|rd|th)?(?: of)?[ -]?(?P<month>{_MONTH})(?!\w)"
     rf"(?:,?[ -](?P<year>{_YEAR})(?![\w:/]|[.,-]\d))?+",
     re.IGNORECASE,
 )
 _MONTH_DAY = re.compile(
     rf"(?<!\w)(?P<month>{_MONTH}) (?P<day>{_DAY})(?:st|nd|rd|th)?(?![\w:%/]|[.,]\d)"
-    rf"(?P<to> ?[-–] ?(?P<last>{_DAY})(?![\w:%/]|[.,-]\d))?"
+    rf"(?P<to> ?[-–] ?(?P<last>{_DAY})(?:st|nd|rd|th)?(?![\w:%/]|[.,-]\d))?"
     rf"(?:(?P<comma>,?) (?P<year>{_YEAR})(?![\w:/]|[.,-]\d))?+"
-)
-_MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")
-_ABBREVIATED = re.compile(
-    r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|,)|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
 )
 _SURE = r"Mon|Tues|Tue|Weds|Wed|Thurs|Thur|Thu|Fri"
 _ANY_DAY = rf"{_SURE}|Sat|Sun"
+_BETWEEN_DATES = re.compile(
+    rf"(?<=\d)(?:st|nd|rd|th)?\s?[-–—]\s?(?={_MONTH} {_DAY}(?!\d))|(?<=[a-z])\s?[–—]\s?(?={_DAY} {_MONTH})"
+)
+_SLASHED_RANGE = re.compile(
+    rf"{_FREE}(?P<first>{_DAY})/(?P<second>{_DAY})\s?[-–—]\s?(?P<third>{_DAY})/(?P<fourth>{_DAY})(?![\w/]|[.,]\d)"
+)
+_DASHED = re.compile(
+    rf"(?P<before>\b(?:on|dated|date:?|dt\.?|by|from|till|until) )(?P<one>{_DAY})-(?P<two>{_DAY})-(?P<year>\d\d)(?![\w-])",
+    re.IGNORECASE,
+)
+_WEEK_OF = re.compile(
+    rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart)s?(?: on| by)?|[Dd]ated?|[Ee]ffective|RSVP(?: by)?"
+    rf"|{_ANY_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day),? )(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d)"
+)
+"""A day and a month without a year, after a word that says so: other pairs are fractions."""
+_MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")
+_ABBREVIATED = re.compile(
+    r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|,| [A-Z]{2})|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
+)
 _DAY_RANGE = re.compile(rf"(?<!\w)(?P<first>{_ANY_DAY})\.?\s?[-–—]\s?(?P<last>{_ANY_DAY})(?!\w)\.?")
 _DAY_NAME = re.compile(
     rf"(?<!\w)(?P<day>{_SURE})(?:\.(?=,| )|\.(?=$)|(?![\w'’]))"
     r"|(?:(?<=\b[Oo]n |\b[Bb]y )|(?<=day and )|(?<=day or )|(?<=day, )|(?<=Sat and |Fri and |Thu and )|(?<=day & ))(?P<after>Sat|Sun)(?![\w'’])"
-    rf"|(?<!\w)(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|[&/] ?(?:{_ANY_DAY})| (?:and|or|&) (?:{_ANY_DAY})))"
+    rf"|(?<!\w)(?<!\b[Tt]he )(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|\s?@| (?:at|from|by|night|morning|evening|afternoon)\b|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|[&/] ?(?:{_ANY_DAY})| (?:and|or|&) (?:{_ANY_DAY})))"
 )
 
 
@@ -74,15 +86,31 @@ _HINDI_RANGE = re.compile(
 )
 
 
+_FULL_NAME = (
+    r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+    r"|जनवरी|फ़रवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर|दिसंबर)"
+)
+_NAMES_RANGE = re.compile(
+    rf"(?:(?<=[a-z])|(?<=[\u0900-\u097f]))\s?[-–—]\s?(?={_FULL_NAME}(?!\w))"
+    r"|(?<=\d)\s?[-–—]\s?(?=(?:सुबह|दोपहर|शाम|रात) \d)"
+)
+
+
 def written_out(text: str, locale: Locale) -> str:
     """Write the dates of ``text`` in words. The locale decides the order, except in ISO dates."""
     text = _DAY_RANGE.sub(lambda match: _day_range(match, locale), text)
     text = _HINDI_RANGE.sub(r"\g<first> से ", text)
+    text = _NAMES_RANGE.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
     text = _DAY_NAME.sub(lambda match: _day_name(match, locale), text)
     if any(map(str.isdecimal, text)):
         text = _TIME_MARK.sub(" ", text)
         text = _ISO.sub(lambda match: _iso(match, locale), text)
+        text = _DASHED.sub(r"\g<before>\g<one>/\g<two>/\g<year>", text)
+        text = years.seasons_written_out(text, locale)
         text = _SLASHED.sub(lambda match: _slashed(match, locale), text)
+        text = _BETWEEN_DATES.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
+        text = _SLASHED_RANGE.sub(lambda match: _slashed_range(match, locale), text)
+        text = _WEEK_OF.sub(lambda match: _month_and_day(match, locale), text)
         text = _DAY_MONTH.sub(lambda match: _day_month(match, locale), text)
         text = _MONTH_DAY.sub(lambda match: _month_day(match, locale), text)
         text = _MONTH_YEAR.sub(lambda match: _month_year(match, locale), text)
@@ -143,14 +171,34 @@ def _slashed(match: re.Match[str], locale: Locale) -> str:
     return said(day, month, year, locale)
 
 
+def _month_and_day(match: re.Match[str], locale: Locale) -> str:
+    first, second = int(match["first"]), int(match["second"])
+    day, month = (first, second) if locale.day_first else (second, first)
+    return match["before"] + said(day, month, None, locale) if month <= 12 else match[0]
+
+
+def _slashed_range(match: re.Match[str], locale: Locale) -> str:
+    first, second, third, fourth = (
+        int(match[name]) for name in ("first", "second", "third", "fourth")
+    )
+    if not locale.day_first:
+        first, second, third, fourth = second, first, fourth, third
+    if second > 12 or fourth > 12:
+        return match[0]
+    to = "से" if locale.is_hindi else "to"
+    return f"{said(first, second, None, locale)} {to} {said(third, fourth, None, locale)}"
+
+
 def _day_month(match: re.Match[str], locale: Locale) -> str:
     month = match["month"]
     if month.islower() and month.isascii():
         return match[0]
     day, year = int(match["day"]), match["year"]
     if locale.is_hindi:
-        return said(day, _month(match), int(year) if year else None, locale)
-    words = f"the {numbers.ordinal(day, locale)} of {_name(_month(match), locale)}"
+        since = f"{numbers.cardinal(int(match['from']), locale)} से " if match["from"] else ""
+        return since + said(day, _month(match), int(year) if year else None, locale)
+    since = f"the {numbers.ordinal(int(match['from']), locale)} to " if match["from"] else ""
+    words = f"{since}the {numbers.ordinal(day, locale)} of {_name(_month(match), locale)}"
     return f"{words} {numbers.year(int(year), locale)}" if year else words
 
 
@@ -171,122 +219,3 @@ def _month_day(match: re.Match[str], locale: Locale) -> str:
 
 def _month_year(match: re.Match[str], locale: Locale) -> str:
     return f"{_name(_month(match), locale)} {numbers.year(int(match['year']), locale)}"
-
-
-# ruff: noqa: RUF001  # signs that look like others are the point
-
-
-_DECADE = re.compile(r"(?<![\w.,$€£₹])(?P<century>1[1-9]|20)(?P<tens>\d)0['’]?s(?!\w)")
-_SHORT_DECADE = re.compile(
-    r"(?<!\w)(?:['’](?P<marked>[2-9])0['’]?s"
-    r"|(?P<before>(?:in|the|his|her|their|my|your|our|mid|early|late)[ -])(?P<plain>[2-9])0['’]?s)(?!\w)"
-)
-_TENS = {
-    1: "tens", 2: "twenties", 3: "thirties", 4: "forties", 5: "fifties", 6: "sixties",
-    7: "seventies", 8: "eighties", 9: "nineties",
-}  # fmt: skip
-_ENGLISH = re.compile(
-    r"(?P<lead>\b[A-Za-z]+['’]?s? )?(?<![\w.,:/$€£₹^+-])(?P<year>1\d\d\d|20\d\d)(?![\w:/%°^]|[.,]\d|-\w)"
-    r"(?= (?P<next>[a-z]{3,}))?"
-)
-_COUNTED = re.compile(
-    r"(?:about|over|nearly|almost|than|exactly|only|another|all|these|those|has|have|had|were|are|"
-    r"with|cost|costs|least|most|page|pages|room|number|some|contains|got|sold|bought|counted) \Z",
-    re.IGNORECASE,
-)
-_NOT_PLURAL = frozenset(
-    [
-        "was",
-        "is",
-        "has",
-        "this",
-        "its",
-        "as",
-        "does",
-        "us",
-        "always",
-        "plus",
-        "versus",
-        "series",
-        "perhaps",
-        "besides",
-        "towards",
-        "across",
-        "thus",
-        "unless",
-        "afterwards",
-        "yes",
-        "less",
-    ]
-)
-_PLURAL = frozenset(["people", "men", "women", "children"])
-_OF_THE_YEAR = re.compile(
-    r"(?:in|since|the|of|by|until|till|from|year|this|that|our|its|['’]s) \Z", re.IGNORECASE
-)
-_HINDI = re.compile(
-    r"(?P<lead>(?:से|सन्|सन|साल|वर्ष|वर्ष:|ईस्वी|san|saal|year) )?(?<![\w.,:/$€£₹^+-])(?P<year>1[1-9]\d\d)"
-    r"(?![\w:/%°^]|[.,]\d|-\w)(?P<next>(?= ?(?:में|से|तक|के|का|की|ई\.|ईस्वी|mein|me|se|tak|ke|ka|ki)(?![\w\u0900-\u097f])))?"
-)
-_FISCAL = re.compile(
-    r"\bFY ?(?P<year>(?:19|20)\d\d)(?:[-–](?P<next>\d\d))?(?![\w-])|\bQ(?P<quarter>[1-4]) ?['’](?P<of>\d\d)(?!\w)"
-)
-_HINDI_DECADE = re.compile(r"(?<![\w.,])(?P<year>(?:1[1-9]|20)\d0)['’]?s(?!\w)")
-
-
-def decades_written_out(text: str, locale: Locale) -> str:
-    """Write the decades of ``text`` in words, before an ``s`` is read as seconds."""
-    if locale.is_hindi:
-        return _HINDI_DECADE.sub(lambda match: f"{_year(match, locale)} का दशक", text)
-    text = _DECADE.sub(lambda match: _decade(match, locale), text)
-    return _SHORT_DECADE.sub(
-        lambda match: (match["before"] or "") + _TENS[int(match["marked"] or match["plain"])], text
-    )
-
-
-def years_written_out(text: str, locale: Locale) -> str:
-    """Write the years of ``text`` in words, after dates, times, money and measures."""
-    if not any(map(str.isdecimal, text)):
-        return text
-    text = _FISCAL.sub(lambda match: _fiscal(match, locale), text)
-    if locale.is_hindi:
-        return _HINDI.sub(lambda match: _hindi(match, locale), text)
-    return _ENGLISH.sub(lambda match: _english(match, locale), text)
-
-
-def _year(match: re.Match[str], locale: Locale) -> str:
-    return numbers.year(int(match["year"]), locale)
-
-
-def _fiscal(match: re.Match[str], locale: Locale) -> str:
-    if match["quarter"]:
-        quarter = numbers.cardinal(int(match["quarter"]), locale)
-        return f"Q {quarter} {numbers.year(2000 + int(match['of']), locale)}"
-    following = f" {numbers.cardinal(int(match['next']), locale)}" if match["next"] else ""
-    return f"F Y {_year(match, locale)}{following}"
-
-
-def _hindi(match: re.Match[str], locale: Locale) -> str:
-    if match["lead"] is None and match["next"] is None:
-        return match[0]
-    return (match["lead"] or "") + _year(match, locale)
-
-
-def _decade(match: re.Match[str], locale: Locale) -> str:
-    century, tens = int(match["century"]), int(match["tens"])
-    if tens:
-        return f"{numbers.cardinal(century, locale)} {_TENS[tens]}"
-    if century == 20:
-        return "two thousands"
-    return f"{numbers.cardinal(century, locale)} hundreds"
-
-
-def _english(match: re.Match[str], locale: Locale) -> str:
-    lead, after = match["lead"] or "", match["next"] or ""
-    counts = (
-        after.endswith("s") and not after.endswith(("ss", "us", "is")) and after not in _NOT_PLURAL
-    ) or after in _PLURAL
-    if (counts and not _OF_THE_YEAR.search(lead)) or (after and _COUNTED.search(lead)):
-        return match[0]
-    if match["year"] < "1100" and (counts or not _OF_THE_YEAR.search(lead)):
-        return match[0]
-    return lead + _year(match, locale)

@@ -6,7 +6,7 @@ import re
 
 from speech.text.normalise import dates, numbers
 from speech.text.normalise.locale import Locale, Region
-from speech.text.normalise.measures import UNITS
+from speech.text.normalise.units import INCH, INCH_SIGNS, UNITS, in_quotation
 
 _FREE = r"(?<![\w.,/:$€£₹])"
 _END = r"(?![\w/]|[.,]\d)"
@@ -15,16 +15,24 @@ _OUT_OF = re.compile(
     rf"{_FREE}(?P<one>\d{{1,3}}) ?/ ?(?P<two>5|10|20|50|100){_END}(?= (?:stars?|points|marks|rating|on|अंक))"
     rf"|(?P<before>\b(?:[Rr]ated|[Ss]cored?|[Gg]ot|[Rr]ating(?: of|:)?|[Gg]ave it) (?:it )?(?:an? )?){_FREE}(?P<some>\d{{1,3}})/(?P<of>5|10|20|50|100){_END}"
 )
-_MIXED = re.compile(
-    rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z])|[ -]?[^\W\d_.]+(?:\b|\.))?"
+_OF = re.compile(
+    rf"(?P<before>\b(?:attempt|step|page|part|round|slide|try|batch|epoch|chapter|episode|question|level|lap)s? ){_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}",
+    re.IGNORECASE,
 )
-_CUPS = re.compile(rf"{_FREE}(?P<whole>\d{{1,2}} )?(?P<part>1/(?:[2-8]|12)|2/3|[357]/8|3/4)c(?!\w)")
+_MIXED = re.compile(
+    rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z]|[,;)]|\s*\Z)|[\"”]|[ -]?[^\W\d_.]+(?:\.(?= )|\b|\.))?"
+)
+_CUPS = re.compile(
+    rf"{_FREE}(?P<whole>\d{{1,2}} )?(?P<part>1/(?:[2-8]|12)|2/3|[357]/8|3/4)(?:c(?!\w)| C(?= [a-z]))"
+)
 """A part of a cup in a recipe."""
 _NO_NOUN = re.compile(
     r" (?:of|from|in|at|on|thick|wide|long|deep|high|tall|and|or|to|by|above|below|per|is|was)\b"
 )
 """A word after an inch that does not make it a part of a noun."""
-_OVER = re.compile(rf"{_FREE}(?P<top>\d{{1,15}}+(?:\.\d{{1,9}})?+)/(?P<bottom>\d{{1,15}}){_END}")
+_OVER = re.compile(
+    rf"{_FREE}(?P<top>\d{{1,15}}+(?:\.\d{{1,9}})?+)/(?P<bottom>\d{{1,15}}){_END}(?P<pressure> ?mmHg\b)?"
+)
 _BOTTOMS = frozenset([*range(2, 13), 16, 20, 32, 50, 64, 100])
 _MEASURES = frozenset(
     [
@@ -72,6 +80,8 @@ def written_out(text: str, locale: Locale) -> str:
     text = _ALWAYS.sub(lambda match: _always(match, locale), text)
     if not locale.is_hindi:
         text = _CUPS.sub(_cups, text)
+    if not locale.is_hindi:
+        text = _OF.sub(r"\g<before>\g<one> of \g<two>", text)
     text = _OUT_OF.sub(lambda match: _out_of(match, locale), text)
     text = _MIXED.sub(lambda match: _mixed(match, locale), text)
     return _OVER.sub(lambda match: _over(match, locale), text)
@@ -107,6 +117,8 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
     if locale.is_hindi:
         return below + _in_hindi(whole, top, bottom, locale) + _named(noun, locale, one=False)
     part = _english_part(top, bottom, locale)
+    if noun in INCH_SIGNS and in_quotation(match.string[: match.end() - 1]):
+        return match[0]
     if whole:
         article = "a" if part == "one half" else None
         part = "a half" if article else part
@@ -115,6 +127,9 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
         )
     word = noun.strip(" -")
     is_compound = noun.startswith("-")
+    if word in INCH_SIGNS:
+        part = part.removeprefix("one ") if (top, bottom) == (1, 2) else part
+        return f"{below}{part} {INCH[locale.language].one}"
     if word == "in.":
         is_compound = is_compound or not _NO_NOUN.match(match.string, match.end())
         word, noun = "inch", " inch"
@@ -135,9 +150,9 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
 def _named(noun: str, locale: Locale, *, one: bool) -> str:
     """The word after a fraction, a unit's symbol in full."""
     word = noun.strip(" -")
-    if word not in UNITS:
+    if word not in UNITS and word not in INCH_SIGNS:
         return noun
-    name = UNITS[word][locale.language]
+    name = (INCH if word in INCH_SIGNS else UNITS[word])[locale.language]
     return f" {name.one if one else name.many}"
 
 
@@ -174,7 +189,10 @@ def _over(match: re.Match[str], locale: Locale) -> str:
     if day := _day(one, two, locale):
         return day
     top, bottom = numbers.spoken(one, locale), numbers.spoken(two, locale)
-    if (one, two) in (("9", "11"), ("50", "50")):
+    if match["pressure"]:
+        over = "बटा" if locale.is_hindi else "over"
+        return f"{top} {over} {bottom} {UNITS['mmHg'][locale.language].many}"
+    if (one, two) in (("9", "11"), ("50", "50"), ("80", "20")):
         return f"{top} {bottom}"
     if numbers.value(one) <= numbers.value(two) and two in ("5", "10", "20", "50", "100"):
         return f"{bottom} में से {top}" if locale.is_hindi else f"{top} out of {bottom}"

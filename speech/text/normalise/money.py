@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from speech.text.language import Language
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
-from speech.text.normalise.measures import Noun, Nouns
 from speech.text.normalise.numbers import FIGURE
+from speech.text.normalise.units import PER, Noun, Nouns, per
 
 # ruff: noqa: RUF001  # signs that look like others are the point
 
@@ -77,22 +77,29 @@ def _any(names: Mapping[str, object]) -> str:
 
 _MAGNITUDE = (
     rf"(?:[ -]?(?P<magnitude>{_any(_MAGNITUDES)})(?![\w\u0900-\u097f])"
-    r"(?: (?P<more>crores?|करोड़)(?![\w\u0900-\u097f]))?)?+"
+    r"(?: (?P<more>crores?|cr|Cr|करोड़)(?![\w\u0900-\u097f]))?)?+"
 )
 _TO = r"\s?(?:[-–—]|to|से)\s?"
 _TO_SIGN = rf"(?:\s?(?:to|से)\s?|\s?[-–—]\s?(?:{_any(_CURRENCIES)})?\s?)"
 _BEFORE = re.compile(
     rf"(?P<minus>(?<![\w)])[-−]\s?)?(?<![^\W\d_])(?P<sign>{_any(_CURRENCIES)})\s?(?P<inner>[-−])?"
     rf"(?P<first>{FIGURE})(?:(?P<early>[kKmMbBL]|bn|Cr)?{_TO_SIGN}(?P<last>{FIGURE})(?![\w.-]?\d))?+"
-    rf"{_MAGNITUDE}(?P<dash>\s?/-)?(?! ?/ ?\d)"
-    r"(?P<noun> (?=(?:bills?|notes?|coins?|gift|fine|price|budget|loan|project|deal|fee|tickets?|limit|question)\b))?"
+    rf"{_MAGNITUDE}(?P<dash>\s?/-|(?<=\.\d\d)p(?!\w))?{PER}(?! ?/ ?\d)"
+    r"(?P<follows> (?=(?:bills?|notes?|coins?|gift|fine|price|budget|loan|project|deal|fee|tickets?|limit|question)\b))?"
 )
 _AFTER = re.compile(
     rf"{numbers.START}(?<![-/])(?P<minus>(?<![\w)])[-−])?(?P<first>{FIGURE})(?:(?P<early>[kKmMbBL]|bn|Cr)?{_TO}(?P<last>{FIGURE}))?+{_MAGNITUDE}"
-    r"\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|रु\.?|रू\.?)(?![\w\u0900-\u097f])(?P<dash>)(?P<inner>)(?P<noun>)"
+    rf"(?:\s?/-)?\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|रु\.?|रू\.?)(?![\w\u0900-\u097f]){PER}(?P<dash>)(?P<inner>)(?P<follows>)"
 )
 _PER_ANNUM = re.compile(rf"{numbers.START}(?P<amount>{FIGURE}) ?LPA(?!\w)")
 """Lakhs of rupees a year, as Indian salaries are written."""
+_EACH_WORDS = {
+    "pcm": "per calendar month", "pw": "per week", "pp": "per person", "pppn": "per person per night",
+}  # fmt: skip
+_EACH = re.compile(r"(?<=\d) ?(?P<each>pcm|pw|pppn|(?<=\d)pp)\b")
+"""Rents and fares, as British ones are written."""
+_FOR_MONEY = re.compile(r"(?<![\w$€£₹.,/])(?P<count>\d{1,2})/(?=[$£€₹]\s?\d)")
+"""Several for an amount: ``3/$7``."""
 _CENTS = re.compile(rf"{numbers.START}(?P<figure>\d++(?:\.\d++)?+)\s?(?P<sign>¢|p(?=\b))(?!\w)")
 
 
@@ -100,6 +107,8 @@ def written_out(text: str, locale: Locale) -> str:
     """Write the amounts of money in ``text`` in words. Pass ``canonical`` figures."""
     if not any(map(str.isdecimal, text)):
         return text
+    text = _EACH.sub(lambda match: f" {_EACH_WORDS[match['each']]}", text)
+    text = _FOR_MONEY.sub(r"\g<count> में " if locale.is_hindi else r"\g<count> for ", text)
     lakhs = "लाख प्रति वर्ष" if locale.is_hindi else "lakh per annum"
     text = _PER_ANNUM.sub(rf"\g<amount> {lakhs}", text)
     for pattern in (_BEFORE, _AFTER):
@@ -110,7 +119,7 @@ def written_out(text: str, locale: Locale) -> str:
 def _amount(match: re.Match[str], locale: Locale) -> str:
     currency = _CURRENCIES[match["sign"]]
     below = f"{numbers.minus(locale)} " if match["minus"] or match["inner"] else ""
-    first, last, noun = match["first"], match["last"], match["noun"] or ""
+    first, last, noun = match["first"], match["last"], match["follows"] or ""
     compound = bool(noun) or numbers.is_compound(match)
     if match["magnitude"] or (last and "." not in first + last):
         name = currency.whole[locale.language]
@@ -119,7 +128,7 @@ def _amount(match: re.Match[str], locale: Locale) -> str:
         said = _plain(first, currency, locale, compound=compound)
         if last:
             said += f" {_to(locale)} {_plain(last, currency, locale, compound=compound)}"
-    return below + said + noun
+    return below + said + per(match, locale) + noun
 
 
 def _plain(figure: str, currency: Currency, locale: Locale, *, compound: bool) -> str:

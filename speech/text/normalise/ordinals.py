@@ -1,5 +1,7 @@
 """Ordinal figures (21st, 5वाँ) and Roman numerals after names."""
 
+# ruff: noqa: RUF001  # dashes are meant
+
 from __future__ import annotations
 
 import re
@@ -10,6 +12,10 @@ from speech.text.normalise.locale import Locale
 _ENGLISH = re.compile(
     r"(?<![\w.])(?<!\d,)(?P<figure>\d{1,15}|\d{1,3}(?:,\d{2,3})+)(?:st|nd|rd|th|ST|ND|RD|TH)(?!\w)-?"
 )
+_ORDINAL_RANGE = re.compile(
+    r"(?:(?<=\dst)|(?<=\dnd)|(?<=\drd)|(?<=\dth))\s?[-–]\s?(?=\d{1,4}(?:st|nd|rd|th)\b)"
+)
+_UNDER_AGE = re.compile(r"(?<=[nN]der[- ]|[oO]ver[- ])(?P<age>\d\d)s(?!\w)")
 _ENDINGS = {
     "ला": "ा", "ली": "ी", "ले": "े", "रा": "ा", "री": "ी", "रे": "े", "था": "ा", "थी": "ी", "थे": "े",
     "ठा": "ा", "ठी": "ी", "ठे": "े", "वाँ": "ा", "वां": "ा", "वा": "ा", "वीं": "ी", "वी": "ी", "वें": "े", "वे": "े",
@@ -19,7 +25,10 @@ _HINDI = re.compile(
 )
 _NUMERAL = r"(?P<numeral>(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
 _ROMAN = re.compile(
-    rf"(?P<name>(?<!\w)[A-Z][a-zA-Zéèöü’']{{1,30}}|[\u0900-\u097f]{{1,30}}) {_NUMERAL}(?![\w'’.&/-]*\w)"  # noqa: RUF001
+    rf"(?P<name>(?<!\w)[A-Z][a-zA-Zéèöü’']{{1,30}}|[\u0900-\u097f]{{1,30}}) {_NUMERAL}(?![\w'’.&/-]*\w)"
+)
+_STAGE = re.compile(
+    r"\b(?P<name>[Ss]tage|[Tt]ype|[Cc]lass|[Gg]rade) (?P<numeral>I{1,3}|IV)(?P<letter>[a-dA-D])(?!\w)"
 )
 _KINGS = frozenset(
     [
@@ -191,9 +200,17 @@ _VERBS = re.compile(
 def written_out(text: str, locale: Locale) -> str:
     """Write the ordinals and Roman numerals of ``text`` in words."""
     if any(map(str.isdecimal, text)):
+        text = _ORDINAL_RANGE.sub(" से " if locale.is_hindi else " to ", text)
+        text = _UNDER_AGE.sub(lambda match: _under_age(match, locale), text)
         text = _ENGLISH.sub(lambda match: _english(match, locale), text)
         if locale.is_hindi:
             text = _HINDI.sub(lambda match: _hindi(match, locale), text)
+    text = _STAGE.sub(
+        lambda match: (
+            f"{match['name']} {numbers.cardinal(_value(match['numeral']), locale)} {match['letter']}"
+        ),
+        text,
+    )
     return _ROMAN.sub(lambda match: _roman(match, locale), text)
 
 
@@ -202,6 +219,14 @@ def _english(match: re.Match[str], locale: Locale) -> str:
     if number > numbers.GREATEST:
         return numbers.spoken(match["figure"], locale)
     return numbers.ordinal(number, locale) + (" " if match[0].endswith("-") else "")
+
+
+def _under_age(match: re.Match[str], locale: Locale) -> str:
+    """The plural of an age: under-16s."""
+    words = numbers.cardinal(int(match["age"]), locale)
+    if locale.is_hindi:
+        return words
+    return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
 
 
 def _hindi(match: re.Match[str], locale: Locale) -> str:

@@ -22,6 +22,7 @@ from speech.text.normalise import (
     numbers,
     ordinals,
     signs,
+    years,
 )
 from speech.text.normalise.characters import cleaned, plain
 from speech.text.normalise.locale import Locale, Region
@@ -35,11 +36,11 @@ _RULES = (
     codes.written_out,
     money.written_out,
     fractions.written_out,
-    dates.decades_written_out,
+    years.decades_written_out,
     measures.written_out,
     ordinals.written_out,
     signs.ranges_written_out,
-    dates.years_written_out,
+    years.years_written_out,
     signs.maths_written_out,
     signs.others_written_out,
     codes.remaining_written_out,

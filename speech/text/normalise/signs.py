@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from speech.text.normalise.locale import Locale
+from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.numbers import FIGURE
 
 
@@ -51,8 +51,17 @@ _RANGES = (
         r"\g<one> to \g<two>",
         r"\g<one> से \g<two>",
     ),
+    _rule(
+        r"(?<![\w-])(?P<one>(?P<kind>[A-Z]{1,3})\d{1,4})\s?[-–]\s?(?=(?P=kind)\d{1,4}(?![\w-]))",
+        r"\g<one> to ",
+        r"\g<one> से ",
+    ),
 )
+_JUNCTIONS = re.compile(r"(?<![\w-])(?P<one>[A-Z]\d{1,3})[-–](?P<two>\d{1,3})(?![\w-]|[.,]\d)")
 _SCORE = re.compile(r"(?<![\w.,/:^+=*-])(?P<one>\d)-(?P<two>\d)(?![\w-])(?!\s?=)")
+_NIL = re.compile(r"(?<![\w.,/:^+=*$€£-])(?P<goals>[1-9])[-–]0(?![\w.-]|\s?=)")
+_NIL_NIL = re.compile(r"(?<![\w.,/:^+=*$€£-])0[-–]0(?![\w.-]|\s?=)")
+"""Scores of British football."""
 _ROWS = re.compile(r"(?<![\w.,/-])\d{1,4}(?:-\d{1,4}){2,8}(?![\w-])")
 _COMPARISONS = (
     _rule(
@@ -65,23 +74,26 @@ _COMPARISONS = (
         r"\g<last>\g<mark>",
         r"\g<last>\g<mark>",
     ),
+    _rule(r"\b(?P<zone>GMT|UTC) ?[-−](?=\d)", r"\g<zone> minus ", r"\g<zone> माइनस "),
+    _rule(r"&&", " and ", " और "),
     _rule(r"±|\+/-|\+-(?=\d)", " plus or minus ", " प्लस माइनस "),
     _rule(r"≥|>=|⩾", " greater than or equal to ", " बड़ा या बराबर "),
     _rule(r"≤|<=|⩽", " less than or equal to ", " छोटा या बराबर "),
     _rule(r"≠|!=|=/=", " not equal to ", " बराबर नहीं "),
-    _rule(r"≈|≅|~(?=\s?[\d$€£₹])", " approximately ", " लगभग "),
+    _rule(r"≈|≅|(?<!\w)~(?=\s?[\d$€£₹])", " approximately ", " लगभग "),
     _rule(
-        r"(?<![<>-])>(?=\s?[\d$€£₹-])|(?<=\b\w)\s+>\s+(?=\w)|(?<=\w)\s+>\s+(?=[\w](?!\w))",
+        r"(?<=[\])])\s+>\s+(?=\w)|(?<![<>-])>(?=\s?[\d$€£₹-])|(?<=\b\w)\s+>\s+(?=\w)|(?<=\w)\s+>\s+(?=[\w](?!\w))",
         " greater than ",
         " बड़ा ",
     ),
     _rule(
-        r"(?<![<>])<(?=\s?[\d$€£₹])|(?<=\b\w)\s+<\s+(?=\w)|(?<=\w)\s+<\s+(?=[\w](?!\w))",
+        r"(?<=[\])])\s+<\s+(?=\w)|(?<![<>])<(?=\s?[\d$€£₹])|(?<=\b\w)\s+<\s+(?=\w)|(?<=\w)\s+<\s+(?=[\w](?!\w))",
         " less than ",
         " से कम ",
     ),
 )
 _MATHS = (
+    _rule(r"(?<![\w/])(?P<one>[a-z])/(?P<two>[a-z])(?=\s?=)", r"\g<one> over \g<two>", r"\g<one> बटा \g<two>"),
     _rule(r"\bPr?\((?P<of>[^()|]{1,40})\|(?P<given>[^()|]{1,40})\)", r"P of \g<of> given \g<given>", r"P of \g<of> given \g<given>"),
     _rule(r"(?<![\w.,])(?P<one>\d++\.\d++(?=[eE][-+]?\d)|\d++(?=e[-+]?\d|E[-+]\d))[eE]\+?(?P<ten>\d{1,3})(?![\w.]\w|\w)", r"\g<one> times 10 to the power of \g<ten>", r"\g<one> गुणा 10 की घात \g<ten>"),
     _rule(r"(?<![\w.,])(?P<one>\d++\.\d++(?=[eE]-)|\d++(?=e-|E-\d\d?(?!\d)))[eE]-(?P<ten>\d{1,3})(?![\w.]\w|\w)", r"\g<one> times 10 to the power of minus \g<ten>", r"\g<one> गुणा 10 की घात माइनस \g<ten>"),
@@ -92,11 +104,17 @@ _MATHS = (
     _rule(r"(?<=[\w)])\s*\^\s*\(?2\)?(?!\w|\.\d)", " squared ", " का वर्ग "),
     _rule(r"(?<=[\w)])\s*\^\s*\(?3\)?(?!\w|\.\d)", " cubed ", " का घन "),
     _rule(r"(?<=[\w)])\s*\^\s*(?=[-−(]?\w)|(?<=\d)\*\*(?=[-\d])", " to the power of ", " की घात "),
+    _rule(r"(?<=\w) ?\+= ?(?=\w)", " plus equals ", " प्लस बराबर "),
+    _rule(r"(?<=\w) ?-= ?(?=\w)", " minus equals ", " माइनस बराबर "),
+    _rule(r"(?<=\w)→(?=\w)", " to ", " से "),
     _rule(r"\s(?:->|=>|-->|→|⇒|➜)\s", " to ", " से "),
     _rule(r"(?<=\d)-(?=\d+\s?=)", " minus ", " माइनस "),
+    _rule(r"(?<=\b[a-z]) [*·⋅∙] (?=[\da-z(])", " times ", " गुणा "),
+    _rule(r"(?<=\^\d)\s+[-−–]\s+(?=[\da-z(])|(?<= squared)\s+[-−–]\s+(?=[\da-z(])|(?<= cubed)\s+[-−–]\s+(?=[\da-z(])", " minus ", " माइनस "),
     _rule(rf"{_LEFT}\s*={{1,3}}\s*{_RIGHT}", " equals ", " बराबर "),
     _rule(rf"{_LEFT}\s*×\s*{_RIGHT}", " times ", " गुणा "),
     _rule(r"(?<=\d)x(?=\d)", " by ", " बाय "),
+    _rule(r"(?<=\d)[x×](?=\s?/\s?(?:day|week|wk|month|mo|year|yr|hr)\b)", " times", " बार"),
     _rule(r"(?<=\d)\s+x\s+(?=\d)", " times ", " गुणा "),
     _rule(r"(?<=\d)[x×](?=\s(?:faster|slower|more|less|better|cheaper|larger|bigger|smaller|as|the|higher|lower)\b)", " times ", " गुना "),
     _rule(r"(?<=[\d)])(?:\s+[*·⋅∙]\s+|[*·⋅∙])(?=[\d(√a-zA-Z-])", " times ", " गुणा "),
@@ -107,12 +125,46 @@ _MATHS = (
     _rule(r"(?<![\w)\]-])[-−](?=\.?\d)", " minus ", " माइनस "),
     _rule(r"−", " minus ", " माइनस "),
     _rule(r"∞", " infinity ", " अनंत "),
-    _rule(r"(?<![\u0370-\u03ff])π(?![\u0370-\u03ff])", " pi ", " पाई "),
     _rule(r"∑", " the sum of ", " का योग "),
+    _rule(r"∫", " the integral of ", " समाकल "),
+    _rule(r"∠", " angle ", " कोण "),
+    _rule(r"∂", " partial ", " पार्शल "),
+    _rule(r"∇", " nabla ", " नाब्ला "),
+    _rule(r"∈", " in ", " में "),
+    _rule(r"∉", " not in ", " में नहीं "),
+    _rule(r"∀", " for all ", " सभी "),
+    _rule(r"∃", " there exists ", " अस्तित्व में है "),
+    _rule(r"∪", " union ", " यूनियन "),
+    _rule(r"∩", " intersection ", " इंटरसेक्शन "),
+    _rule(r"[⊂⊆]", " subset of ", " का उपसमुच्चय "),
+    _rule(r"∅", " the empty set ", " रिक्त समुच्चय "),
+    _rule(r"∝", " proportional to ", " के समानुपाती "),
+    _rule(r"∴", " therefore ", " इसलिए "),
+    _rule(r"⊥", " perpendicular to ", " लंबवत "),
+    _rule(r"∥", " parallel to ", " समांतर "),
 )  # fmt: skip
-_COUNTED = r"(?<=[a-z\u0900-\u097f])\s?/\s?"
+_GREEK = {
+    "α": ("alpha", "अल्फ़ा"), "β": ("beta", "बीटा"), "γ": ("gamma", "गामा"), "δ": ("delta", "डेल्टा"),
+    "ε": ("epsilon", "एप्सिलॉन"), "ζ": ("zeta", "ज़ीटा"), "η": ("eta", "ईटा"), "θ": ("theta", "थीटा"),
+    "κ": ("kappa", "कप्पा"), "λ": ("lambda", "लैम्ब्डा"), "μ": ("mu", "म्यू"), "ν": ("nu", "न्यू"),
+    "ξ": ("xi", "ज़ाई"), "π": ("pi", "पाई"), "ρ": ("rho", "रो"), "σ": ("sigma", "सिग्मा"),
+    "τ": ("tau", "टाऊ"), "φ": ("phi", "फ़ाई"), "χ": ("chi", "काई"), "ψ": ("psi", "साई"),
+    "ω": ("omega", "ओमेगा"),
+}  # fmt: skip
+_LETTER = re.compile(
+    rf"(?<![\u0370-\u03ff])[{''.join(_GREEK)}{''.join(_GREEK).upper()}](?![\u0370-\u03ff])"
+)
+"""A Greek letter that is a sign and in no Greek word."""
+_EQUATION = re.compile(r"[=^√]|\bx\b|\dx [-+−]")
+_TIMES = re.compile(r"(?<=\d)[x×](?=\s[a-z\u0900-\u097f]|[.,;:!?)]|\s*$)")
+"""``12x since``, which in an equation is a variable."""
+_COUNTED = r"(?<=[a-z\d\u0900-\u097f])\s?/\s?"
 _END = r"(?![\w\u0900-\u097f])"
 _WORDS = (
+    _rule(r"(?<!\w)[yY]/[yY](?!\w)", "year over year", "साल दर साल"),
+    _rule(r"(?<!\w)[mM]/[mM](?!\w)", "month over month", "महीने दर महीने"),
+    _rule(r"(?<!\w)[qQ]/[qQ](?!\w)", "quarter over quarter", "तिमाही दर तिमाही"),
+    _rule(r"(?<=\w)~(?=\w)", " tilde ", " टिल्ड "),
     _rule(r"(?<!\w)w/o(?!\w)", "without", "के बिना"),
     _rule(r"(?<!\w)w/(?=\s?\w)", "with ", "के साथ "),
     _rule(r"(?<!\w)[nN]/[aA](?!\w)", "not applicable", "लागू नहीं"),
@@ -131,20 +183,28 @@ _WORDS = (
     _rule(r"©", " copyright ", " कॉपीराइट "),
     _rule(r"[®™℠]", "", ""),
     _rule(r"&", " and ", " और "),
-    _rule(r"(?<=\w)@(?=\w)|\s@\s", " at ", " ऐट "),
+    _rule(r"(?<=\w)@(?=\w)|\s@\s|(?<![\w@])@(?=\s?[\w$€£₹.])", " at ", " ऐट "),
     _rule(r"\+", " plus ", " प्लस "),
     _rule(r"%", " percent ", " प्रतिशत "),
     _rule(r"¢", " cents ", " सेंट "),
     _rule(r"°", " degrees ", " डिग्री "),
-    _rule(r"(?<=\d)/(?=\d)", " over ", " बटा "),
+    _rule(r"(?<=\d)/(?=\d)", " slash ", " बटा "),
     _rule(r"\s(?:/|\||>)\s", ", ", ", "),
     _rule(r"(?<=\w)[/\\|_](?=\w)", " ", " "),
     _rule(r"[*^_|\\<>#~=`@/←→⇒•·]+", " ", " "),
 )  # fmt: skip
 
 
+_NO_COMPARISON = re.compile(r"[^<>±≥≤⩾⩽≠≈≅~+!&=%−-]*")
+_NO_MATHS = re.compile(r"(?:[\w\s,;:.?'’\"(){}\[\]%$€£₹¥&@#]|-(?![.=>]))*+")
+_NO_SIGN = re.compile(r"(?:[^\W_]|[\s,;:.!?'’\"()\[\]{}$€£₹¥…।“”‘–—-])*")
+"""Texts without any sign of the tables, which are most: their rules are not tried one by one."""
+
+
 def comparisons_written_out(text: str, locale: Locale) -> str:
     """Write the signs before an amount in words; the amount itself is written out later."""
+    if _NO_COMPARISON.fullmatch(text):
+        return text
     if "%" in text:
         # One measure: 10-15%.
         text = _PERCENT.sub(r"\g<one>\g<to>", text)
@@ -155,10 +215,21 @@ def comparisons_written_out(text: str, locale: Locale) -> str:
 
 def ranges_written_out(text: str, locale: Locale) -> str:
     """Write ``5-10`` as ``5 to 10``, and remove the dashes of rows such as 4-4-2."""
+    if locale.region is Region.GB:
+        text = _NIL.sub(r"\g<goals> nil", text)
+        text = _NIL_NIL.sub("nil nil", text)
     if locale.is_hindi:
         text = _SCORE.sub(_score, text)
+    text = _JUNCTIONS.sub(lambda match: _junctions(match, locale), text)
     text = _apply(_RANGES, text, locale)
     return _ROWS.sub(lambda match: match[0].replace("-", " "), text)
+
+
+def _junctions(match: re.Match[str], locale: Locale) -> str:
+    """A range of numbered things that rises: J25-26."""
+    if int(match["two"]) <= int(match["one"][1:]):
+        return match[0]
+    return f"{match['one']} {'से' if locale.is_hindi else 'to'} {match['two']}"
 
 
 def _score(match: re.Match[str]) -> str:
@@ -168,12 +239,23 @@ def _score(match: re.Match[str]) -> str:
 
 def maths_written_out(text: str, locale: Locale) -> str:
     """Write the signs between figures in words and keep the figures."""
+    if not text.isascii():
+        text = _LETTER.sub(lambda match: f" {_greek(match[0], locale)} ", text)
+    if text.isascii() and not any(map(str.isdecimal, text)) and _NO_MATHS.fullmatch(text):
+        return text
+    if not _EQUATION.search(text):
+        text = _TIMES.sub(" गुना" if locale.is_hindi else " times", text)
     return _apply(_MATHS, text, locale)
+
+
+def _greek(letter: str, locale: Locale) -> str:
+    english, hindi = _GREEK[letter.lower()]
+    return hindi if locale.is_hindi else english
 
 
 def others_written_out(text: str, locale: Locale) -> str:
     """Write the remaining signs in words, or remove those that are not spoken."""
-    return _apply(_WORDS, text, locale)
+    return text if _NO_SIGN.fullmatch(text) and "o." not in text else _apply(_WORDS, text, locale)
 
 
 def _apply(rules: tuple[_Rule, ...], text: str, locale: Locale) -> str:
