@@ -31,9 +31,9 @@ from speech.api.openapi_messages import (
     CLIENT_MESSAGES,
     CLOSES,
     FORMAT,
+    INPUT,
     MANNER,
     SERVER_MESSAGES,
-    TEXT,
     VOICE,
     object_schema,
 )
@@ -148,7 +148,7 @@ def paths(schemas: Schemas) -> Json:
 
 def _speech() -> Json:
     request = object_schema(
-        {"voice": VOICE, "input": {**TEXT, "minLength": 1}},
+        {"voice": VOICE, "input": INPUT},
         {
             "response_format": FORMAT,
             **MANNER,

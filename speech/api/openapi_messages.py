@@ -43,6 +43,11 @@ CLOSES: Final[dict[str, str]] = {
 """Close codes of the WebSocket and their meanings."""
 
 TEXT: Final[Json] = {"type": "string", "maxLength": LONGEST_INPUT}
+INPUT: Final[Json] = {
+    **TEXT,
+    "minLength": 1,
+    "description": "May hold audio tags; a text that begins with `<speak` is SSML.",
+}
 VOICE: Final[Json] = {
     "description": "A voice's id, or an object that has it.",
     "anyOf": [

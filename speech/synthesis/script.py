@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from speech.text import markdown, tags
+from speech.text import markdown, ssml, tags
 from speech.text.sentences import SentenceSplitter, clauses
-from speech.text.tags import NothingToSpeak, Pause, Sound, TagReader, Text, has_words
+from speech.text.tags import NothingToSpeak, Pause, Rate, Sound, TagReader, Text, has_words
 
 LONGEST_SENTENCE: Final = 4096
 """Code points; a longer one becomes several, so that no sound outgrows the memory of a worker."""
@@ -25,20 +25,21 @@ LONG_READING: Final = 500
 SHORT_READING: Final = 16
 """Code points; parsing a shorter text, such as one token, costs no more than the message with it."""
 
-Mark = Pause | Sound
+Mark = Pause | Sound | Rate
 
 
 class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence as it was received; each mark stands before the code point at its offset.
 
     ``lead`` is the silence before the sentence in seconds. ``place`` is where in the Markdown text
-    the sentence begins.
+    the sentence begins. ``rate`` is the factor on the voice's pace there.
     """
 
     text: str
     marks: tuple[tuple[int, Mark], ...] = ()
     lead: float = 0.0
     place: markdown.MarkdownState = markdown.START
+    rate: float = 1.0
 
     @property
     def characters(self) -> int:
@@ -65,10 +66,15 @@ class ScriptReader(msgspec.Struct):
     _place: markdown.MarkdownState = markdown.START
     _before: str | None = None
     _paused: bool = False
+    _rate: float = 1.0
 
     def feed(self, text: str) -> list[Sentence]:
         """Return the sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
-        return self._sentences(self._read(self._tags.feed(text)))
+        return self.feed_parts(self._tags.feed(text))
+
+    def feed_parts(self, parts: Sequence[tags.Part]) -> list[Sentence]:
+        """Return the sentences that parts, whose tags are parsed already, completed."""
+        return self._sentences(self._read(parts))
 
     def flush(self) -> list[Sentence]:
         """Return the rest. A piece without words is left out, and its marks wait for words."""
@@ -119,7 +125,11 @@ class ScriptReader(msgspec.Struct):
         start, self._taken = self._taken, self._taken + len(text)
         marks = tuple((max(0, to - start), mark) for to, mark in self._marks if to < self._taken)
         self._marks = self._marks[len(marks) :]
-        return Sentence(text, marks, self._lead(text, marks), self._held_place)
+        rate = self._rate
+        self._rate = next(
+            (mark.factor for _, mark in reversed(marks) if isinstance(mark, Rate)), rate
+        )
+        return Sentence(text, marks, self._lead(text, marks), self._held_place, rate)
 
     def _lead(self, text: str, marks: tuple[tuple[int, Mark], ...]) -> float:
         """The silence before ``text`` in seconds; 0 beside a pause tag, which gives its own."""
@@ -154,7 +164,15 @@ def metered_characters(text: str) -> int:
 
     Raises ``speech.text.tags.TagError``, which includes a text without words.
     """
-    return tags.characters(tags.parse(text))
+    return _parsed(text)[1]
+
+
+def _parsed(text: str) -> tuple[list[tags.Part], int]:
+    """The parts of a whole text, SSML or not, and its metered characters."""
+    if ssml.is_ssml(text):
+        return ssml.parse(text)
+    parts = tags.parse(text)
+    return parts, tags.characters(parts)
 
 
 def read_script(text: str) -> Script:
@@ -162,9 +180,9 @@ def read_script(text: str) -> Script:
 
     Raises ``speech.text.tags.TagError``, which includes a text without words.
     """
-    parts = tags.parse(text)
+    parts, characters = _parsed(text)
     reader = ScriptReader()
-    sentences = [*reader.feed(text), *reader.flush()]
+    sentences = [*reader.feed_parts(parts), *reader.flush()]
     if not sentences:
         raise NothingToSpeak
     if rest := reader.waiting:
@@ -172,4 +190,4 @@ def read_script(text: str) -> Script:
         sentences[-1] = replace(
             last, marks=(*last.marks, *((len(last.text), mark) for mark in rest))
         )
-    return Script(tuple(sentences), tags.characters(parts))
+    return Script(tuple(sentences), characters)

@@ -21,7 +21,8 @@ from speech.text.language import Language
 from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
 from speech.text.sentences import clauses
-from speech.text.tags import Pause, has_words
+from speech.text.ssml import FASTEST, SLOWEST
+from speech.text.tags import Pause, Rate, Sound, has_words
 from speech.voices.snapshot import VoiceRef
 
 LONGEST_UTTERANCE: Final = 300
@@ -96,7 +97,7 @@ async def speak_sentence(
 
 
 async def speak_parts(
-    parts: list[str | Pause], speaker: Speaker, clock: EngineClock
+    parts: list[str | Pause | Rate], speaker: Speaker, clock: EngineClock
 ) -> AsyncGenerator[bytes, None]:
     """Yield the sound of ``read_sentence`` as PCM pieces, none empty; each part starts and ends at 0.
 
@@ -108,14 +109,20 @@ async def speak_parts(
     """
     before: list[Pause] = []
     is_heard = False
+    rate = 1.0
     for part in parts:
+        if isinstance(part, Rate):
+            rate = part.factor
+            continue
         if isinstance(part, Pause):
             if not is_heard:
                 before.append(part)
             elif still := silence(part.seconds):
                 yield still
             continue
-        async with aclosing(_sound(_utterance(part, speaker), speaker.engine, clock)) as pieces:
+        async with aclosing(
+            _sound(_utterance(part, speaker, rate), speaker.engine, clock)
+        ) as pieces:
             async for piece in pieces:
                 is_heard = True
                 while before:
@@ -165,13 +172,13 @@ def _failure(error: EngineError) -> ApiError:
     return SpeechTimedOut() if isinstance(error, EngineTimeout) else SpeechFailed()
 
 
-def _utterance(text: str, speaker: Speaker) -> Utterance:
+def _utterance(text: str, speaker: Speaker, rate: float) -> Utterance:
     voice, clone = speaker.voice, speaker.voice.clone
     return Utterance(
         text=text,
         language=voice.language,
         engine_voice=voice.engine_voice,
-        rate=speaker.rate,
+        rate=max(SLOWEST, min(FASTEST, speaker.rate * rate)),
         instructions=speaker.instructions,
         profile=None if clone is None else clone.profile,
         clone_id=None if clone is None else clone.id,
@@ -180,12 +187,14 @@ def _utterance(text: str, speaker: Speaker) -> Utterance:
     )
 
 
-async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Pause]:
-    """The utterances of the sentence, and the silences before and between them.
+async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Pause | Rate]:
+    """The utterances of the sentence, the silences before and between them, and their pace.
 
     Raises ``UnreadableText`` when there is nothing in it that the voice can speak.
     """
-    parts: list[str | Pause] = [Pause(sentence.lead)] if sentence.lead else []
+    parts: list[str | Pause | Rate] = [Pause(sentence.lead)] if sentence.lead else []
+    if sentence.rate != 1:
+        parts.append(Rate(sentence.rate))
     words: list[str] = []
     speakable = False
     unread: str | None = None
@@ -201,7 +210,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Paus
             unread = unread or letters
             plain = await prepared(plain, speaker)
         words.append(plain)
-        if mark is not None and not isinstance(mark, Pause):
+        if isinstance(mark, Sound):
             if spelled := _spelled(mark.name.value, speaker.voice):
                 speakable = True
                 words.append(f" {spelled} ")

@@ -82,7 +82,13 @@ class Sound(msgspec.Struct, frozen=True, tag=True):
     name: SoundName
 
 
-Part = Text | Pause | Sound
+class Rate(msgspec.Struct, frozen=True, tag=True):
+    """A factor on the voice's pace from here on (SSML's ``prosody``)."""
+
+    factor: float
+
+
+Part = Text | Pause | Sound | Rate
 
 _PAUSES = {"pause": 0.5, "short pause": 0.25, "long pause": 1.0}
 
@@ -177,9 +183,12 @@ class TagReader(msgspec.Struct):
         name = (tag["name"] or "").lower()
         if name in _SOUNDS:
             return Sound(_SOUNDS[name])
-        seconds = _PAUSES[name] if name else _seconds(tag)
+        return self.pause(_PAUSES[name] if name else _seconds(tag), tag[0])
+
+    def pause(self, seconds: float, written: str) -> Pause:
+        """Count a pause. Raises ``PauseTooLong``, which quotes ``written``, and ``TooManyPauses``."""
         if seconds > LONGEST_PAUSE:
-            raise PauseTooLong(tag[0])
+            raise PauseTooLong(written)
         self._pauses += 1
         if self._pauses > MOST_PAUSES:
             raise TooManyPauses

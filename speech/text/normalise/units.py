@@ -235,8 +235,8 @@ _HINDI_NOUNS = {
     "night": "रात", "person": "व्यक्ति", "piece": "नग",
 }  # fmt: skip
 
-_OPENS = re.compile(r"(?<![^\s(\[])\"|“")
-_CLOSES = re.compile(r"(?<=[^\s(\[\d])\"|”")
+_OPENS = re.compile(r"(?<![^\s(\[=:])\"|“")
+_CLOSES = re.compile(r"(?<=[^\s(\[=:\d])\"|”")
 
 
 def nouns_of(symbol: str) -> Nouns:

@@ -28,6 +28,17 @@ def test_the_embedded_voices_follow_speed(
     assert usual / hurried == pytest.approx(speed, rel=0.12)
 
 
+def test_ssml_is_spoken_at_its_pace_and_charged_without_its_tags(speech: SpeechAccount) -> None:
+    usual = seconds(speech.speak(LONG).content)
+
+    answer = speech.speak(f"<speak><prosody rate='50%'>{LONG}</prosody></speak>", speed=4)
+    broken = speech.speak("<speak>Hello & goodbye</speak>")
+
+    assert usual / seconds(answer.content) == pytest.approx(2, rel=0.12)
+    assert speech.row(answer.headers["x-request-id"]).characters == len(LONG)
+    assert error_of(broken)[:2] == (400, "invalid_request_error")
+
+
 def test_speed_does_not_change_what_is_metered(speech: SpeechAccount) -> None:
     answer = speech.speak(SENTENCE, speed=3)
 

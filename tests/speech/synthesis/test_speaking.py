@@ -104,6 +104,20 @@ async def test_a_pause_separates_the_words_and_no_edge_clicks() -> None:
     assert steepest_step(pcm) < 300
 
 
+async def test_the_pace_of_ssml_holds_over_sentences() -> None:
+    engine = Echo()
+    await spoken(
+        "<speak>First. <prosody rate='slow'>Slow now. As <prosody rate='200%'>this</prosody>."
+        "</prosody> Last.</speak>",
+        engine,
+    )
+
+    said = [(utterance.text, utterance.rate) for utterance in engine.asked]
+    assert said == [
+        ("First.", 1.0), ("Slow now.", 0.75), ("As", 0.75), ("this", 1.5), ("Last.", 1.0),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("stillness", [0.0, 0.05, 0.8])
 @pytest.mark.parametrize(
     ("text", "pauses"),

@@ -1,0 +1,141 @@
+"""SSML: what is spoken of it, what is charged for it, and what is refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speech.synthesis.script import metered_characters, read_script
+from speech.text.language import Language
+from speech.text.normalise.locale import Region
+from speech.text.normalise.sentence import normalised
+from speech.text.ssml import DEEPEST, InvalidSsml, is_ssml, parse
+from speech.text.tags import Part, Pause, PauseTooLong, Rate, TagError, Text, TooManyPauses
+from speech.wire import LONGEST_INPUT
+from tests.support.fuzzing.mutations import within
+
+
+def spoken(content: str, region: Region = Region.US) -> str:
+    """The words of ``<speak>content</speak>``."""
+    sentences = read_script(f"<speak>{content}</speak>").sentences
+    words = (normalised(sentence.text, Language.ENGLISH, region) for sentence in sentences)
+    return " ".join(" ".join(words).split())
+
+
+def say_as(kind: str, text: str, form: str = "") -> str:
+    return f'<say-as interpret-as="{kind}" format="{form}">{text}</say-as>'
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("Hello <emphasis level='strong'>there</emphasis>.", "Hello there."),
+        ("<amazon:effect name='x'>Hush</amazon:effect><mark name='a'/><!-- <p> -->", "Hush"),
+        ("The <sub alias='World Wide Web'>WWW <b>x</b></sub> is old.", "The World Wide Web is old."),
+        ("<phoneme alphabet='ipa' ph='təmato'>tomato</phoneme>", "tomato"),
+        ("AT&amp;T, caf&#233;", "AT and T, café"),
+        (say_as("characters", "SKU-42_a"), "S K U dash four two underscore A"),
+        (say_as("digits", "Room 4812"), "Room four eight one two"),
+        (say_as("telephone", "+1 (415) 555-0132"), "plus one, four one five, five five five, zero one three two"),
+        (say_as("date", "3/4/2026", "dmy"), "April third, twenty twenty six"),
+        (say_as("date", "20260403", "ymd"), "April third, twenty twenty six"),
+        (say_as("date", "12/25", "md"), "December twenty fifth"),
+        (say_as("date", "13/13/26", "mdy"), "thirteen slash thirteen slash twenty six"),
+        (say_as("time", "1430"), "fourteen thirty"),
+        (say_as("time", "2:30pm", "hms12"), "two thirty P M"),
+        (say_as("cardinal", "12"), "twelve"),
+        ("<p>One\n two.</p><p><s>Three</s><s>four</s></p>", "One two. Three four"),
+    ],
+)  # fmt: skip
+def test_each_element_is_spoken_as_it_asks_and_no_name_is(content: str, words: str) -> None:
+    assert spoken(content) == words
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("a<break time='1.5s'/>b", [Text("a"), Pause(1.5), Text("b")]),
+        ("a<break strength='none'/><break/>b", [Text("a"), Pause(0.5), Text("b")]),
+        ("a[pause]b", [Text("a"), Pause(0.5), Text("b")]),
+        ("&lt;break time='1s'/&gt;a", [Text("&lt;break time='1s'/&gt;a")]),
+        ("<prosody rate='slow'>a</prosody>b", [Rate(0.75), Text("a"), Rate(1.0), Text("b")]),
+        ("<prosody rate='150%'><prosody rate='+100%'>a</prosody></prosody>", [Rate(1.5), Rate(3.0), Text("a"), Rate(1.5), Rate(1.0)]),
+        ("<prosody rate='9'>a</prosody>", [Rate(4.0), Text("a"), Rate(1.0)]),
+        ("<prosody pitch='high'>a</prosody>", [Text("a")]),
+        ("<s>a</s>", [Text("\n"), Text("a"), Text("\n")]),
+    ],
+)  # fmt: skip
+def test_breaks_pace_and_boundaries_become_the_parts_of_a_script(
+    content: str, parts: list[Part]
+) -> None:
+    assert parse(f"<speak version='1.1'>{content}</speak>")[0] == parts
+
+
+@pytest.mark.parametrize(
+    ("content", "characters"),
+    [
+        ("Hi <b>you</b>", 6),
+        ("A &amp; B", 9),
+        ("<sub alias='long alias'>x</sub>", 10),
+        ("<p>Hi</p>\n<!-- no -->", 3),
+        ("<say-as interpret-as='characters'>SKU</say-as>", 3),
+        ("Hi[pause]", 2),
+    ],
+)
+def test_characters_are_the_text_as_received_without_tags(content: str, characters: int) -> None:
+    assert metered_characters(f"<speak>{content}</speak>") == characters
+    assert read_script(f"<speak>{content}</speak>").characters == characters
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<speak>a", "<speak>a</p></speak>", "<speak><p>a</speak></p>", "<speak>a</speak>b",
+        "<speak>a</speak><speak>b</speak>", "<speak>a & b</speak>", "<speak>a &nbsp; b</speak>",
+        "<speak>a < b</speak>", "<speak>a<break</speak>", "<speak>a<break time=1s/></speak>",
+        "<speak>a<!-- b </speak>", "<speak>a<![CDATA[b]]></speak>", "<speak>a<?b?></speak>",
+        "<speak><!DOCTYPE a [<!ENTITY b 'c'>]>a</speak>", "<speak a='1' a='2'>b</speak>",
+        "<speak a='&b;'>c</speak>", "<speak><break time='1m'/>a</speak>",
+        "<speak><break strength='huge'/>a</speak>", "<speak><sub>a</sub></speak>",
+        "<speak><say-as>a</say-as></speak>", "<speak><prosody rate='+1'>a</prosody></speak>",
+        "<speak>" + "<p>" * DEEPEST + "a" + "</p>" * DEEPEST + "</speak>",
+    ],
+)  # fmt: skip
+def test_what_is_broken_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSsml):
+        parse(text)
+
+
+def test_pauses_are_bounded_as_those_of_tags_are() -> None:
+    with pytest.raises(PauseTooLong):
+        parse("<speak>a<break time='6s'/></speak>")
+    with pytest.raises(TooManyPauses):
+        parse(f"<speak>a{'<break/>[pause]' * 11}</speak>")
+
+
+@pytest.mark.parametrize(
+    "text", ["<speaker>a</speaker>", "Say <speak>a</speak>", "<speaking", "<b>a"]
+)
+def test_any_other_text_is_no_ssml(text: str) -> None:
+    assert not is_ssml(text)
+
+
+@given(st.lists(st.sampled_from(["<p>", "</p>", "<s/>", "a", " ", "&lt;", "<sub alias='b'>", "</sub>", "<", ">", "&", "<!--", "-->", "[pause]", "<say-as interpret-as='digits'>", "</say-as>", "7"])).map("".join))  # fmt: skip
+def test_any_text_is_a_script_or_refused(content: str) -> None:
+    try:
+        script = read_script(f"<speak>{content}</speak>")
+    except TagError:
+        return
+    assert 0 < script.characters <= len(content)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<p>", "<p/>", "<!--", "&lt;", "<a b='", " ", "<break ", "</p>", "<s>a</s>", "<sub alias='a'/>"]
+)  # fmt: skip
+def test_a_hostile_document_takes_no_longer_than_a_plain_one(piece: str) -> None:
+    text = ("<speak>" + piece * LONGEST_INPUT)[:LONGEST_INPUT]
+    with within(0.5), suppress(TagError):
+        parse(text)
