@@ -36,7 +36,7 @@ class Meaning:
 
 
 _ROWS: tuple[tuple[Place, str, str, str], ...] = (
-    # place, spellings (a capital first letter is understood), English, Hindi
+    # place, spellings (a capital first letter is understood, if it has no line), English, Hindi
     (Place.NUMBER, "no nr", "number", "नंबर"),
     (Place.NUMBER, "nos", "numbers", "नंबर"),
     (Place.NUMBER, "fig figs", "figure", "चित्र"),
@@ -67,7 +67,6 @@ _ROWS: tuple[tuple[Place, str, str, str], ...] = (
     (Place.NUMBER, "bk", "book", "पुस्तक"),
     (Place.NUMBER, "blk", "block", "ब्लॉक"),
     (Place.NUMBER, "wk", "week", "सप्ताह"),
-    (Place.NUMBER, "app", "appendix", "परिशिष्ट"),
     (Place.NUMBER, "sched", "schedule", "अनुसूची"),
     (Place.NUMBER, "ca c", "circa", "लगभग"),
     (Place.NUMBER, "ver", "version", "वर्ज़न"),
@@ -167,8 +166,8 @@ _ROWS: tuple[tuple[Place, str, str, str], ...] = (
     (Place.WORD, "vols", "volumes", "खंड"),
     (Place.INSIDE, "temp", "temperature", "तापमान"),
     (Place.INSIDE, "pop", "population", "जनसंख्या"),
+    (Place.INSIDE, "Max", "maximum", "अधिकतम"),
     (Place.INSIDE, "min", "minimum", "न्यूनतम"),
-    (Place.INSIDE, "pt", "patient", "मरीज़"),
     (Place.INSIDE, "wk", "week", "सप्ताह"),
     (Place.INSIDE, "tel", "telephone", "टेलीफ़ोन"),
     (Place.INSIDE, "prob", "probably", "शायद"),
@@ -188,7 +187,7 @@ def _meanings() -> dict[str, tuple[Meaning, ...]]:
 
 
 MEANINGS = _meanings()
-"""By spelling in lower case; the first meaning whose place fits counts."""
+"""By spelling, mostly in lower case; the first meaning whose place fits counts."""
 WITHOUT_POINT = ("apt", "rm", "ste", "fig", "vol", "hwy", "rte", "pp", "ext")
 """Abbreviations that are numbered also without a point: ``rm 5``."""
 

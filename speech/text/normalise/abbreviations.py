@@ -119,6 +119,11 @@ _OTHERS: tuple[_Rule, ...] = (
     _rule(r"(?<=\d)-pt\b\.?", "-point", " अंक"),
     _rule(r"(?<!\w)#(?= (?:is|of|are|was)\b)", "number", "नंबर"),
     _rule(r"\b(?P<one>[A-Z][a-z]+\.?) v\.? (?=[A-Z])", r"\g<one> versus ", r"\g<one> बनाम "),
+    _rule(
+        r"\b[Pp]t\.(?= (?:is|was|has|had|reports?|states|denies|presents?|complains)\b)",
+        "patient",
+        "मरीज़",
+    ),
     _rule(r"\bw/in\b", "within", "के भीतर"),
     _rule(r"\bb/c\b", "because", "क्योंकि"),
     _rule(r"(?<=\d)[ -]?y/?o\b", " year old", " वर्षीय"),
@@ -197,7 +202,7 @@ def _meant(match: re.Match[str], locale: Locale) -> str:
         return match[0]
     if short.isupper() and not short.isalpha():
         return match[0]
-    for meaning in MEANINGS.get(short.lower(), ()):
+    for meaning in MEANINGS.get(short) or MEANINGS.get(short.lower(), ()):
         if _fits(meaning.place, match):
             ends = match["point"] and not match.string[match.end() :].strip()
             words = meaning.hindi if locale.is_hindi else meaning.english
@@ -217,6 +222,7 @@ def _fits(place: Place, match: re.Match[str]) -> bool:
     if place is Place.ORDINAL:
         return _AFTER_ORDINAL.search(text, max(0, start - 6), start) is not None
     if place is Place.INSIDE:
-        return not counted and _GOES_ON.match(text, end) is not None
+        is_plain = not counted and not match["short"].isupper()
+        return is_plain and _GOES_ON.match(text, end) is not None
     # After a figure it is a unit, which is written out in the number of the figure.
     return not (counted and (match["short"] in UNITS or match[0] in UNITS))

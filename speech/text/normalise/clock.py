@@ -44,7 +44,7 @@ _POINTED = (
     ),
 )
 _AFTER_EVENT = re.compile(
-    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|dep\.?|arr\.?)(?: (?:at|from))?:? )"
+    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?)(?: (?:at|from))?:? )"
     r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
     re.IGNORECASE,
 )

@@ -27,7 +27,7 @@ _SHAPES = "|".join(
         r"555-\d{4}",
         r"(?=[\d-]*\d{5})\d{1,12}(?:-\d{1,12}){2,5}",
         r"0\d{2,11}-\d{1,12}",
-        r"(?<=[A-Z]{2} )\d{2,4}(?: \d{2,4}){1,4}",
+        r"(?<=[A-Z]{2} )(?!\d{1,3} \d{3}(?! ?\d))\d{2,4}(?: \d{2,4}){1,4}",
     )
 )
 _SHAPED = re.compile(rf"{_FREE}(?P<figure>{_SHAPES}){_END}")
@@ -68,7 +68,8 @@ _ZIP = re.compile(
 )
 """The ZIP code of an American address."""
 _INDIAN_PIN = re.compile(
-    r"(?P<place>\b[A-Z][a-z]{2,20}|[\u0900-\u097f]{2,20})(?P<sign>,? ?[-–]? ?)(?P<figure>[1-8]\d{5})(?=\s*[,.;)।]|\s*$)"
+    r"(?P<place>(?:(?<=, )|(?<=\w )(?=\S{2,20} ?[-–] ?\d)|(?<![^,\n])(?=\S{2,20} ?[-–] ?\d))(?:[A-Z][a-z]{2,20}|[\u0900-\u097f]{2,20}))"
+    r",? ?[-–]? ?(?P<figure>[1-8]\d{2}(?!000)\d{3})(?=\s*[,.;)।]|\s*$)"
 )
 _DOCKET = re.compile(
     r"(?P<before>\b(?:(?<!\ba )number|case|docket|नंबर) )(?P<one>\d{2,4})-(?P<two>\d{3,6})(?![\w-]|\.\d)",

@@ -65,7 +65,7 @@ _DASHED = re.compile(
 )
 _WEEK_OF = re.compile(
     rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart)s?(?: on| by)?|[Dd]ated?|[Ee]ffective|RSVP(?: by)?"
-    rf"|{_ANY_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day),? )(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d)"
+    rf"|{_ANY_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day),? )(?!24/7)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way)\b)"
 )
 """A day and a month without a year, after a word that says so: other pairs are fractions."""
 _MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")

@@ -127,7 +127,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("tab. tabs.", "tablet", "tablets", "गोली/गोलियाँ"),
     # -- kitchens and shops
     ("c.", "cup", "cups", "कप"),
-    ("pt pt. pts.", "pint", "pints", "पिंट"),
+    ("pt pt.", "pint", "pints", "पिंट"),
     ("qt qt. qts qts.", "quart", "quarts", "क्वार्ट"),
     ("Tbsp Tbsp. tbsps TBSP", "tablespoon", "tablespoons", "बड़ा चम्मच/बड़े चम्मच"),
     ("Tsp Tsp. tsps TSP", "teaspoon", "teaspoons", "छोटा चम्मच/छोटे चम्मच"),
@@ -182,7 +182,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("hp HP", "horsepower", "horsepower", "हॉर्सपावर"),
     ("bhp BHP", "brake horsepower", "brake horsepower", "ब्रेक हॉर्सपावर"),
     ("nmi", "nautical mile", "nautical miles", "समुद्री मील"),
-    ("pts", "point", "points", "अंक"),
+    ("pts pts.", "point", "points", "अंक"),
     ("wkt wkts", "wicket", "wickets", "विकेट"),
 )
 _SQUARE_AND_CUBIC: tuple[tuple[str, str, str, str], ...] = (

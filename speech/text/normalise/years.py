@@ -115,8 +115,8 @@ def _season(match: re.Match[str], locale: Locale) -> str:
     year, following = int(match["year"]), int(match["next"])
     if (year + 1) % 100 != following:
         return match[0]
-    words = numbers.cardinal(following, locale)
-    if following < 10 and not locale.is_hindi:
+    words = numbers.cardinal(following or 2000, locale)
+    if 0 < following < 10 and not locale.is_hindi:
         words = f"oh {words}"
     to = "" if match["sign"] == "/" else "से " if locale.is_hindi else "to "
     return f"{numbers.year(year, locale)} {to}{words}"
