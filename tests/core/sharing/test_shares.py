@@ -112,16 +112,6 @@ async def test_a_caller_with_nothing_waiting_gets_into_a_full_queue() -> None:
     await asyncio.gather(*crowd, return_exceptions=True)
 
 
-async def test_a_caller_is_refused_after_the_queue_time() -> None:
-    places = FairQueue(1, 4, 0.02, most_each=1)
-    await places.acquire("a")
-    for caller in "ab":
-        with pytest.raises(ServerOverloaded):
-            await asyncio.wait_for(places.acquire(caller), 60)
-    places.release("a")
-    await places.acquire("b")
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("+-x")), max_size=60))
 def test_no_place_is_lost_in_any_order_of_steps(steps: list[tuple[str, str]]) -> None:
     async def story() -> None:

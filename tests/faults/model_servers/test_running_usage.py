@@ -57,22 +57,6 @@ def say(scripted: ScriptedServer, steps: list[Step], produced: int) -> None:
     scripted.say(Script(steps, produced), scripted.whole)
 
 
-def test_a_whole_stream_is_asked_for_in_its_dialect_and_ends_with_the_last_figures(
-    case: Case, scripted: ScriptedServer
-) -> None:
-    say(scripted, stream(*timed(TOKENS), FINISH, {**USAGE, **timings(TOKENS)}, DONE), TOKENS)
-
-    seen = case.ask(streamed=True)
-
-    assert seen.complete
-    (asked,) = scripted.requests_of(seen.marker)
-    assert asked["body"]["timings_per_token"] is True
-    assert asked["body"]["stream_options"] == {"include_usage": True}
-    (row,) = case.check(1)
-    assert row.backend_reported_input_tokens == PROMPT_TOKENS
-    assert row.backend_reported_output_tokens == TOKENS
-
-
 def test_a_stream_without_usage_at_its_end_is_billed_by_its_running_usage(
     case: Case, scripted: ScriptedServer
 ) -> None:

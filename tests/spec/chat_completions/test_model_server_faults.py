@@ -41,17 +41,6 @@ def test_without_a_report_the_client_gets_the_gateways_count_and_pays_nothing(
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
 
 
-def test_a_request_that_may_have_started_is_not_retried(gateway: Gateway) -> None:
-    new = [backend(gateway, keep_alive="off") for _ in range(2)]
-    entry = publish(gateway, *new)
-    marker = f"once {gateway.organization.pk}"
-
-    answer = gateway.chat(f"{marker} [[sim fault=cut]]", entry.identifier)
-
-    assert answer.status_code == 500
-    assert gateway.simulator.request_with(marker)["fault"] == "cut"
-
-
 def test_an_overloaded_model_server_leads_to_one_retry(gateway: Gateway) -> None:
     entry = publish(gateway, backend(gateway), backend(gateway))
     marker = f"twice {gateway.organization.pk}"
