@@ -80,16 +80,26 @@ def refusal(status: int, told: Told) -> Row:
     return both([body(b'{"error": {"message": "no"}}', status)], told)
 
 
+def ends_with(*frames: dict[str, object] | str) -> list[Step]:
+    """A stream whose last frames are these."""
+    return stream(ROLE, *CONTENT, *frames)
+
+
+def chosen(**choice: object) -> list[Step]:
+    """A whole answer with this choice."""
+    return [body(completion(choices=[choice]))]
+
+
 def reported(figure: object, produced: int = TOKENS, **others: object) -> Row:
     """A whole and a streamed answer that end with this number of completion tokens."""
     said = usage(figure, **others)
-    return Row(
-        stream(ROLE, *CONTENT, FINISH, chunk(None, usage=said), DONE),
-        in_band(INVALID),
-        [body(completion(usage=said))],
-        INVALID,
-        produced,
-    )
+    steps = stream(ROLE, *CONTENT, FINISH, chunk(None, usage=said), DONE)
+    return ends(steps, [body(completion(usage=said))], INVALID, produced)
+
+
+def ends(streamed: list[Step], whole: list[Step], told: Told, produced: int = TOKENS) -> Row:
+    """Both fail with the same code, the stream after its 200."""
+    return Row(streamed, in_band(told), whole, told, produced)
 
 
 def only_streamed(steps: list[Step], told: Told, produced: int = TOKENS) -> Row:
@@ -109,17 +119,14 @@ PADDED = chunk({"content": "x"}, padding="y" * (1024 * 1024))
 
 STATUSES = {
     f"status {status}": refusal(status, told)
-    for status, told in {
-        201: INVALID,
-        400: REJECTED,
-        401: FAILED,
-        408: SILENT,
-        413: REJECTED,
-        429: FULL,
-        500: FAILED,
-        503: FULL,
-        504: SILENT,
+    for told, statuses in {
+        INVALID: (201,),
+        REJECTED: (400, 413),
+        FAILED: (401, 500),
+        SILENT: (408, 504),
+        FULL: (429, 503),
     }.items()
+    for status in statuses
 }
 NOT_ANSWERS = {
     "204": both([head(204, "application/json")], INVALID),
@@ -148,14 +155,11 @@ NOT_ANSWERS = {
     ),
 }
 BROKEN_OFF = {
-    "reset at a frame": Row([*BEGUN, End.RST], in_band(GONE), [WHOLE[:-200], SOON, End.RST], GONE),
-    "end inside a frame": Row(
-        [*BEGUN, INSIDE, End.FIN], in_band(GONE), [WHOLE[:-1], End.FIN], GONE
-    ),
+    "reset at a frame": ends([*BEGUN, End.RST], [WHOLE[:-200], SOON, End.RST], GONE),
+    "end inside a frame": ends([*BEGUN, INSIDE, End.FIN], [WHOLE[:-1], End.FIN], GONE),
     # Without a length or chunks the connection's end is the end of the answer.
-    "end without a length": Row(
+    "end without a length": ends(
         [STREAM_HEAD, ROLE_FRAME, CONTENT_FRAMES[0], SOON, End.FIN],
-        in_band(INVALID),
         [head(200), completion()[:-200], End.FIN],
         INVALID,
     ),
@@ -163,32 +167,23 @@ BROKEN_OFF = {
     "silence after headers": Row(
         [STREAM_HEAD, LATE], SILENT, [WHOLE[: WHOLE.index(b"{")], LATE], SILENT, 0
     ),
-    "silence between frames": Row([*BEGUN, LATE], in_band(SILENT), [WHOLE[:-200], LATE], SILENT),
-    "silence before usage": Row(
-        [STREAM_HEAD, *frames(ROLE, *CONTENT, FINISH), LATE],
-        in_band(SILENT),
-        [WHOLE[:-20], LATE],
-        SILENT,
+    "silence between frames": ends([*BEGUN, LATE], [WHOLE[:-200], LATE], SILENT),
+    "silence before usage": ends(
+        [STREAM_HEAD, *frames(ROLE, *CONTENT, FINISH), LATE], [WHOLE[:-20], LATE], SILENT
     ),
-    "no finish reason": Row(
-        stream(ROLE, *CONTENT, USAGE, DONE),
-        in_band(INVALID),
-        [body(completion(choices=[{"index": 0, "message": {"content": "One"}}]))],
-        INVALID,
+    "no finish reason": ends(
+        ends_with(USAGE, DONE), chosen(index=0, message={"content": "One"}), INVALID
     ),
-    "unknown finish reason": Row(
-        stream(ROLE, *CONTENT, chunk({}, finish_reason="tired"), USAGE, DONE),
-        in_band(INVALID),
-        [body(completion(choices=[{"message": {"content": "One"}, "finish_reason": "tired"}]))],
-        INVALID,
-    ),
-    "finish reason error": Row(
-        stream(ROLE, *CONTENT, chunk({}, finish_reason="error"), USAGE, DONE),
-        in_band(FAILED),
-        [body(completion(choices=[{"message": {"content": "One"}, "finish_reason": "error"}]))],
-        FAILED,
-    ),
+    **{
+        f"finish reason {reason}": ends(
+            ends_with(chunk({}, finish_reason=reason), USAGE, DONE),
+            chosen(message={"content": "One"}, finish_reason=reason),
+            told,
+        )
+        for reason, told in {"tired": INVALID, "error": FAILED}.items()
+    },
 }
+REASONING = {**usage(), "completion_tokens_details": {"reasoning_tokens": 9}}
 FIGURES = {
     "usage -1": reported(-1),
     "usage 2^63": reported(2**63),
@@ -199,12 +194,10 @@ FIGURES = {
     "usage a text": reported("4"),
     "usage 1.5": reported(1.5),
     "usage null": reported(None),
-    "no usage": Row(
-        stream(ROLE, *CONTENT, FINISH, DONE), SERVED, [body(completion(usage=None))], SERVED
-    ),
-    "two usages": only_streamed(stream(ROLE, *CONTENT, FINISH, USAGE, USAGE, DONE), SERVED),
+    "no usage": Row(ends_with(FINISH, DONE), SERVED, [body(completion(usage=None))], SERVED),
+    "two usages": only_streamed(ends_with(FINISH, USAGE, USAGE, DONE), SERVED),
     "decreasing usage": only_streamed(
-        stream(ROLE, *CONTENT, FINISH, USAGE, chunk(None, usage=usage(1)), DONE), in_band(INVALID)
+        ends_with(FINISH, USAGE, chunk(None, usage=usage(1)), DONE), in_band(INVALID)
     ),
     "usage -1 from the start": Row(
         stream({**ROLE, "usage": usage(-1)}, *CONTENT, FINISH, USAGE, DONE),
@@ -213,15 +206,9 @@ FIGURES = {
         INVALID,
         0,
     ),
-    "more reasoning than output": Row(
-        stream(
-            ROLE,
-            *CONTENT,
-            FINISH,
-            chunk(None, usage={**usage(), "completion_tokens_details": {"reasoning_tokens": 9}}),
-        ),
-        in_band(INVALID),
-        [body(completion(usage={**usage(), "completion_tokens_details": {"reasoning_tokens": 9}}))],
+    "more reasoning than output": ends(
+        ends_with(FINISH, chunk(None, usage=REASONING)),
+        [body(completion(usage=REASONING))],
         INVALID,
     ),
 }
@@ -251,21 +238,12 @@ FRAMING = {
     "data after [DONE]": only_streamed(stream(*GOOD, *CONTENT, "{not json"), SERVED),
     "no [DONE]": only_streamed(stream(*GOOD[:-1]), SERVED),
     "comments and unknown fields": only_streamed(
-        [
-            STREAM_HEAD,
-            b": hello\n\nevent: x\nretry: 5\nid: 7\n\n",
-            *frames(*GOOD),
-            End.FIN,
-        ],
-        SERVED,
+        [STREAM_HEAD, b": hello\n\nevent: x\nretry: 5\nid: 7\n\n", *frames(*GOOD), End.FIN], SERVED
     ),
     "two data lines": only_streamed(
         [
-            STREAM_HEAD,
-            *frames(*GOOD[:-1]),
-            b'data: {"choices":\ndata: []}\n\n',
-            *frames(DONE),
-            End.FIN,
+            *(STREAM_HEAD, *frames(*GOOD[:-1]), b'data: {"choices":\ndata: []}\n\n'),
+            *(*frames(DONE), End.FIN),
         ],
         SERVED,
     ),
@@ -280,24 +258,16 @@ def called(arguments: object) -> dict[str, object]:
 def calling(*arguments: object) -> Row:
     calls = [called(each) for each in arguments]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
-    return Row(
-        stream(ROLE, *[chunk({"tool_calls": [each]}) for each in calls], FINISH, USAGE, DONE),
-        SERVED,
-        [body(completion(choices=[{"message": message, "finish_reason": "tool_calls"}]))],
-        SERVED,
-    )
+    steps = stream(ROLE, *[chunk({"tool_calls": [each]}) for each in calls], FINISH, USAGE, DONE)
+    return Row(steps, SERVED, chosen(message=message, finish_reason="tool_calls"), SERVED)
 
 
 NULL_DELTA = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
 NO_DELTA = {"choices": [{"index": 0, "finish_reason": None}]}
 FLAT = '{"object": "error", "message": "no", "type": "InternalServerError", "code": 500}'
 DIALECTS = {
-    "error without error": Row(
-        stream(ROLE, CONTENT[0], FLAT, DONE),
-        in_band(FAILED),
-        [body(FLAT.encode())],
-        FAILED,
-        1,
+    "error without error": ends(
+        stream(ROLE, CONTENT[0], FLAT, DONE), [body(FLAT.encode())], FAILED, 1
     ),
     "error line": only_streamed(
         [*stream(ROLE, CONTENT[0])[:-1], b'error: {"code": 500, "message": "no"}\n\n', End.FIN],
@@ -305,8 +275,10 @@ DIALECTS = {
     ),
     "error event": only_streamed(
         [
-            *stream(ROLE, CONTENT[0])[:-1],
-            b'event: error\ndata: {"error": {"message": "no"}}\n\n',
+            *(
+                *stream(ROLE, CONTENT[0])[:-1],
+                b'event: error\ndata: {"error": {"message": "no"}}\n\n',
+            ),
             End.FIN,
         ],
         in_band(FAILED),
@@ -323,18 +295,9 @@ DIALECTS = {
     "no delta": only_streamed(stream(ROLE, NO_DELTA, *CONTENT, FINISH, USAGE, DONE), SERVED),
 }
 WRONG = {
-    "arguments a number": Row(
+    "arguments a number": ends(
         stream(ROLE, chunk({"tool_calls": [called(7)]}), FINISH, USAGE, DONE),
-        in_band(INVALID),
-        [
-            body(
-                completion(
-                    choices=[
-                        {"message": {"tool_calls": [called(7)]}, "finish_reason": "tool_calls"}
-                    ]
-                )
-            )
-        ],
+        chosen(message={"tool_calls": [called(7)]}, finish_reason="tool_calls"),
         INVALID,
         0,
     ),
