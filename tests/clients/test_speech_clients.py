@@ -28,11 +28,7 @@ from tests.support.until import until
 pytestmark = pytest.mark.timeout(300)
 
 FORMATS: tuple[Literal["wav", "mp3", "pcm", "opus", "flac"], ...] = (
-    "wav",
-    "mp3",
-    "pcm",
-    "opus",
-    "flac",
+    *("wav", "mp3", "pcm", "opus", "flac"),
 )
 VOICE = "alloy"
 """A voice name of OpenAI: some clients refuse any other before they send a request."""

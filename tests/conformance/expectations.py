@@ -59,11 +59,7 @@ EXPECTATIONS: Final = (
             Section.SERVICE,
             "The catalog is text-only: no model serves images, audio or PDF files",
         )
-        for case in (
-            "test_pdf_*",
-            "test_audio_inputs",
-            "test_image_*",
-        )
+        for case in ("test_pdf_*", "test_audio_inputs", "test_image_*")
     ),
     _skipped(
         "langchain",
@@ -112,12 +108,7 @@ EXPECTATIONS: Final = (
         _STORED,
     ),
     *(
-        _failing(
-            "openai-python",
-            f"{where}: Test*Models::test_{how}_delete[*",
-            section,
-            reason,
-        )
+        _failing("openai-python", f"{where}: Test*Models::test_{how}_delete[*", section, reason)
         for how in ("method", "raw_response", "streaming_response")
         for where, section, reason in (
             ("as written", Section.CATALOG, "Callers cannot delete a published model"),

@@ -11,12 +11,7 @@ from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
 from tests.support.fuzzing.connections import Player
 from tests.support.fuzzing.http_conversations import Conversation, Conversations, Keys
-from tests.support.fuzzing.http_reading import (
-    Malformed,
-    faults_of_http,
-    read_received,
-    read_sent,
-)
+from tests.support.fuzzing.http_reading import Malformed, faults_of_http, read_received, read_sent
 from tests.support.fuzzing.seeds import BOUNDS, SECONDS, batches
 from tests.support.live import NO_TLS, Gateway
 from tests.support.speech.accounts import speech_account

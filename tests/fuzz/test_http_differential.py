@@ -40,17 +40,8 @@ QUIET = (0.4, 2.0)
 """Seconds without a byte after which nothing more is expected, at first and on the second look."""
 HOSTS = (
     *(
-        "127.0.0.1",
-        "127.0.0.1:80",
-        "localhost",
-        "[::1]",
-        "a,b",
-        "",
-        "a b",
-        "a/b",
-        "a@b",
-        "[::1",
-        "\xe9",
+        *("127.0.0.1", "127.0.0.1:80", "localhost", "[::1]", "a,b", "", "a b", "a/b", "a@b"),
+        *("[::1", "\xe9"),
     ),
 )
 NGINX = """

@@ -10,12 +10,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from accounts.keys.keys import NewKey, NotRotatable, mint, revoke, rotate
 from accounts.models import Organization, Scope

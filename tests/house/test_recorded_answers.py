@@ -10,12 +10,7 @@ import pytest
 
 from benchmarks.answers.cases import Case
 from benchmarks.answers.chat_cases import chat_cases
-from benchmarks.answers.other_cases import (
-    catalog_cases,
-    clone_cases,
-    speech_cases,
-    usage_cases,
-)
+from benchmarks.answers.other_cases import catalog_cases, clone_cases, speech_cases, usage_cases
 
 DOCUMENTS = Path(__file__).resolve().parents[2] / "docs/api"
 CASES: list[Case] = [

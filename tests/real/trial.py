@@ -25,11 +25,7 @@ Body = dict[str, Any]
 HELLO: list[Body] = [{"role": "user", "content": "Tell me about the ledger."}]
 SETTLED: Body = {"messages": HELLO, "temperature": 0, "max_tokens": 24}
 """A request whose answer is the same each time."""
-NEVER_ENDS: Body = {
-    "max_tokens": 16_000,
-    "temperature": 0,
-    "logit_bias": {"4": -100, "2": -100},
-}
+NEVER_ENDS: Body = {"max_tokens": 16_000, "temperature": 0, "logit_bias": {"4": -100, "2": -100}}
 """An answer that only the cap ends: its end tokens are forbidden."""
 QUIET_SECONDS = 60.0
 
@@ -52,11 +48,7 @@ class Trial:
 
     def published(self, seat: Seat, **columns: Any) -> str:
         """The identifier of another model on ``seat``; ``columns`` are the backend's."""
-        told = {
-            "first_byte_seconds": 60,
-            "idle_seconds": 60,
-            **columns,
-        }
+        told = {"first_byte_seconds": 60, "idle_seconds": 60, **columns}
         server = backend(self.gateway, base_url=seat.base_url, **told)
         return publish(
             self.gateway, server, tool_calling=True, structured_output=True, served_as=seat.name

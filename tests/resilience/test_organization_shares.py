@@ -162,18 +162,10 @@ def streams(attacker: SpeechAccount) -> Iterator[None]:
 @contextmanager
 def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
     """Request complete files, one after the other, and read none of them; yield the statuses."""
-    body = {
-        "voice": "ava",
-        "input": LONG_TEXT,
-        "speed": 0.25,
-        "response_format": "wav",
-    }
+    body = {"voice": "ava", "input": LONG_TEXT, "speed": 0.25, "response_format": "wav"}
     content = json.dumps(body).encode()
     opening = head(
-        "POST",
-        "/v1/audio/speech",
-        key=attacker.key,
-        headers={"content-length": str(len(content))},
+        "POST", "/v1/audio/speech", key=attacker.key, headers={"content-length": str(len(content))}
     )
     with ExitStack() as stack:
         statuses = []

@@ -34,11 +34,7 @@ class Answer:
 
 
 def head(
-    method: str,
-    path: str,
-    *,
-    key: str | None = None,
-    headers: Mapping[str, str] | None = None,
+    method: str, path: str, *, key: str | None = None, headers: Mapping[str, str] | None = None
 ) -> bytes:
     """A request's line and headers, the empty line included."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {HOST}"]

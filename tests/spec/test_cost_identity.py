@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.clock import now
-from core.money import (
-    COST_DECIMALS,
-    PRICE_DECIMALS,
-    cost_text,
-    parse_price,
-    price_text,
-    token_cost,
-)
+from core.money import COST_DECIMALS, PRICE_DECIMALS, cost_text, parse_price, price_text, token_cost
 from tests.support.live import Gateway
 from usage.ledger import rows
 from usage.models import UsageRow

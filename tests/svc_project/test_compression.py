@@ -26,14 +26,7 @@ def content(answer: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        USAGE,
-        "/console/keys",
-        "/docs/",
-        "/static/console.css",
-        "/static/console.js",
-    ],
+    "path", [USAGE, "/console/keys", "/docs/", "/static/console.css", "/static/console.js"]
 )
 def test_pages_and_static_files_are_compressed_for_those_who_take_it(
     console: Client, path: str
@@ -68,8 +61,7 @@ def test_a_new_secret_is_not_compressed(console: Client, organization: Organizat
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/v1/usage", "/v1/usage/export?format=csv", "/console/usage/totals.csv"],
+    "path", ["/v1/usage", "/v1/usage/export?format=csv", "/console/usage/totals.csv"]
 )
 def test_downloads_and_the_api_are_not_compressed(
     console: Client, insert: Insert, path: str

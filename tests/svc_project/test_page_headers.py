@@ -62,12 +62,8 @@ def test_every_page_has_the_strict_headers(gateway: Gateway, email: str) -> None
         assert answer.status_code == 200, path
         policy = answer.headers["content-security-policy"].split("; ")
         assert {
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "base-uri 'none'",
-            "form-action 'self'",
-            "frame-ancestors 'none'",
+            *("default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'"),
+            *("form-action 'self'", "frame-ancestors 'none'"),
         } <= set(policy)
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert answer.headers["cache-control"] == "no-store"

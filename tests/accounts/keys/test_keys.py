@@ -17,11 +17,7 @@ from accounts.keys.keys import KeyLimits, KeyStatus
 from accounts.models import ApiKey, Organization, Scope
 from core import clock
 
-PREFIX_OF_SCOPE = [
-    (Scope.INFERENCE, "svc_live_"),
-    (Scope.READ, "svc_read_"),
-    (Scope.SPEECH, "sk_"),
-]
+PREFIX_OF_SCOPE = [(Scope.INFERENCE, "svc_live_"), (Scope.READ, "svc_read_"), (Scope.SPEECH, "sk_")]
 BODIES = st.text(alphabet=keys.ALPHABET, min_size=30, max_size=30)
 PREFIXES = st.sampled_from([prefix for _, prefix in PREFIX_OF_SCOPE])
 

@@ -13,15 +13,8 @@ from core import clock
 from tests.support.pages.console import PASSWORD
 
 PAGES = [
-    "/console/",
-    "/console/playground",
-    "/console/models",
-    "/console/usage",
-    "/console/requests",
-    "/console/keys",
-    "/console/keys/new",
-    "/console/password",
-    "/console/profile",
+    *("/console/", "/console/playground", "/console/models", "/console/usage", "/console/requests"),
+    *("/console/keys", "/console/keys/new", "/console/password", "/console/profile"),
 ]
 CREDENTIALS = {"username": "Ada@Northwind.example", "password": PASSWORD}
 

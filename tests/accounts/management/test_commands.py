@@ -163,11 +163,7 @@ def test_create_console_user_again_updates_and_takes_nothing_away(
     ],
 )
 def test_create_console_user_names_the_argument_it_refuses(
-    organization: Organization,
-    console_user: Any,
-    arguments: list[str],
-    password: str,
-    named: str,
+    organization: Organization, console_user: Any, arguments: list[str], password: str, named: str
 ) -> None:
     with pytest.raises(CommandError, match=named):
         console_user(*arguments, password=password)

@@ -52,12 +52,7 @@ def _values() -> Iterator[Case]:
     yield served("colons and quotes in a value", _VALUE, get('X-One: a:b:"c"'))
     for sign in ("\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x1f", "\x7f"):
         yield refused(f"a value with {sign!r}", _VALUE, get(f"X-One: a{sign}b"))
-    yield Case(
-        "two keys",
-        "RFC 9110, 5.3",
-        get("Authorization: Bearer {key}"),
-        ("200|400|401",),
-    )
+    yield Case("two keys", "RFC 9110, 5.3", get("Authorization: Bearer {key}"), ("200|400|401",))
 
 
 def _hosts() -> Iterator[Case]:

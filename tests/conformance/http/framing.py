@@ -109,21 +109,9 @@ def _codings() -> Iterator[Case]:
         post("Content-Length: 0", "Transfer-Encoding: chunked", body=body),
     )
     for value in (
-        "identity",
-        "gzip",
-        "xchunked",
-        "chunkedx",
-        "chunked, identity",
-        "gzip, chunked",
-        "chunked, gzip",
-        "chunked, chunked",
-        "chunked;a=b",
-        '"chunked"',
-        "",
-        "chunked\x0b",
-        "\x0cchunked",
-        "chunk ed",
-        "cow, chunked",
+        *("identity", "gzip", "xchunked", "chunkedx", "chunked, identity", "gzip, chunked"),
+        *("chunked, gzip", "chunked, chunked", "chunked;a=b", '"chunked"', "", "chunked\x0b"),
+        *("\x0cchunked", "chunk ed", "cow, chunked"),
     ):
         yield refused(
             f"the coding {value!r}",
@@ -132,10 +120,7 @@ def _codings() -> Iterator[Case]:
             "400|501",
         )
     yield refused(
-        "chunked twice",
-        "RFC 9112, 6.1",
-        chunked(body, "Transfer-Encoding: chunked"),
-        "400|501",
+        "chunked twice", "RFC 9112, 6.1", chunked(body, "Transfer-Encoding: chunked"), "400|501"
     )
     yield refused(
         "two codings in two fields",
@@ -191,9 +176,7 @@ def _chunks() -> Iterator[Case]:
         "an extension without a value", _EXTENSION, chunked(f"{_SIZE};a\r\n{CHAT}\r\n0\r\n\r\n")
     )
     yield _inference(
-        "an extension in quotes",
-        _EXTENSION,
-        chunked(f'{_SIZE};a="b c;d"\r\n{CHAT}\r\n0\r\n\r\n'),
+        "an extension in quotes", _EXTENSION, chunked(f'{_SIZE};a="b c;d"\r\n{CHAT}\r\n0\r\n\r\n')
     )
     yield _inference(
         "an extension of the last chunk", _EXTENSION, chunked(chunks(CHAT, last="0;a=b\r\n\r\n"))
@@ -219,11 +202,7 @@ def _trailers() -> Iterator[Case]:
         # Not merged into the head: ignored or refused (RFC 9110, 6.5.1).
         name = line.partition(":")[0]
         yield Case(
-            f"a trailer {name}",
-            "RFC 9110, 6.5.1",
-            trailing(line),
-            ("200|400",),
-            on=On.INFERENCE,
+            f"a trailer {name}", "RFC 9110, 6.5.1", trailing(line), ("200|400",), on=On.INFERENCE
         )
     yield refused("a trailer without a colon", _TRAILER, trailing("X-One"))
     yield refused("a folded trailer", "RFC 9112, 5.2", trailing("X-One: 1\r\n two"))

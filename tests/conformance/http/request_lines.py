@@ -110,35 +110,14 @@ def _targets() -> Iterator[Case]:
 
 
 def _versions() -> Iterator[Case]:
-    for version in (
-        "HTTP/1.2",
-        "HTTP/1.9",
-        "HTTP/0.9",
-        "HTTP/2.0",
-        "HTTP/3.0",
-        "HTTP/9.9",
-    ):
+    for version in (*("HTTP/1.2", "HTTP/1.9", "HTTP/0.9", "HTTP/2.0", "HTTP/3.0", "HTTP/9.9"),):
         # A higher minor version is to be taken as 1.1 or refused.
         wanted = "200|400|505" if version in ("HTTP/1.2", "HTTP/1.9") else "400|505"
         yield Case(f"version {version}", _VERSION, get(version=version), (wanted,))
     for version in (
-        "HTTP/1",
-        "HTTP/1.",
-        "HTTP/.1",
-        "HTTP/1.1.1",
-        "HTTP/1,1",
-        "HTTP/11.1",
-        "HTTP/1.10",
-        "HTTP/01.1",
-        "HTTP/+1.1",
-        "HTTP/1 .1",
-        "http/1.1",
-        "HTP/1.1",
-        "HTTPS/1.1",
-        "HTTP 1.1",
-        "HTTP1.1",
-        "HTTP/x.y",
-        "ICE/1.0",
+        *("HTTP/1", "HTTP/1.", "HTTP/.1", "HTTP/1.1.1", "HTTP/1,1", "HTTP/11.1", "HTTP/1.10"),
+        *("HTTP/01.1", "HTTP/+1.1", "HTTP/1 .1", "http/1.1", "HTP/1.1", "HTTPS/1.1", "HTTP 1.1"),
+        *("HTTP1.1", "HTTP/x.y", "ICE/1.0"),
     ):
         yield refused(f"version {version}", _VERSION, get(version=version), "400|505")
     # The parser takes a sister protocol for HTTP/1.0; an invalid line SHOULD be refused (RFC 9112, 3).

@@ -161,10 +161,7 @@ def _fragments() -> Iterator[Case]:
         first,
         frame(PING, b"a"),
         last,
-        events=(
-            "pong:61",
-            READY,
-        ),
+        events=("pong:61", READY),
     )
     yield taken("a pong between fragments", _PARTS, first, frame(PONG, b"a"), last)
     yield failed("a continuation of nothing", _PARTS, last)
@@ -179,8 +176,5 @@ def _fragments() -> Iterator[Case]:
     # It ends a message that never became one; both answers say so.
     yield Case("a close between fragments", "RFC 6455, 5.4", (first, BYE, "close:1000|close:1002"))
     yield failed(
-        "100 000 empty fragments",
-        "RFC 6455, 10.4",
-        first + empty * 100_000,
-        code="1008|1009",
+        "100 000 empty fragments", "RFC 6455, 10.4", first + empty * 100_000, code="1008|1009"
     )

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from core.backends.ejection import (
-    LONGEST_SECONDS,
-    BackendHealth,
-    Ejector,
-    Eligibility,
-    Rules,
-)
+from core.backends.ejection import LONGEST_SECONDS, BackendHealth, Ejector, Eligibility, Rules
 from tests.support.clocks import Clock
 
 

@@ -227,12 +227,4 @@ def test_a_head_that_cannot_be_sent_is_refused(url: str, headers: dict[str, str]
 )
 def test_a_head_is_rendered_from_the_address(url: str, first: bytes, host: bytes) -> None:
     lines = RequestHead.of("POST", url, {"X-Key": " a "}).render(5, close=True).split(b"\r\n")
-    assert lines == [
-        first,
-        host,
-        b"x-key: a",
-        b"connection: close",
-        b"content-length: 5",
-        b"",
-        b"",
-    ]
+    assert lines == [first, host, b"x-key: a", b"connection: close", b"content-length: 5", b"", b""]

@@ -48,12 +48,7 @@ async def echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
 def uvicorn_with(implementation: str) -> Iterator[int]:
     server = uvicorn.Server(
         uvicorn.Config(
-            echo,
-            port=0,
-            http=implementation,
-            lifespan="off",
-            log_level="error",
-            loop="asyncio",
+            echo, port=0, http=implementation, lifespan="off", log_level="error", loop="asyncio"
         )
     )
     thread = threading.Thread(target=server.run, daemon=True)

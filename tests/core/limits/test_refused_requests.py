@@ -28,11 +28,7 @@ class Clock:
 
 
 def refuse(
-    refused: RefusedRequests,
-    times: int,
-    limit: int | None = 1,
-    size: int = 100,
-    key: str = "a key",
+    refused: RefusedRequests, times: int, limit: int | None = 1, size: int = 100, key: str = "a key"
 ) -> None:
     for _ in range(times):
         refused.count("a", key, limit, InvalidField(), size)

@@ -43,10 +43,7 @@ HEAD = WHOLE | {"system_fingerprint"}
 CHOICE = {"index", "finish_reason", "logprobs"}
 MESSAGE = {"role", "content", "refusal", "reasoning_content", "tool_calls"}
 USAGE = {
-    "prompt_tokens",
-    "completion_tokens",
-    "total_tokens",
-    "completion_tokens_details",
+    *("prompt_tokens", "completion_tokens", "total_tokens", "completion_tokens_details"),
     "prompt_tokens_details",
 }
 
@@ -89,11 +86,7 @@ class Talk:
 
     def body(self, text: str = "", directive: str = "", **fields: Any) -> dict[str, Any]:
         content = f"{self.marker} [[sim dialect={self._dialect} {directive}]] {text}"
-        return {
-            "model": self._model,
-            "messages": [{"role": "user", "content": content}],
-            **fields,
-        }
+        return {"model": self._model, "messages": [{"role": "user", "content": content}], **fields}
 
     def whole(self, *args: str, **fields: Any) -> dict[str, Any]:
         """A whole answer in the contract's shape."""
@@ -301,11 +294,7 @@ def test_an_error_in_a_stream_is_an_error_of_the_contract(talk: Talk, dialect: s
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        (400, (400, "backend_rejected_request")),
-        (500, (500, "backend_error")),
-    ],
+    ("status", "told"), [(400, (400, "backend_rejected_request")), (500, (500, "backend_error"))]
 )
 def test_errors_have_the_contracts_shape_and_a_refusal_its_reason(
     talk: Talk, gateway: Gateway, status: int, told: tuple[int, str]

@@ -95,11 +95,7 @@ def test_a_left_stream_is_read_on_until_a_report_contains_all_of_it(
     [(10, 40, "output_cap"), (None, 1_200_000, "context"), (None, 40, None), (40, 40, None)],
 )
 def test_a_report_above_the_cap_or_the_context_is_billed_and_counted(
-    cap: int | None,
-    tokens: int,
-    exceeded: str | None,
-    gateway: Gateway,
-    scripted: ScriptedServer,
+    cap: int | None, tokens: int, exceeded: str | None, gateway: Gateway, scripted: ScriptedServer
 ) -> None:
     model = publish_on(gateway, single(gateway, base_url=scripted.base_url))
     final = chunk(None, usage=usage(tokens, 20))

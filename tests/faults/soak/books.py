@@ -15,25 +15,13 @@ from tests.faults.soak.place import Place
 from tests.support.faults.oracle import assert_row_tells_what_was_seen
 
 _CHAT_COLUMNS: Final = (
-    "request_id",
-    "streamed",
-    "outcome",
-    "http_status",
-    "error_code",
-    "backend_reported_input_tokens",
-    "backend_reported_output_tokens",
-    "generated_output_tokens",
+    *("request_id", "streamed", "outcome", "http_status", "error_code"),
+    *("backend_reported_input_tokens", "backend_reported_output_tokens", "generated_output_tokens"),
     "delivered_output_tokens",
 )
 _SPEECH_COLUMNS: Final = (
-    "request_id",
-    "transport",
-    "outcome",
-    "http_status",
-    "error_type",
-    "close_code",
-    "characters",
-    "audio_ms",
+    *("request_id", "transport", "outcome", "http_status", "error_type", "close_code"),
+    *("characters", "audio_ms"),
 )
 Rows = dict[str, Any]
 """Rows by request id."""

@@ -118,9 +118,7 @@ async def test_a_prompt_goes_where_its_system_prompt_is_until_that_is_busier(
     assert len(set(sent)) > 1
 
 
-async def test_a_conversation_moves_where_its_server_has_much_more_to_do(
-    pool: BackendPool,
-) -> None:
+async def test_a_conversation_moves_where_its_server_has_much_more_to_do(pool: BackendPool) -> None:
     four = deployments(4)
     home = await ended(pool, four, chat(ASKED))
     (busy,) = [each for each in four if each.backend.id == home]
@@ -225,9 +223,7 @@ async def test_a_popular_beginning_is_not_computed_at_every_server(pool: Backend
     assert await ended(pool, four, chat("Good day", system=head)) != home
 
 
-async def test_a_conversation_waits_for_its_server_and_a_new_one_for_any(
-    pool: BackendPool,
-) -> None:
+async def test_a_conversation_waits_for_its_server_and_a_new_one_for_any(pool: BackendPool) -> None:
     two = deployments(2, slots=1)
     home = await ended(pool, two, chat(ASKED))
     at = int(home[1:])

@@ -124,10 +124,7 @@ def test_a_hostile_reason_is_read_quickly(piece: str, end: str) -> None:
 @pytest.mark.parametrize(
     "secret",
     [
-        "10.20.30.40:8000",
-        "https://gpu.internal/v1",
-        "/srv/weights/qwen",
-        "C:\\weights\\qwen",
+        *("10.20.30.40:8000", "https://gpu.internal/v1", "/srv/weights/qwen", "C:\\weights\\qwen"),
         "served",
     ],
 )

@@ -8,12 +8,7 @@ from typing import cast
 
 import pytest
 
-from core.errors import (
-    BackendRejectedRequest,
-    BackendTimeout,
-    BackendUnavailable,
-    ServerOverloaded,
-)
+from core.errors import BackendRejectedRequest, BackendTimeout, BackendUnavailable, ServerOverloaded
 from core.http_client.response import Response
 from inference.backends.client import ConnectionLost, Misconfigured, NotStarted, ServerFailed
 from inference.backends.usage_dialects import (
@@ -103,10 +98,7 @@ SERVERS = {
     "reports as vLLM": (Server(VLLM), ["auto", "vllm", "vllm"]),
     "reports as llama.cpp": (Server(LLAMA_CPP), ["auto", "llama.cpp", "llama.cpp"]),
     "ignores both": (Server(), ["auto", "none", "none"]),
-    "refuses the other": (
-        Server(VLLM, frozenset({LLAMA_CPP})),
-        ["auto none", "vllm", "vllm"],
-    ),
+    "refuses the other": (Server(VLLM, frozenset({LLAMA_CPP})), ["auto none", "vllm", "vllm"]),
     "refuses the first": (
         Server(LLAMA_CPP, frozenset({VLLM})),
         ["auto none", "vllm none", "llama.cpp", "llama.cpp"],
@@ -255,9 +247,7 @@ def test_a_stream_that_was_too_short_teaches_nothing(dialects: UsageDialects) ->
     assert dialects.dialect(DEPLOYMENT) is AUTO
 
 
-def test_a_stream_that_ends_late_does_not_change_what_others_found(
-    dialects: UsageDialects,
-) -> None:
+def test_a_stream_that_ends_late_does_not_change_what_others_found(dialects: UsageDialects) -> None:
     stream(dialects, Server(VLLM))
 
     dialects.ended(DEPLOYMENT, AUTO, NONE, None)

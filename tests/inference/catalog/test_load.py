@@ -256,11 +256,7 @@ def test_a_planned_price_survives_a_load(load: Load) -> None:
     entry = ModelEntry.objects.get()
     planned = clock.now() + timedelta(days=1)
     Price.objects.create(
-        entry=entry,
-        input_per_mtok="9",
-        output_per_mtok="9",
-        currency="USD",
-        effective_from=planned,
+        entry=entry, input_per_mtok="9", output_per_mtok="9", currency="USD", effective_from=planned
     )
 
     assert load(FILE) == ["nothing to change"]
@@ -353,8 +349,5 @@ disconnect_drain_seconds = 0
     assert backend.disconnect_drain_seconds == 0
     assert backend.output_cap_field == "max_tokens"
     assert backend.headers == {"x-portkey-provider": "openai"}
-    assert backend.extra_fields == {
-        "top_k": 40,
-        "chat_template_kwargs": {"enable_thinking": False},
-    }
+    assert backend.extra_fields == {"top_k": 40, "chat_template_kwargs": {"enable_thinking": False}}
     assert "backend gpu-1: running_usage vllm -> llama.cpp" in changes

@@ -14,13 +14,7 @@ from accounts.models import Scope
 from core.errors import RateLimitExceeded
 from core.limits.memory import MemoryLimiter
 from inference.catalog.snapshot import PublishedModel
-from inference.chat.admission import (
-    Reservation,
-    charges_for,
-    duration,
-    estimate_prompt,
-    reserve,
-)
+from inference.chat.admission import Reservation, charges_for, duration, estimate_prompt, reserve
 
 UNLIMITED = RateLimits(None, None)
 

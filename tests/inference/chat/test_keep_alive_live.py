@@ -172,11 +172,7 @@ FAILURES: dict[str, tuple[dict[str, Any], list[list[Step]], tuple[str, str]]] = 
         [[Pause(20)]],
         ("backend_timeout", "backend_timeout"),
     ),
-    "no server can take it": (
-        {},
-        [REFUSES, REFUSES],
-        ("server_overloaded", "backend_unavailable"),
-    ),
+    "no server can take it": ({}, [REFUSES, REFUSES], ("server_overloaded", "backend_unavailable")),
 }
 
 

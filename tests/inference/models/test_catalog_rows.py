@@ -292,11 +292,8 @@ def test_the_database_refuses_what_makes_no_sense(what: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "http://127.0.0.1:9000/v1",
-        "https://gpu-1.internal/v1/",
-        "http://[::1]:9000/v1",
-        "http://10.0.0.5",
-        "http://model",
+        *("http://127.0.0.1:9000/v1", "https://gpu-1.internal/v1/", "http://[::1]:9000/v1"),
+        *("http://10.0.0.5", "http://model"),
     ],
 )
 def test_an_ordinary_backend_address_is_taken(url: str) -> None:
@@ -306,23 +303,11 @@ def test_an_ordinary_backend_address_is_taken(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "gpu-1:9000/v1",
-        "ftp://gpu-1/v1",
-        "file:///etc/passwd",
-        "http://",
-        "http:///v1",
-        "http://gpu 1/v1",
-        "http://gpu-1:port/v1",
-        "http://user:secret@gpu-1/v1",
-        "http://gpu-1/v1?key=1",
-        "http://gpu-1/v1#here",
-        "http://169.254.169.254/latest",
-        "http://2852039166/latest",
-        "http://0xa9.0xfe.0xa9.0xfe/",
-        "http://[fe80::1]/v1",
-        "http://[fe80::1%25eth0]/v1",
-        "http://[::ffff:169.254.169.254]/v1",
+        *("", "gpu-1:9000/v1", "ftp://gpu-1/v1", "file:///etc/passwd", "http://", "http:///v1"),
+        *("http://gpu 1/v1", "http://gpu-1:port/v1", "http://user:secret@gpu-1/v1"),
+        *("http://gpu-1/v1?key=1", "http://gpu-1/v1#here", "http://169.254.169.254/latest"),
+        *("http://2852039166/latest", "http://0xa9.0xfe.0xa9.0xfe/", "http://[fe80::1]/v1"),
+        *("http://[fe80::1%25eth0]/v1", "http://[::ffff:169.254.169.254]/v1"),
         "http://[fd00:ec2::254]/v1",
     ],
 )

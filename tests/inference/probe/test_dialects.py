@@ -92,11 +92,7 @@ KNOWN: dict[str, tuple[Dialect, dict[str, Any], dict[str, str]]] = {
         {"output_cap": "max_tokens is ignored, max_completion_tokens is ignored"},
     ),
     "LiteLLM, what all deployments take": (LITE_LLM, {"context_length": 16_000}, {}),
-    "llama.cpp": (
-        Dialect(running="llama.cpp"),
-        {"running_usage": RunningUsage.LLAMA_CPP},
-        {},
-    ),
+    "llama.cpp": (Dialect(running="llama.cpp"), {"running_usage": RunningUsage.LLAMA_CPP}, {}),
     "streams without usage": (
         Dialect(usage_on_streams=False),
         {"usage": False},

@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from accounts.models import Scope
-from tests.resilience.proxies.attacks import (
-    INFERENCE_HOST,
-    SPEECH_HOST,
-    UPGRADES,
-    chat,
-    request,
-)
+from tests.resilience.proxies.attacks import INFERENCE_HOST, SPEECH_HOST, UPGRADES, chat, request
 from tests.resilience.proxies.conftest import Opened
 from tests.resilience.proxies.connection import Answer, Connection
 from tests.resilience.proxies.fronts import CASES, Front

@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from inference.chat.tokenizers import count_prompt, load
 from simulators.chat.answers.hints import hints_in
 from simulators.chat.answers.schema_values import UnfitSchema, value_for
-from tests.support.model_servers.simulator import (
-    RunningSimulator,
-    answer_tokens,
-    ask,
-)
+from tests.support.model_servers.simulator import RunningSimulator, answer_tokens, ask
 
 TOKENIZER = load("o200k")
 WEATHER = {
@@ -128,10 +124,7 @@ def test_a_token_cap_cuts_the_arguments_short(simulator: RunningSimulator) -> No
 
 
 def test_a_structured_answer_fits_its_schema(simulator: RunningSimulator) -> None:
-    form = {
-        "type": "json_schema",
-        "json_schema": {"name": "w", "schema": WEATHER, "strict": True},
-    }
+    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": WEATHER, "strict": True}}
     completion = simulator.chat("Paris", response_format=form)
     content = completion["choices"][0]["message"]["content"]
     jsonschema.validate(json.loads(content), WEATHER)

@@ -52,11 +52,7 @@ def plain(size: int) -> Iterator[bytes]:
     ids=["chunked", "announced"],
 )
 def test_a_huge_body_is_refused_without_being_read(
-    gateway: Gateway,
-    keyed: bool,
-    status: int,
-    header: str,
-    body: Callable[[int], Iterator[bytes]],
+    gateway: Gateway, keyed: bool, status: int, header: str, body: Callable[[int], Iterator[bytes]]
 ) -> None:
     with RawClient(gateway) as client:
         client.head(header, key=gateway.key if keyed else None)

@@ -10,24 +10,14 @@ import pytest
 from tests.support.live import Gateway
 
 REQUEST_ID = re.compile(r"req_[0-9a-f]{32}")
-STREAM_ONLY = {
-    "cache-control": "no-cache",
-    "connection": "keep-alive",
-    "x-accel-buffering": "no",
-}
+STREAM_ONLY = {"cache-control": "no-cache", "connection": "keep-alive", "x-accel-buffering": "no"}
 
 
 def quota_headers(answer: httpx2.Response) -> list[str]:
     return [name for name in answer.headers if name.startswith(("retry-after", "x-ratelimit-"))]
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        ("say: ok", 200),
-        ("[[sim fault=status@400]]", 400),
-    ],
-)
+@pytest.mark.parametrize(("text", "status"), [("say: ok", 200), ("[[sim fault=status@400]]", 400)])
 def test_a_whole_answer_is_json_with_a_request_id_and_no_quota_headers(
     gateway: Gateway, text: str, status: int
 ) -> None:
@@ -53,11 +43,7 @@ def test_a_stream_has_the_stream_headers(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/v1/chat/completions"),
-        ("DELETE", "/v1/models/acme/demo-8b"),
-    ],
+    ("method", "path"), [("POST", "/v1/chat/completions"), ("DELETE", "/v1/models/acme/demo-8b")]
 )
 def test_every_refusal_carries_a_request_id_of_the_servers_own(
     gateway: Gateway, method: str, path: str

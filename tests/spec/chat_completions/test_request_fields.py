@@ -37,13 +37,7 @@ CARRIED: dict[str, Any] = {
 UNMODELLED = {
     name: {"canary": [1]}
     for name in (
-        "functions",
-        "reasoning_effort",
-        "api_base",
-        "base_url",
-        "extra_body",
-        "x-canary",
-        "",
+        *("functions", "reasoning_effort", "api_base", "base_url", "extra_body", "x-canary", ""),
     )
 }
 
@@ -157,12 +151,7 @@ def test_no_header_of_the_caller_but_a_valid_trace_reaches_the_model_server(
     )
 
     assert gateway.simulator.request_with(text)["received_headers"] == [
-        "accept",
-        "accept-encoding",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
+        *("accept", "accept-encoding", "content-length", "content-type", "host", "user-agent"),
     ]
     assert answer.headers["x-request-id"] != "req_chosen"
     assert "set-cookie" not in answer.headers

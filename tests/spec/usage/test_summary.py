@@ -207,16 +207,8 @@ def test_the_answer_has_exactly_the_contracts_fields_in_its_order(
     assert answer["x-request-id"].startswith("req_")
     body = answer.json()
     assert list(body) == [
-        "organization_id",
-        "period",
-        "filters",
-        "requests",
-        "tokens",
-        "cost",
-        "breakdowns",
-        "throttled",
-        "pricing",
-        "cost_units",
+        *("organization_id", "period", "filters", "requests", "tokens", "cost", "breakdowns"),
+        *("throttled", "pricing", "cost_units"),
     ]
     assert body["organization_id"] == str(organization.pk)
     assert body["period"] == {
@@ -226,13 +218,8 @@ def test_the_answer_has_exactly_the_contracts_fields_in_its_order(
     }
     assert body["filters"] == {"model": None, "api_key_id": None}
     assert list(body["tokens"]) == [
-        "backend_reported_input",
-        "backend_reported_output",
-        "backend_reported_reasoning",
-        "generated_output",
-        "delivered_output",
-        "svc_counted_input",
-        "svc_counted_output",
+        *("backend_reported_input", "backend_reported_output", "backend_reported_reasoning"),
+        *("generated_output", "delivered_output", "svc_counted_input", "svc_counted_output"),
         "svc_counted_requests",
     ]
     assert list(body["cost"]) == ["input", "output", "total", "currency", "provisional"]

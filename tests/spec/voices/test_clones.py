@@ -79,14 +79,7 @@ def test_accounts_do_not_see_each_others_clones(gateway: Gateway, client: Speech
 
 
 @pytest.mark.parametrize(
-    "voice_id",
-    [
-        "ava",
-        "voice_",
-        "voice_" + "0" * 32,
-        "voice_" + "0" * 32 + "%00",
-        "x" * 5000,
-    ],
+    "voice_id", ["ava", "voice_", "voice_" + "0" * 32, "voice_" + "0" * 32 + "%00", "x" * 5000]
 )
 def test_an_id_of_no_clone_of_the_caller_is_not_found(client: SpeechClient, voice_id: str) -> None:
     assert error_of(client.delete(voice_id)) == (404, "not_found_error")
@@ -144,6 +137,3 @@ def test_a_deletion_frees_name_and_place(client: SpeechClient) -> None:
     assert again.status_code == 201
     assert set(client.own()) == {*kept, again.json()["id"]}
     assert again.json()["id"] != tenth
-
-
-# --- health

@@ -127,12 +127,7 @@ def test_a_body_is_bounded_before_it_is_parsed(signed_in: SignedIn, path: str, m
     ],
 )
 def test_problems_are_in_the_words_of_the_page(
-    signed_in: SignedIn,
-    path: str,
-    fields: dict[str, Any],
-    status: int,
-    param: str,
-    message: str,
+    signed_in: SignedIn, path: str, fields: dict[str, Any], status: int, param: str, message: str
 ) -> None:
     answer = signed_in.post(path, {**BODIES[path], **fields})
 

@@ -4,41 +4,17 @@ from __future__ import annotations
 
 HOST = "host: 127.0.0.1"
 UPGRADES = (
-    "h2c",
-    "websocket",
-    "WebSocket",
-    "websocket, h2c",
-    "TLS/1.0",
-    "h2c, websocket",
-    "",
-    "\x01",
+    *("h2c", "websocket", "WebSocket", "websocket, h2c", "TLS/1.0", "h2c, websocket", "", "\x01"),
     "foo/2",
 )
 CONNECTIONS = (
-    "upgrade",
-    "Upgrade, HTTP2-Settings",
-    "keep-alive, Upgrade",
-    "close, upgrade",
-    "upgrade, close",
-    "keep-alive",
-    "upgrade,,",
-    ",",
-    "te, upgrade",
+    *("upgrade", "Upgrade, HTTP2-Settings", "keep-alive, Upgrade", "close, upgrade"),
+    *("upgrade, close", "keep-alive", "upgrade,,", ",", "te, upgrade"),
 )
 SOCKET_KEYS = ("dGhlIHNhbXBsZSBub25jZQ==", "short", "", "%%%")
 LENGTHS = (
     *(
-        "+4",
-        "-4",
-        "4, 4",
-        "4,5",
-        "0x4",
-        "4 4",
-        "",
-        "4;",
-        "1e1",
-        "\x0b4",
-        "4\t5",
+        *("+4", "-4", "4, 4", "4,5", "0x4", "4 4", "", "4;", "1e1", "\x0b4", "4\t5"),
         "\xef\xbc\x99",
     ),
     *(
@@ -50,13 +26,8 @@ LENGTHS = (
 )
 CODINGS = (
     *(
-        "chunked, chunked",
-        "gzip, chunked",
-        "chunked, gzip",
-        "identity",
-        "xchunked",
-        "chunked;q=1",
-        "",
+        *("chunked, chunked", "gzip, chunked", "chunked, gzip", "identity", "xchunked"),
+        *("chunked;q=1", ""),
     ),
     *(
         "\x0bchunked",
@@ -72,17 +43,8 @@ VERSIONS = (
 )
 METHODS = (
     *(
-        "get",
-        "CONNECT",
-        "PRI",
-        "SOURCE",
-        "M-SEARCH",
-        "ANNOUNCE",
-        "QUERY",
-        "PURGE",
-        "G\x00T",
-        "GE T",
-        "",
+        *("get", "CONNECT", "PRI", "SOURCE", "M-SEARCH", "ANNOUNCE", "QUERY", "PURGE", "G\x00T"),
+        *("GE T", ""),
     ),
     *("TRACE", "LOCK", "BREW", "DESCRIBE", "(GET)", "GET:", "X" * 70),
 )
@@ -99,13 +61,7 @@ TARGETS = (
 )
 ODD_HEADERS = (
     *(
-        "x-one : 1",
-        ": 1",
-        "x-one",
-        "x one: 1",
-        "x-one: a\0b",
-        "x-one: a\x1cb",
-        " x-folded: 1",
+        *("x-one : 1", ": 1", "x-one", "x one: 1", "x-one: a\0b", "x-one: a\x1cb", " x-folded: 1"),
         "\tx: 1",
     ),
     *("x-one: 1\nx-two: 2", "x-one: 1\rx-two: 2", "x-one: 1\r\n folded", "x(y): 1", "x\xe9: 1"),
@@ -114,11 +70,7 @@ ODD_HEADERS = (
 )
 HARMLESS = (
     *(
-        "x-one: \xe9\xff",
-        "x-empty:",
-        "x-tab:\ta\tb\t ",
-        "accept: */*;q=0",
-        "te: trailers",
+        *("x-one: \xe9\xff", "x-empty:", "x-tab:\ta\tb\t ", "accept: */*;q=0", "te: trailers"),
         "cookie: a=b; c",
     ),
     *(
@@ -128,11 +80,7 @@ HARMLESS = (
         "http2-settings: AAMAAABkAAQ",
     ),
     *(
-        "priority: u=1",
-        "user-agent:",
-        "trailer: host",
-        "range: bytes=0-0",
-        "if-match: *",
+        *("priority: u=1", "user-agent:", "trailer: host", "range: bytes=0-0", "if-match: *"),
         "via: 1.0 x",
     ),
     *(
@@ -144,15 +92,7 @@ HARMLESS = (
 )
 PIECES = (
     *(
-        b"\r\n",
-        b"\n",
-        b"\r",
-        b"\0",
-        b" ",
-        b"\t",
-        b":",
-        b"\r\n\r\n",
-        b"0\r\n\r\n",
+        *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b"\r\n\r\n", b"0\r\n\r\n"),
         b"GET / HTTP/1.1\r\n",
     ),
     *(
@@ -168,10 +108,7 @@ PIECES = (
         b"host: 127.0.0.1\r\n",
     ),
     *(
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01",
-        b"HTTP/1.0",
-        b"\xff",
+        *(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"HTTP/1.0", b"\xff"),
         b"ffffffff",
     ),
 )

@@ -17,30 +17,19 @@ FIN, RSV1 = 0x80, 0x40
 DEFLATE = "sec-websocket-extensions: permessage-deflate"
 
 REQUEST_LINES = (
-    "POST /v1/audio/speech/stream HTTP/1.1",
-    "HEAD /v1/audio/speech/stream HTTP/1.1",
-    "GET /v1/audio/speech/stream HTTP/1.0",
-    "GET /v1/audio/speech/stream HTTP/2.0",
-    "GET /v1/audio/speech/stream/ HTTP/1.1",
-    "GET /v1/audio/speech/stream?a=b HTTP/1.1",
-    "GET /v1/audio/speech HTTP/1.1",
-    "GET /v1/models HTTP/1.1",
-    "GET / HTTP/1.1",
-    "GET http://127.0.0.1/v1/audio/speech/stream HTTP/1.1",
-    "GET * HTTP/1.1",
-    "GET /%76%31/audio/speech/stream HTTP/1.1",
-    "GET /v1/audio/speech/str%C3%28eam HTTP/1.1",
-    "CONNECT /v1/audio/speech/stream HTTP/1.1",
-    "GET  /v1/audio/speech/stream HTTP/1.1",
+    *("POST /v1/audio/speech/stream HTTP/1.1", "HEAD /v1/audio/speech/stream HTTP/1.1"),
+    *("GET /v1/audio/speech/stream HTTP/1.0", "GET /v1/audio/speech/stream HTTP/2.0"),
+    *("GET /v1/audio/speech/stream/ HTTP/1.1", "GET /v1/audio/speech/stream?a=b HTTP/1.1"),
+    *("GET /v1/audio/speech HTTP/1.1", "GET /v1/models HTTP/1.1", "GET / HTTP/1.1"),
+    *("GET http://127.0.0.1/v1/audio/speech/stream HTTP/1.1", "GET * HTTP/1.1"),
+    *("GET /%76%31/audio/speech/stream HTTP/1.1", "GET /v1/audio/speech/str%C3%28eam HTTP/1.1"),
+    *("CONNECT /v1/audio/speech/stream HTTP/1.1", "GET  /v1/audio/speech/stream HTTP/1.1"),
 )
 REPLACED = {
     "host": ("", "host: evil.example", "host: 127.0.0.1\r\nhost: 127.0.0.1", "host: [::1", "host:"),
     "upgrade": (
         *(
-            "",
-            "upgrade: h2c",
-            "upgrade: websocket, h2c",
-            "upgrade: WebSocket",
+            *("", "upgrade: h2c", "upgrade: websocket, h2c", "upgrade: WebSocket"),
             "upgrade: websocket ",
         ),
         *(
@@ -127,18 +116,11 @@ MESSAGES = (
 CODES = (0, 999, 1000, 1001, 1004, 1005, 1006, 1007, 1012, 1015, 2000, 3000, 4999, 5000, 65535)
 PIECES = (
     *(
-        b"\x81\x80\0\0\0\0",
-        b"\x88\x80\0\0\0\0",
-        b"\x89\x80\0\0\0\0",
-        b"\x01\x80\0\0\0\0",
+        *(b"\x81\x80\0\0\0\0", b"\x88\x80\0\0\0\0", b"\x89\x80\0\0\0\0", b"\x01\x80\0\0\0\0"),
         b"\x80\x80\0\0\0\0",
     ),
     *(
-        b"\x81\xfe",
-        b"\x81\xff",
-        b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-        b"\xff",
-        b"\0",
+        *(b"\x81\xfe", b"\x81\xff", b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\xff", b"\0"),
         b"\xc1\x80\0\0\0\0",
     ),
     *(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", b"\r\n\r\n", b"\r\n", b": ", b"\x88\x00"),

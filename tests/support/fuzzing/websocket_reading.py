@@ -8,12 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 
 from tests.support.fuzzing.http_conversations import Conversation
-from tests.support.fuzzing.http_reading import (
-    Malformed,
-    faults_of_http,
-    read_received,
-    read_sent,
-)
+from tests.support.fuzzing.http_reading import Malformed, faults_of_http, read_received, read_sent
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
 _OUR_FAULTS = {1011, 1014, 4502}

@@ -49,8 +49,7 @@ class Dialect:
 
 
 VLLM = Dialect(
-    models=[{"id": "/models/qwen", "owned_by": "vllm", "max_model_len": 4096}],
-    running="vllm",
+    models=[{"id": "/models/qwen", "owned_by": "vllm", "max_model_len": 4096}], running="vllm"
 )
 VLLM_WITHOUT_PARSER = Dialect(running="vllm", refused_choices=frozenset({"auto"}))
 OLLAMA = Dialect(
@@ -175,11 +174,7 @@ class DialectServer:
         return response
 
     async def _end(
-        self,
-        response: web.StreamResponse,
-        asked: dict[str, Any],
-        words: list[str],
-        reason: str,
+        self, response: web.StreamResponse, asked: dict[str, Any], words: list[str], reason: str
     ) -> None:
         await response.write(
             _event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})

@@ -79,9 +79,5 @@ if __name__ == "__main__":
     voices.mkdir(parents=True)
     onnx.save(model(), str(voices / "en_US-tiny-low.onnx"))
     (voices / "en_US-tiny-low.onnx.json").write_text(json.dumps(description()))
-    settings = {
-        "api_default_voice": "en_US-tiny-low",
-        "voices_dir": str(voices),
-        "device": "cpu",
-    }
+    settings = {"api_default_voice": "en_US-tiny-low", "voices_dir": str(voices), "device": "cpu"}
     (data / "settings.json").write_text(json.dumps(settings))

@@ -38,18 +38,13 @@ organizations = ["acme", "blue"]
 VOICE = '[[voices]]\nid = "ava"\nengine_voice = "en-us+f3"\n'
 FILE = ACCOUNTS + BACKEND + MODEL + VOICE
 CREATED = [
-    "created organization acme",
-    "created organization blue",
+    *("created organization acme", "created organization blue"),
     "created user ada@acme.example, who has no password yet",
-    "user ada@acme.example: joins acme",
-    "user ada@acme.example: joins blue",
-    "created backend gpu-1",
-    "created weights acme/demo-8b@2026-11-01",
+    *("user ada@acme.example: joins acme", "user ada@acme.example: joins blue"),
+    *("created backend gpu-1", "created weights acme/demo-8b@2026-11-01"),
     "created model acme/demo-8b",
     "created deployment acme/demo-8b@2026-11-01 on gpu-1 as demo-8b-awq",
-    "price of acme/demo-8b",
-    "published acme/demo-8b",
-    "created voice ava",
+    *("price of acme/demo-8b", "published acme/demo-8b", "created voice ava"),
 ]
 NOTHING = ["nothing to change"]
 Apply = Callable[[str], list[str]]

@@ -23,11 +23,7 @@ from tests.support.live import ROOT, free_port
 from tests.support.servers.redis_store import REDIS_URL
 
 SECRETS = (
-    "SECRET_KEY",
-    "SVC_KEY_PEPPERS",
-    "SVC_CAPTURE_KEYS",
-    "SVC_CLONE_KEYS",
-    "SVC_METRICS_TOKEN",
+    *("SECRET_KEY", "SVC_KEY_PEPPERS", "SVC_CAPTURE_KEYS", "SVC_CLONE_KEYS", "SVC_METRICS_TOKEN"),
 )
 PASSWORD = "geheim-passwort"
 LIMITED = (

@@ -20,17 +20,7 @@ from msgspec.structs import replace
 from tests.resilience.attackers.floods import invented
 from tests.resilience.target import Target
 from tests.resilience.tenants import make
-from tests.resilience.wire import (
-    Answer,
-    Cut,
-    WebSocket,
-    ask,
-    chat,
-    connect,
-    head,
-    request,
-    speech,
-)
+from tests.resilience.wire import Answer, Cut, WebSocket, ask, chat, connect, head, request, speech
 from tests.support.live import ROOT, Gateway
 from tests.support.live_catalog import backend, publish
 from tests.support.metrics import metrics

@@ -67,16 +67,7 @@ AMBIGUOUS = {
     **{
         f"the host {host!r}": GET.replace("127.0.0.1", host) + "\r\n"
         for host in (
-            "a b",
-            "a/b",
-            "user@a",
-            "[::1",
-            "a:b",
-            "a:80:80",
-            "a%2",
-            "\xe9",
-            "http://a",
-            "[x]",
+            *("a b", "a/b", "user@a", "[::1", "a:b", "a:80:80", "a%2", "\xe9", "http://a", "[x]"),
         )
     },
     "an unknown version": GET.replace("HTTP/1.1", "HTTP/3.7") + "\r\n",
@@ -232,10 +223,7 @@ CLEAR: dict[str, tuple[int, str]] = {
         f"an escape in the first part of {path}": (400, with_key(path, "127.0.0.1"))
         for path in (
             *(
-                "/%61dmin/",
-                "/admin%2flogin/",
-                "/%61%64%6d%69%6e/login/",
-                "/%6detrics",
+                *("/%61dmin/", "/admin%2flogin/", "/%61%64%6d%69%6e/login/", "/%6detrics"),
                 "/metric%73",
             ),
             *("/%63onsole/login", "/livez%3f", "/%76%31/models", "/%"),
@@ -330,14 +318,9 @@ def test_a_host_that_is_not_served_is_refused_on_both_surfaces(
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/models%0d%0aset-cookie:%20a=b",
-        "/v1/models%00",
-        "/v1/models/%0d%0ax:%20y",
-        "//evil.example/v1/models",
-        "/v1/%2e%2e/admin/",
-        "/console/login?next=%0d%0aset-cookie:%20a=b",
-        "/console%0d%0aset-cookie:%20a=b",
-        "/%ff",
+        *("/v1/models%0d%0aset-cookie:%20a=b", "/v1/models%00", "/v1/models/%0d%0ax:%20y"),
+        *("//evil.example/v1/models", "/v1/%2e%2e/admin/"),
+        *("/console/login?next=%0d%0aset-cookie:%20a=b", "/console%0d%0aset-cookie:%20a=b", "/%ff"),
         "http://evil.example/console/keys",
     ],
 )

@@ -40,11 +40,7 @@ def test_a_trace_goes_from_the_client_through_the_gateway_into_the_model_server(
     with scripted_server() as server:
         model = publish_single(traced, server.base_url, running=True)
         answer = traced.post(
-            {
-                "model": model,
-                "stream": True,
-                "messages": [{"role": "user", "content": SECRET}],
-            },
+            {"model": model, "stream": True, "messages": [{"role": "user", "content": SECRET}]},
             headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"},
         )
         (entry,) = server.requests_of(SECRET)

@@ -44,11 +44,7 @@ def shown(client: Client, address: str) -> str:
 def test_neither_rows_nor_days_can_be_written_in_the_admin(operator: Client) -> None:
     row, chat = write(characters=1234), receipt()
     rows.insert([chat])
-    pages = (
-        (ROWS, row.request_id),
-        (DAYS, SpeechDay.objects.get().pk),
-        (CHATS, chat.request_id),
-    )
+    pages = ((ROWS, row.request_id), (DAYS, SpeechDay.objects.get().pk), (CHATS, chat.request_id))
     for page, one in pages:
         assert operator.get(f"{page}add/").status_code == 403
         assert operator.get(f"{page}{one}/change/").status_code == 200

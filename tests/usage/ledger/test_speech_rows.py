@@ -15,13 +15,7 @@ from django.db import DataError, IntegrityError, connections
 from tests.support.builders.receipts import receipt, speech_receipt
 from tests.support.ledger.commands import differences
 from usage.ledger import rows
-from usage.models import (
-    SpeechDay,
-    SpeechOutcome,
-    SpeechRow,
-    UsageRollup,
-    UsageRow,
-)
+from usage.models import SpeechDay, SpeechOutcome, SpeechRow, UsageRollup, UsageRow
 from usage.queries.speech import SpokenDay, characters_of, last_days
 from usage.receipts import SpeechReceipt
 

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.names import (
-    MAX_NAME_KEY_LENGTH,
-    MAX_NAME_LENGTH,
-    UnusableName,
-    clone_name,
-    name_key,
-)
+from speech.names import MAX_NAME_KEY_LENGTH, MAX_NAME_LENGTH, UnusableName, clone_name, name_key
 
 
 @pytest.mark.parametrize(
