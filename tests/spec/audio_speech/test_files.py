@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import soundfile
 
-from accounts.models import Plan, Scope
+from accounts.models import Plan
 from core import clock
 from speech.audio.pcm import SAMPLE_RATE
 from tests.support.builders import speech_rows
@@ -127,28 +127,11 @@ def test_the_longest_input_in_escapes_is_accepted(speech: SpeechAccount) -> None
     assert speech.post(body).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"authorization": ""},
-        {"authorization": "Bearer sk_nonsense"},
-    ],
-)
-def test_a_bad_key_is_refused_before_the_body(
-    speech: SpeechAccount, headers: dict[str, str]
-) -> None:
-    answer = speech.post(b"x" * 200_000, headers=headers)
+def test_a_bad_key_is_refused_before_the_body(speech: SpeechAccount) -> None:
+    answer = speech.post(b"x" * 200_000, headers={"authorization": "Bearer sk_nonsense"})
 
     assert error_of(answer)[:2] == (401, "auth_error")
     assert answer.headers["www-authenticate"] == "Bearer"
-
-
-def test_a_key_of_another_scope_is_refused_like_a_bad_key(speech: SpeechAccount) -> None:
-    key = speech.mint(Scope.INFERENCE)
-
-    answer = speech.post({}, headers={"authorization": f"Bearer {key}"})
-
-    assert error_of(answer)[:2] == (401, "auth_error")
 
 
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])

@@ -19,6 +19,7 @@ from inference.catalog import lifecycle
 from inference.catalog.catalog import catalog
 from inference.catalog.snapshot import CatalogSnapshot
 from tests.support.builders import catalog_rows
+from tests.support.readers import client_with
 
 pytestmark = pytest.mark.django_db
 
@@ -35,10 +36,6 @@ def own_catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def api(organization: Organization) -> Client:
     return client_with(keys.mint(organization, Scope.INFERENCE).secret)
-
-
-def client_with(secret: str) -> Client:
-    return Client(headers={"authorization": f"Bearer {secret}"})
 
 
 def test_an_active_model_has_exactly_the_contracts_fields(api: Client) -> None:

@@ -12,6 +12,7 @@ from accounts.keys.keys import mint
 from accounts.models import Membership, Organization, Scope, User
 from core.clock import now
 from tests.support.builders.export_rows import COLUMNS, NOVEMBER, expected, make, save
+from tests.support.readers import client_with
 from usage.api.export_views import filename
 from usage.models import UsageRow
 from usage.queries import cursors
@@ -25,11 +26,6 @@ PERIOD = {"start": "2026-11-01", "end": "2026-12-01"}
 
 
 @pytest.fixture
-def api(organization: Organization) -> Client:
-    return client_with(mint(organization, Scope.READ).secret)
-
-
-@pytest.fixture
 def rows(organization: Organization) -> list[UsageRow]:
     """Two settled rows of November."""
     return save(
@@ -37,17 +33,13 @@ def rows(organization: Organization) -> list[UsageRow]:
     )
 
 
-def client_with(secret: str) -> Client:
-    return Client(headers={"authorization": f"Bearer {secret}"})
-
-
 def error(answer: Any) -> tuple[int, str | None, str | None]:
     said = answer.json()["error"]
     return answer.status_code, said["code"], said["param"]
 
 
-def test_a_page_has_columns_rows_and_a_cursor(api: Client, rows: list[UsageRow]) -> None:
-    answer = api.get(PATH, {**PERIOD, "limit": "1"})
+def test_a_page_has_columns_rows_and_a_cursor(reader: Client, rows: list[UsageRow]) -> None:
+    answer = reader.get(PATH, {**PERIOD, "limit": "1"})
 
     assert answer.status_code == 200
     assert answer["content-type"] == "application/json"
@@ -55,34 +47,36 @@ def test_a_page_has_columns_rows_and_a_cursor(api: Client, rows: list[UsageRow])
     assert list(body) == ["columns", "rows", "next_cursor"]
     assert body["columns"] == COLUMNS
     assert body["rows"] == [expected(rows[0])]
-    last = api.get(PATH, {**PERIOD, "limit": "1", "cursor": body["next_cursor"]}).json()
+    last = reader.get(PATH, {**PERIOD, "limit": "1", "cursor": body["next_cursor"]}).json()
     assert last["rows"] == [expected(rows[1])]
     assert last["next_cursor"] is None
 
 
-def test_without_a_period_it_is_the_current_month(api: Client, organization: Organization) -> None:
+def test_without_a_period_it_is_the_current_month(
+    reader: Client, organization: Organization
+) -> None:
     month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     save([make(organization.pk, month - timedelta(milliseconds=1))])
     (row,) = save([make(organization.pk, month)])
 
-    assert [said["request_id"] for said in api.get(PATH).json()["rows"]] == [row.request_id]
+    assert [said["request_id"] for said in reader.get(PATH).json()["rows"]] == [row.request_id]
 
 
 def test_a_page_has_1000_rows_unless_asked_otherwise(
-    api: Client, organization: Organization
+    reader: Client, organization: Organization
 ) -> None:
     save([make(organization.pk, NOVEMBER.start, total_duration_ms=n) for n in range(1001)])
 
-    assert len(api.get(PATH, PERIOD).json()["rows"]) == 1000
-    assert len(api.get(PATH, {**PERIOD, "limit": ""}).json()["rows"]) == 1000
-    assert len(api.get(PATH, {**PERIOD, "limit": "10000"}).json()["rows"]) == 1001
+    assert len(reader.get(PATH, PERIOD).json()["rows"]) == 1000
+    assert len(reader.get(PATH, {**PERIOD, "limit": ""}).json()["rows"]) == 1000
+    assert len(reader.get(PATH, {**PERIOD, "limit": "10000"}).json()["rows"]) == 1001
 
 
 @pytest.mark.parametrize(
     "limit", ["0", "10001", "-1", "+5", "1.5", "1e3", "many", " 7", "٣", "9" * 5000]
 )
-def test_a_limit_outside_1_to_10000_is_refused(api: Client, limit: str) -> None:
-    assert error(api.get(PATH, {"limit": limit})) == (400, "invalid_query", "limit")
+def test_a_limit_outside_1_to_10000_is_refused(reader: Client, limit: str) -> None:
+    assert error(reader.get(PATH, {"limit": limit})) == (400, "invalid_query", "limit")
 
 
 @pytest.mark.parametrize(
@@ -96,32 +90,32 @@ def test_a_limit_outside_1_to_10000_is_refused(api: Client, limit: str) -> None:
     ],
 )
 def test_bad_parameters_are_named(
-    api: Client, parameters: dict[str, str], code: str, param: str
+    reader: Client, parameters: dict[str, str], code: str, param: str
 ) -> None:
-    assert error(api.get(PATH, parameters)) == (400, code, param)
+    assert error(reader.get(PATH, parameters)) == (400, code, param)
 
 
-def test_unknown_and_empty_parameters_change_nothing(api: Client, rows: list[UsageRow]) -> None:
+def test_unknown_and_empty_parameters_change_nothing(reader: Client, rows: list[UsageRow]) -> None:
     asked = {**PERIOD, "cursor": "", "format": "", "model": "", "group_by": "x", "page": "7"}
 
-    assert len(api.get(PATH, asked).json()["rows"]) == len(rows)
+    assert len(reader.get(PATH, asked).json()["rows"]) == len(rows)
 
 
 def test_a_cursor_of_another_organization_is_a_position_in_the_readers_own_rows(
-    api: Client, organization: Organization, rows: list[UsageRow]
+    reader: Client, organization: Organization, rows: list[UsageRow]
 ) -> None:
     other = Organization.objects.create(name="Other")
     theirs = save([make(other.pk, NOVEMBER.start + timedelta(minutes=90 * n)) for n in (1, 2)])
     their_cursor = client_with(mint(other, Scope.READ).secret).get(PATH, {**PERIOD, "limit": "1"})
 
-    body = api.get(PATH, {**PERIOD, "cursor": their_cursor.json()["next_cursor"]}).json()
+    body = reader.get(PATH, {**PERIOD, "cursor": their_cursor.json()["next_cursor"]}).json()
 
     assert theirs[0].occurred_at < rows[1].occurred_at
     assert [row["request_id"] for row in body["rows"]] == [rows[1].request_id]
 
 
-def test_a_cursor_contains_nothing_about_its_reader(api: Client, rows: list[UsageRow]) -> None:
-    body = api.get(PATH, {**PERIOD, "limit": "1"}).json()
+def test_a_cursor_contains_nothing_about_its_reader(reader: Client, rows: list[UsageRow]) -> None:
+    body = reader.get(PATH, {**PERIOD, "limit": "1"}).json()
 
     assert cursors.decode(body["next_cursor"]) == Cursor(rows[0].occurred_at, rows[0].request_id)
 

@@ -13,11 +13,6 @@ from tests.support.speech.caller import SENTENCE, SpeechAccount, seconds
 from tests.support.speech.client import SpeechClient, client_of, error_of, new_client
 
 
-@pytest.fixture
-def client(gateway: Gateway) -> SpeechClient:
-    return new_client(gateway)
-
-
 def test_a_voice_is_retrieved_by_its_id(client: SpeechClient) -> None:
     clone = client.create("Anna").json()["id"]
 

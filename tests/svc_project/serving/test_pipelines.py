@@ -143,17 +143,6 @@ async def test_what_waits_unparsed_is_not_taken_for_a_slow_head(settings: Settin
         writer.close()
 
 
-def test_eight_pipelined_requests_get_eight_answers_in_order(gateway: Gateway) -> None:
-    paths = ["/livez", "/v1/nothing", "/readyz", "/v1/models"] * 2
-    with RawClient(gateway) as client:
-        client.send(
-            b"".join(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths)
-        )
-        client.read_until(8, b"HTTP/1.1 ")
-    found = re.findall(rb"HTTP/1.1 (\d+)", client.received)
-    assert [int(status) for status in found] == [200, 404, 200, 401] * 2
-
-
 @pytest.mark.long
 def test_thousands_behind_a_stream_keep_nobody_waiting(gateway: Gateway) -> None:
     with RawClient(gateway) as client:
