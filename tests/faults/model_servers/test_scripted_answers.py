@@ -131,8 +131,7 @@ STATUSES = {
 NOT_ANSWERS = {
     "204": both([head(204, "application/json")], INVALID),
     "redirect to metadata": both(
-        [body(b"", 302, "text/html", "location: http://169.254.169.254/latest/meta-data/")],
-        INVALID,
+        [body(b"", 302, "text/html", "location: http://169.254.169.254/latest/meta-data/")], INVALID
     ),
     "html": both([body(b"<html>hello</html>", 200, "text/html")], INVALID),
     "not json": both([body(b"{not json", 200)], INVALID),
@@ -147,11 +146,7 @@ NOT_ANSWERS = {
     ),
     "endless header": both([b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000, End.FIN], INVALID),
     "wrong types": Row(
-        stream(chunk({"content": 7}), DONE),
-        INVALID,
-        [body(completion(choices="none"))],
-        INVALID,
-        0,
+        stream(chunk({"content": 7}), DONE), INVALID, [body(completion(choices="none"))], INVALID, 0
     ),
 }
 BROKEN_OFF = {
@@ -212,6 +207,7 @@ FIGURES = {
         INVALID,
     ),
 }
+TWO_LINES = b'data: {"choices":\ndata: []}\n\n'
 FRAMING = {
     "one byte at a time": Row(
         [STREAM_HEAD, *[bytes([each]) for each in b"".join(frames(*GOOD))], End.FIN],
@@ -241,11 +237,7 @@ FRAMING = {
         [STREAM_HEAD, b": hello\n\nevent: x\nretry: 5\nid: 7\n\n", *frames(*GOOD), End.FIN], SERVED
     ),
     "two data lines": only_streamed(
-        [
-            *(STREAM_HEAD, *frames(*GOOD[:-1]), b'data: {"choices":\ndata: []}\n\n'),
-            *(*frames(DONE), End.FIN),
-        ],
-        SERVED,
+        [STREAM_HEAD, *frames(*GOOD[:-1]), TWO_LINES, *frames(DONE), End.FIN], SERVED
     ),
 }
 
@@ -265,6 +257,7 @@ def calling(*arguments: object) -> Row:
 NULL_DELTA = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
 NO_DELTA = {"choices": [{"index": 0, "finish_reason": None}]}
 FLAT = '{"object": "error", "message": "no", "type": "InternalServerError", "code": 500}'
+ERROR_EVENT = b'event: error\ndata: {"error": {"message": "no"}}\n\n'
 DIALECTS = {
     "error without error": ends(
         stream(ROLE, CONTENT[0], FLAT, DONE), [body(FLAT.encode())], FAILED, 1
@@ -274,14 +267,7 @@ DIALECTS = {
         in_band(FAILED),
     ),
     "error event": only_streamed(
-        [
-            *(
-                *stream(ROLE, CONTENT[0])[:-1],
-                b'event: error\ndata: {"error": {"message": "no"}}\n\n',
-            ),
-            End.FIN,
-        ],
-        in_band(FAILED),
+        [*stream(ROLE, CONTENT[0])[:-1], ERROR_EVENT, End.FIN], in_band(FAILED)
     ),
     "empty finish reasons": only_streamed(
         stream(
@@ -300,7 +286,7 @@ WRONG = {
         chosen(message={"tool_calls": [called(7)]}, finish_reason="tool_calls"),
         INVALID,
         0,
-    ),
+    )
 }
 TABLE = STATUSES | NOT_ANSWERS | BROKEN_OFF | FIGURES | FRAMING | DIALECTS | WRONG
 
