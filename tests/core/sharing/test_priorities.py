@@ -357,13 +357,15 @@ async def test_under_a_lasting_load_every_class_has_its_share(seed: int) -> None
     await queue.end()
 
 
+@pytest.mark.parametrize("limits", [[4], [*range(7)]], ids=["one limit", "a limit that moves"])
 @pytest.mark.parametrize("reserved", [0.0, 0.25])
-async def test_no_slot_is_lost_whatever_is_cancelled_while_the_limit_moves(
-    reserved: float, monkeypatch: pytest.MonkeyPatch
+async def test_no_slot_is_lost_or_invented_whatever_is_cancelled(
+    reserved: float, limits: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(7)
     slots = FairQueue(4, 20, 60, reserved)
     outcomes: Counter[str] = Counter()
+    most = 0
 
     async def ask(organization_id: str, priority: Priority) -> None:
         try:
@@ -371,6 +373,8 @@ async def test_no_slot_is_lost_whatever_is_cancelled_while_the_limit_moves(
         except ServerOverloaded:
             outcomes["refused"] += 1
             return
+        nonlocal most
+        most = max(most, slots.inflight)
         try:
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
@@ -384,7 +388,7 @@ async def test_no_slot_is_lost_whatever_is_cancelled_while_the_limit_moves(
         if chance.random() < 0.3:
             chance.choice(tasks).cancel()
         if chance.random() < 0.1:
-            slots.limit = chance.randrange(7)
+            slots.limit = chance.choice(limits)
         if chance.random() < 0.5:
             await asyncio.sleep(0)
     later = time.monotonic() + RECENT_SECONDS
@@ -392,4 +396,5 @@ async def test_no_slot_is_lost_whatever_is_cancelled_while_the_limit_moves(
     slots.limit = 4
     await asyncio.gather(*tasks, return_exceptions=True)
     assert (slots.inflight, slots.waiting, slots.waiting_by_class) == (0, 0, (0, 0, 0))
+    assert most == max(limits)
     assert len(outcomes) == 4, outcomes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 
@@ -212,37 +211,3 @@ async def test_a_reserved_slot_passes_over_an_organization_that_waits_for_more()
     for _ in range(2):
         slots.release("a")
     await settled(lambda: queue.served == ["b1", "a1"])
-
-
-@pytest.mark.parametrize("reserved", [0.0, 0.25])
-async def test_no_slot_is_lost_or_invented_whatever_is_cancelled(reserved: float) -> None:
-    chance = random.Random(11)
-    slots = FairQueue(4, 20, 60, reserved)
-    most = refused = served = 0
-
-    async def ask(organization_id: str) -> None:
-        nonlocal most, refused, served
-        try:
-            await slots.acquire(organization_id)
-        except ServerOverloaded:
-            refused += 1
-            return
-        try:
-            most = max(most, slots.inflight)
-            for _ in range(chance.randrange(4)):
-                await asyncio.sleep(0)
-            served += 1
-        finally:
-            slots.release(organization_id)
-
-    tasks = []
-    for _ in range(2000):
-        tasks.append(asyncio.create_task(ask(chance.choice("abcde"))))
-        if chance.random() < 0.3:
-            chance.choice(tasks).cancel()
-        if chance.random() < 0.5:
-            await asyncio.sleep(0)
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert (slots.inflight, slots.waiting, most) == (0, 0, 4)
-    assert served > 500
-    assert refused > 0
