@@ -9,17 +9,19 @@ Tests marked ``django_db`` use pytest-django's database instead.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
@@ -87,7 +89,10 @@ def live_database(worker_directory: Path, worker_id: str) -> Iterator[tuple[str,
 
 @pytest.fixture(scope="session")
 def served(
-    worker_directory: Path, simulator: Simulator, live_database: tuple[str, str]
+    worker_directory: Path,
+    simulator: Simulator,
+    live_database: tuple[str, str],
+    django_db_blocker: Any,
 ) -> Iterator[Served]:
     """The gateway process; use ``gateway`` in tests."""
     address, name = live_database
@@ -112,14 +117,9 @@ def served(
     catalog.write_text(
         (ROOT / "tests/catalog.toml").read_text().replace("PORT", str(simulator.port))
     )
-    for arguments in (["migrate", "-v0"], ["load_catalog", str(catalog)]):
-        subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+    with django_db_blocker.unblock(), database(name), redirect_stdout(StringIO()):
+        call_command("migrate", verbosity=0)
+        call_command("load_catalog", str(catalog))
     command, port, speech_port = launch(environment, worker_directory / "gateway.log")
     yield Served(command, port, speech_port, environment, name, simulator)
     command.stop()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import httpx2
 from django.conf import settings
 from django.db import connections
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
@@ -175,12 +175,14 @@ class Gateway:
         return {"authorization": f"Bearer {self.key}"}
 
     def openai(self, **options: Any) -> OpenAI:
-        return OpenAI(base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options})
+        http_client = options.pop("http_client", None) or DefaultHttpxClient(verify=NO_TLS)
+        options = {"max_retries": 0, "http_client": http_client, **options}
+        return OpenAI(base_url=self.base_url, api_key=self.key, **options)
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            base_url=self.base_url, api_key=self.key, **{"max_retries": 0, **options}
-        )
+        http_client = options.pop("http_client", None) or DefaultAsyncHttpxClient(verify=NO_TLS)
+        options = {"max_retries": 0, "http_client": http_client, **options}
+        return AsyncOpenAI(base_url=self.base_url, api_key=self.key, **options)
 
     def post(self, body: Any, **options: Any) -> httpx2.Response:
         """POST ``body`` (bytes as they are, anything else as JSON) as a chat request."""
