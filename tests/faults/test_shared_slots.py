@@ -33,6 +33,7 @@ from tests.support.servers.redis_store import Redis
 from tests.support.until import until
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.live,
     pytest.mark.redis,
     pytest.mark.django_db(transaction=True),
