@@ -152,12 +152,14 @@ def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     assert row.outcome == "success"
 
 
-def test_without_the_database_nothing_reaches_a_model_server(
+def test_no_admission_is_left_and_without_the_database_nothing_reaches_a_model_server(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway, to_database: FaultProxy
 ) -> None:
     host = start_host("one", DATABASE_URL=through(to_database))
     case = Case(host, model, [gateway.simulator.requests])
-    assert case.ask(streamed=True).complete
+    assert all(each.complete for each in case.ask_many(60, at_once=16))
+    assert len(case.check(60)) == 60
+    assert open_admissions(gateway) == 0
     for fault in (to_database.refuse, to_database.blackhole):
         fault()
         refused = case.ask_many(4)
@@ -167,15 +169,3 @@ def test_without_the_database_nothing_reaches_a_model_server(
 
     # Only the served requests are in the books.
     case.check(sum(each.complete for each in case.seen))
-
-
-def test_rows_are_those_of_the_requests_and_no_admission_is_left(
-    model: str, start_host: Callable[..., Gateway], gateway: Gateway
-) -> None:
-    case = Case(start_host("one"), model, [gateway.simulator.requests])
-
-    seen = case.ask_many(60, at_once=16)
-
-    assert all(each.complete for each in seen)
-    assert len(case.check(60)) == 60
-    assert open_admissions(gateway) == 0

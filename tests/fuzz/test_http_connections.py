@@ -58,10 +58,10 @@ def is_answered(conversation: Conversation, received: bytes) -> bool:
 
 @pytest.mark.timeout(0)
 def test_any_bytes_are_answered_once_or_end_the_connection(
-    start_gateway: Callable[..., Gateway],
+    gateway_with: Callable[..., Gateway],
 ) -> None:
     """What looks like a request in a body is for a key of its own, which no body is served for."""
-    gateway = start_gateway(**BOUNDS)
+    gateway = gateway_with(**BOUNDS)
     decoy = Organization.objects.create(name="nobody", requests_per_minute=None)
     keys = Keys(
         inference=gateway.key,

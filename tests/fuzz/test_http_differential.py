@@ -243,9 +243,9 @@ def reason_of(sent: bytes, ours: str, theirs: str) -> str | None:
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_gateway_and_nginx_read_the_same_requests(
-    start_gateway: Callable[..., Gateway], tmp_path: Path
+    gateway_with: Callable[..., Gateway], tmp_path: Path
 ) -> None:
-    gateway = start_gateway(**BOUNDS)
+    gateway = gateway_with(**BOUNDS)
     reasons: Counter[str] = Counter()
     with running_nginx(tmp_path, NGINX) as nginx:
         for seeds in batches(MESSAGES):

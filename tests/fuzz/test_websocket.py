@@ -248,9 +248,9 @@ def test_any_order_of_messages_ends_as_the_model_says(
 
 
 @pytest.mark.timeout(0)
-def test_any_bytes_get_one_answer_and_end(start_gateway: Callable[..., Gateway]) -> None:
+def test_any_bytes_get_one_answer_and_end(gateway_with: Callable[..., Gateway]) -> None:
     """Handshakes and frames, byte by byte: what no library of clients would send."""
-    gateway = start_gateway(**BOUNDS)
+    gateway = gateway_with(**BOUNDS)
     connections = Connections(speech_account(gateway).key)
     player = Player(gateway.port, gateway.speech_port, gateway.command.log, SECONDS)
     for seeds in batches(200):

@@ -175,9 +175,11 @@ def test_the_callers_limit_is_429_with_every_quota_header_and_no_row(gateway: Ga
         assert second.headers[f"x-ratelimit-reset-{scope}"].endswith("s")
 
 
-def test_a_key_that_cannot_be_looked_up_is_a_server_error_and_not_a_401(
+def test_without_the_database_a_key_is_a_server_error_and_not_a_401_and_health_answers(
     gateway_with: Callable[..., Gateway],
 ) -> None:
     gateway = gateway_with(**WITHOUT_DATABASE)
 
     assert_refused(gateway.chat("hi"), 500, "internal_error", None)
+    health = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/health", timeout=60)
+    assert health.json()["ok"] is True

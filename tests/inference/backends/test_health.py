@@ -54,6 +54,37 @@ def test_a_backend_that_keeps_failing_gets_no_requests_while_another_can_take_th
     assert not ejected(gateway, sound)
 
 
+def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
+    gateway_with: GatewayWith,
+) -> None:
+    gateway = gateway_with(**AFTER_TWO)
+    with FaultProxy(gateway.simulator.port) as one, FaultProxy(gateway.simulator.port) as other:
+        doors = [f"http://127.0.0.1:{each.port}/v1" for each in (one, other)]
+        model = publish(gateway, *(backend(gateway, base_url=each) for each in doors)).identifier
+        one.hang_up()
+        other.hang_up()
+        before = metrics(gateway).sum("svc_poison_refusals_total")
+        deaths = [gateway.chat("deadly", model) for _ in range(2)]
+        one.heal()
+        other.heal()
+
+        refused = gateway.chat("deadly", model)
+
+        assert [answer.json()["error"]["code"] for answer in deaths] == ["backend_unavailable"] * 2
+        assert refused.status_code == 500
+        assert refused.json()["error"]["code"] == "backend_error"
+        assert "repeatedly crashed the model servers" in refused.json()["error"]["message"]
+        assert refused.headers["x-should-retry"] == "false"
+        assert len(gateway.rows_when(2)) == 2, "it was not admitted"
+        assert gateway.chat("say: something else", model).status_code == 200
+        assert metrics(gateway).sum("svc_poison_refusals_total") == before + 1
+        another = gateway.post(
+            {"model": model, "messages": [{"role": "user", "content": "deadly"}]},
+            headers={"authorization": f"Bearer {gateway.mint()}"},
+        )
+        assert another.status_code == 200, "nobody's request taints another's"
+
+
 def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
     gateway_with: GatewayWith, proxy: FaultProxy
 ) -> None:
@@ -76,28 +107,6 @@ def test_a_recovered_backend_is_probed_by_one_request_and_readmitted(
     proxy.heal()
     until(lambda: statuses(gateway, model, 1) == [200] and not ejected(gateway, sick))
     assert statuses(gateway, model, 6) == [200] * 6
-
-
-def test_with_health_checks_no_request_has_to_probe(
-    gateway_with: GatewayWith, proxy: FaultProxy
-) -> None:
-    gateway = gateway_with(
-        SVC_BACKEND_EJECT_AFTER="1",
-        SVC_BACKEND_EJECT_SECONDS="0.1",
-        SVC_BACKEND_CHECK_SECONDS="0.2",
-    )
-    sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
-    model = publish(gateway, sick, backend(gateway)).identifier
-    proxy.hang_up()
-    until(lambda: 500 in statuses(gateway, model, 1))
-    checks = proxy.struck
-    until(lambda: proxy.struck >= checks + 3)
-
-    assert statuses(gateway, model, 6) == [200] * 6
-    assert ejected(gateway, sick)
-
-    proxy.heal()
-    until(lambda: not ejected(gateway, sick))
 
 
 @pytest.mark.parametrize("fault", ["status@400", "status@401", "status@429", "status@503"])
@@ -125,6 +134,28 @@ def test_failures_of_the_backend_count(gateway_with: GatewayWith, fault: str) ->
 
     seen = metrics(gateway)
     assert sum(seen.sum("svc_backend_ejections_total", backend=one.name) for one in hasty) == 1
+
+
+def test_with_health_checks_no_request_has_to_probe(
+    gateway_with: GatewayWith, proxy: FaultProxy
+) -> None:
+    gateway = gateway_with(
+        SVC_BACKEND_EJECT_AFTER="1",
+        SVC_BACKEND_EJECT_SECONDS="0.1",
+        SVC_BACKEND_CHECK_SECONDS="0.2",
+    )
+    sick = backend(gateway, base_url=f"http://127.0.0.1:{proxy.port}/v1")
+    model = publish(gateway, sick, backend(gateway)).identifier
+    proxy.hang_up()
+    until(lambda: 500 in statuses(gateway, model, 1))
+    checks = proxy.struck
+    until(lambda: proxy.struck >= checks + 3)
+
+    assert statuses(gateway, model, 6) == [200] * 6
+    assert ejected(gateway, sick)
+
+    proxy.heal()
+    until(lambda: not ejected(gateway, sick))
 
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
@@ -215,34 +246,3 @@ def test_a_callers_own_bad_requests_eject_no_backend(
     seen = metrics(gateway)
     assert [seen.sum("svc_backend_ejections_total", backend=each.name) for each in pair] == [0, 0]
     assert [ejected(gateway, each) for each in pair] == [False, False]
-
-
-def test_a_request_that_crashes_servers_is_refused_before_it_reaches_the_next(
-    gateway_with: GatewayWith,
-) -> None:
-    gateway = gateway_with(**AFTER_TWO)
-    with FaultProxy(gateway.simulator.port) as one, FaultProxy(gateway.simulator.port) as other:
-        doors = [f"http://127.0.0.1:{each.port}/v1" for each in (one, other)]
-        model = publish(gateway, *(backend(gateway, base_url=each) for each in doors)).identifier
-        one.hang_up()
-        other.hang_up()
-        before = metrics(gateway).sum("svc_poison_refusals_total")
-        deaths = [gateway.chat("deadly", model) for _ in range(2)]
-        one.heal()
-        other.heal()
-
-        refused = gateway.chat("deadly", model)
-
-        assert [answer.json()["error"]["code"] for answer in deaths] == ["backend_unavailable"] * 2
-        assert refused.status_code == 500
-        assert refused.json()["error"]["code"] == "backend_error"
-        assert "repeatedly crashed the model servers" in refused.json()["error"]["message"]
-        assert refused.headers["x-should-retry"] == "false"
-        assert len(gateway.rows_when(2)) == 2, "it was not admitted"
-        assert gateway.chat("say: something else", model).status_code == 200
-        assert metrics(gateway).sum("svc_poison_refusals_total") == before + 1
-        another = gateway.post(
-            {"model": model, "messages": [{"role": "user", "content": "deadly"}]},
-            headers={"authorization": f"Bearer {gateway.mint()}"},
-        )
-        assert another.status_code == 200, "nobody's request taints another's"

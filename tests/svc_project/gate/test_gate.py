@@ -122,28 +122,6 @@ def test_a_form_that_arrives_too_slowly_is_refused(gateway_with: GatewayWith) ->
     assert "content-type: text/html" in head
 
 
-def test_forms_of_strangers_have_memory_of_their_own(gateway_with: GatewayWith) -> None:
-    """One network may hold 2 MB of forms, so forms never use up the memory that chats need."""
-    gateway = gateway_with(**FEW_THREADS)
-    with contextlib.ExitStack() as stack:
-        for count in (1, 2):
-            slow = stack.enter_context(RawClient(gateway))
-            opened(slow, "POST", "/admin/login/", "content-length: 1000000")
-            slow.send(b"x" * 950_000)
-            until(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
-
-        third = stack.enter_context(RawClient(gateway))
-        opened(third, "POST", "/admin/login/", "content-length: 1000000")
-        third.send(b"x" * 950_000)
-        answered, head = head_of(third)
-
-        assert answered == 503
-        assert "retry-after: " in head
-        assert "content-type: text/html" in head
-        assert gateway.chat("say: there is room").status_code == 200
-    until(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
-
-
 class Person:
     """A user who is logged in to the console of a running gateway."""
 
@@ -200,6 +178,28 @@ def finished(answers: list[Future[httpx2.Response]]) -> list[httpx2.Response]:
     return [each.result() for each in answers if each.done()]
 
 
+def test_forms_of_strangers_have_memory_of_their_own(gateway_with: GatewayWith) -> None:
+    """One network may hold 2 MB of forms, so forms never use up the memory that chats need."""
+    gateway = gateway_with(**FEW_THREADS)
+    with contextlib.ExitStack() as stack:
+        for count in (1, 2):
+            slow = stack.enter_context(RawClient(gateway))
+            opened(slow, "POST", "/admin/login/", "content-length: 1000000")
+            slow.send(b"x" * 950_000)
+            until(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
+
+        third = stack.enter_context(RawClient(gateway))
+        opened(third, "POST", "/admin/login/", "content-length: 1000000")
+        third.send(b"x" * 950_000)
+        answered, head = head_of(third)
+
+        assert answered == 503
+        assert "retry-after: " in head
+        assert "content-type: text/html" in head
+        assert gateway.chat("say: there is room").status_code == 200
+    until(lambda: metrics(gateway).sum("svc_body_bytes") == 0)
+
+
 def test_the_members_of_an_organization_have_one_share_of_the_threads_and_others_are_served(
     gateway_with: GatewayWith,
 ) -> None:
@@ -249,6 +249,9 @@ def test_strangers_cannot_take_all_threads_and_one_address_not_those_of_stranger
 ) -> None:
     gateway = gateway_with(**FEW_THREADS, SVC_PROXIES="1")
     reader = mint(gateway.organization, Scope.READ, "test").secret
+    # A proxy's connections come from this host, so they need a token.
+    metrics_of_it = httpx2.get(f"{gateway.url}/metrics", timeout=60, verify=NO_TLS)
+    assert (metrics_of_it.status_code, get(gateway, "/livez", reader).status_code) == (404, 200)
     assert get(gateway, "/v1/usage", reader).status_code == 200
     with httpx2.Client(verify=NO_TLS, timeout=60) as client:
         token = token_of(client.get(f"{gateway.url}/console/login").text)

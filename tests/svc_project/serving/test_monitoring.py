@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from django.db import connection
 
 from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import Served
+from tests.support.gateways import another_gateway as gateway_of_a_module
 from tests.support.live import NO_TLS, Gateway
 from tests.support.metrics import Metrics, metrics
 from tests.support.processes import workers_of
 from tests.support.served import another_gateway, ask
-from tests.support.servers.database_outage import rows_locked
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
 
@@ -81,27 +81,21 @@ def test_readiness_fails_first_and_requests_are_served_until_the_delay_is_over(
     assert gateway.command.process.wait(60) == 0
 
 
-def test_without_a_durable_place_for_rows_it_is_not_ready(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(SVC_JOURNAL_MAX_BYTES="0")
-    assert get(gateway, "/readyz").status_code == 200
-
-    with rows_locked():
-        unmetered = gateway.chat("say: nobody may have this")
-        red = get(gateway, "/readyz")
-        refused = gateway.chat("say: nor this")
-    back = until(lambda: answer if (answer := get(gateway, "/readyz")).status_code == 200 else None)
-
-    assert (red.status_code, red.json()["status"]) == (503, "not_ready")
-    # On PostgreSQL the lock on the rows lets the admission through, and the answer is withheld.
-    ran = connection.vendor == "postgresql"
-    code = unmetered.json()["error"]["code"]
-    assert code == ("internal_error" if ran else "server_overloaded")
-    assert refused.json()["error"]["code"] == "server_overloaded"
-    assert back.json()["reasons"] == []
+@pytest.fixture(scope="module")
+def counting(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway that counts the requests of these tests alone."""
+    with gateway_of_a_module(served, tmp_path_factory.mktemp("counting")) as started:
+        yield started
 
 
-def test_metrics_count_the_requests(start_gateway: StartGateway) -> None:
-    gateway = start_gateway()
+@pytest.fixture
+def counted(counting: Served, gateway: Gateway) -> Gateway:
+    return counting.serving(gateway)
+
+
+def test_metrics_count_the_requests(counted: Gateway) -> None:
+    gateway = counted
+    before = metrics(gateway)
     secret = "nobody-may-read-this"
     assert gateway.chat(f"say: one two three {secret}").status_code == 200
     assert gateway.chat("say: one two", stream=True).status_code == 200
@@ -112,19 +106,22 @@ def test_metrics_count_the_requests(start_gateway: StartGateway) -> None:
 
     seen = metrics(gateway)
 
+    def more(name: str, **labels: str) -> float:
+        return seen.sum(name, **labels) - before.sum(name, **labels)
+
     chat = {"surface": "inference", "route": "chat"}
-    assert seen.sum("svc_requests_total", status="200", code="", **chat) == 2
-    assert seen.sum("svc_requests_total", status="200", code="backend_unavailable", **chat) == 1
-    assert seen.sum("svc_requests_total", status="404", code="model_not_found", **chat) == 1
-    assert seen.sum("svc_requests_total", status="401", **chat) == 1
-    assert seen.sum("svc_requests_total", surface="inference", route="pages", status="200") == 1
+    assert more("svc_requests_total", status="200", code="", **chat) == 2
+    assert more("svc_requests_total", status="200", code="backend_unavailable", **chat) == 1
+    assert more("svc_requests_total", status="404", code="model_not_found", **chat) == 1
+    assert more("svc_requests_total", status="401", **chat) == 1
+    assert more("svc_requests_total", surface="inference", route="pages", status="200") == 1
     model = gateway.models["running"]
-    assert seen.sum("svc_chat_outcomes_total", model=model, outcome="success") == 2
-    assert seen.sum("svc_chat_duration_seconds_count", model=model) == 3
-    assert seen.sum("svc_chat_duration_seconds_bucket", model=model, le="+Inf") == 3
-    assert seen.sum("svc_ledger_rows_total") == 3
+    assert more("svc_chat_outcomes_total", model=model, outcome="success") == 2
+    assert more("svc_chat_duration_seconds_count", model=model) == 3
+    assert more("svc_chat_duration_seconds_bucket", model=model, le="+Inf") == 3
+    assert more("svc_ledger_rows_total") == 3
     reported = sum(row.backend_reported_output_tokens for row in gateway.rows())
-    assert seen.sum("svc_tokens_total", kind="output") == reported
+    assert more("svc_tokens_total", kind="output") == reported
     assert seen.sum("svc_ready") == seen.sum("svc_ledger_database_up") == 1
     assert seen.sum("svc_requests_in_flight") == seen.sum("svc_body_bytes") == 0
     assert seen.sum("svc_connections") >= 1
@@ -144,12 +141,9 @@ def test_metrics_count_the_requests(start_gateway: StartGateway) -> None:
 def test_metrics_are_for_this_host_or_for_holders_of_the_token(
     gateway: Gateway, gateway_with: StartGateway
 ) -> None:
-    """Behind a proxy, whose connections come from this host, they need the token."""
+    """Behind a proxy they need the token: tests/svc_project/gate/test_gate.py."""
     assert get(gateway, "/metrics").status_code == 200
     assert get(gateway, "/metrics", x_forwarded_for="203.0.113.9").status_code == 404
-    behind = gateway_with(SVC_PROXIES="1")
-    assert get(behind, "/metrics").status_code == 404
-    assert get(behind, "/livez").status_code == 200
 
     guarded = gateway_with(SVC_METRICS_TOKEN="open sesame")
     refused = [
@@ -199,8 +193,7 @@ def test_the_loop_is_looked_at_and_every_subject_was_polled_a_moment_ago(gateway
         assert 0 < seen.sum("svc_poll_age_seconds", subject=subject) < 30
 
 
-def test_a_loop_that_was_stopped_shows_its_lag(start_gateway: Callable[..., Gateway]) -> None:
-    gateway = start_gateway()
+def test_a_loop_that_was_stopped_shows_its_lag(gateway: Gateway) -> None:
     before = metrics(gateway).sum("svc_event_loop_lag_seconds_sum")
     os.kill(gateway.command.worker, signal.SIGSTOP)
     time.sleep(0.6)  # the lag that is measured
@@ -209,10 +202,9 @@ def test_a_loop_that_was_stopped_shows_its_lag(start_gateway: Callable[..., Gate
     until(lambda: metrics(gateway).sum("svc_event_loop_lag_seconds_sum") - before > 0.25)
 
 
-def test_rows_and_their_cost_are_counted_for_speech_and_chat(
-    start_gateway: Callable[..., Gateway],
-) -> None:
-    gateway = start_gateway()
+def test_rows_and_their_cost_are_counted_for_speech_and_chat(counted: Gateway) -> None:
+    gateway = counted
+    before = metrics(gateway)
     speech = speech_account(gateway)
     gateway.sees_changes()
     answers = [gateway.chat("say: one two three"), gateway.chat("say: four", "plain")]
@@ -224,6 +216,10 @@ def test_rows_and_their_cost_are_counted_for_speech_and_chat(
     assert speech.speak("Hello.", voice="nobody").status_code == 400
 
     seen = metrics(gateway)
+
+    def more(name: str, **labels: str) -> float:
+        return seen.sum(name, **labels) - before.sum(name, **labels)
+
     rows = [gateway.row(each.headers["x-request-id"]) for each in answers]
     costs = {
         row.model_identifier: (
@@ -234,12 +230,12 @@ def test_rows_and_their_cost_are_counted_for_speech_and_chat(
         for row in rows
     }
     for model, cost in costs.items():
-        assert seen.sum("svc_cost_total", model=model, currency="USD") == pytest.approx(float(cost))
-    assert seen.sum("svc_speech_outcomes_total", engine="espeak", outcome="success") == 2
-    assert seen.sum("svc_speech_outcomes_total", transport="websocket") == 1
-    assert seen.sum("svc_speech_characters_total") == len("Hello there.") + len("One. Two.")
-    assert seen.sum("svc_speech_audio_seconds_total") > 1
-    assert seen.sum("svc_speech_first_audio_seconds_count") == 1
+        assert more("svc_cost_total", model=model, currency="USD") == pytest.approx(float(cost))
+    assert more("svc_speech_outcomes_total", engine="espeak", outcome="success") == 2
+    assert more("svc_speech_outcomes_total", transport="websocket") == 1
+    assert more("svc_speech_characters_total") == len("Hello there.") + len("One. Two.")
+    assert more("svc_speech_audio_seconds_total") > 1
+    assert more("svc_speech_first_audio_seconds_count") == 1
     assert spoken.status_code == 200
 
 

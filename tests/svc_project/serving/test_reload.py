@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from svc_project.serving import listeners
 from tests.support.gateways import Served
 from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, Gateway, events, free_port
 from tests.support.processes import children, page_process_of, runs, workers_of
@@ -109,7 +110,9 @@ class Asking:
 
 
 @pytest.mark.parametrize(
-    "workers", [1, pytest.param(2, marks=pytest.mark.redis)], ids="workers={}".format
+    "workers",
+    [1, pytest.param(2, marks=[pytest.mark.redis, pytest.mark.long])],
+    ids="workers={}".format,
 )
 def test_a_reload_cuts_nothing_and_refuses_nothing(
     gateway: Gateway, served: Served, tmp_path: Path, workers: int
@@ -265,9 +268,25 @@ def test_without_a_gateway_reload_says_so(served: Served, tmp_path: Path) -> Non
     assert f"No gateway runs on {tmp_path}" in done.stderr
 
 
-@pytest.mark.parametrize("names", ["", "speech:inference"])
+@pytest.mark.parametrize("names", ["", "inference:speech", "speech:inference"])
+def test_sockets_of_a_service_manager_are_told_apart_by_order_or_name(
+    monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        for number, each in enumerate(opened):
+            os.dup2(each.fileno(), 900 + number)
+        monkeypatch.setattr(listeners, "_FIRST_GIVEN", 900)
+        environment = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "LISTEN_FDNAMES": names}
+        given = [stack.enter_context(each) for each in listeners.given(environment)]
+        wanted = reversed(opened) if names.startswith("speech") else opened
+        assert [each.getsockname() for each in given] == [each.getsockname() for each in wanted]
+    assert environment == {}
+
+
+@pytest.mark.long
 def test_sockets_of_a_service_manager_are_served_on(
-    gateway: Gateway, served: Served, tmp_path: Path, names: str
+    gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
     """As systemd passes those of a socket unit (sd_listen_fds(3)), from descriptor 3 on."""
     with ExitStack() as stack:
@@ -282,12 +301,12 @@ def test_sockets_of_a_service_manager_are_served_on(
                 **served.environment,
                 "SVC_DATA_DIR": str(tmp_path),
                 "LISTEN_FDS": "2",
-                "LISTEN_FDNAMES": names,
+                "LISTEN_FDNAMES": "speech:inference",
             },
             pass_fds=numbers,
         )
         try:
-            inference, speech = reversed(ports) if names else ports
+            speech, inference = ports
             # The kernel keeps the connection until a worker takes it: nobody is refused.
             live = httpx2.get(f"http://127.0.0.1:{inference}/livez", timeout=60, verify=NO_TLS)
             health = httpx2.get(f"http://127.0.0.1:{speech}/health", timeout=60, verify=NO_TLS)

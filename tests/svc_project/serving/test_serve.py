@@ -138,27 +138,6 @@ def test_a_parent_whose_worker_never_starts_gives_up(
     assert "Traceback" not in done.stderr
 
 
-def test_a_stream_that_outlasts_the_drain_ends_in_band_and_has_its_row(
-    gateway: Gateway, served: Served
-) -> None:
-    with another_gateway(gateway, served, SVC_DRAIN_SECONDS="0.5") as (command, base_url):
-        with slow_stream(base_url, gateway, tokens=500) as pieces:
-            text = next(pieces)
-            command.process.terminate()
-            text += "".join(pieces)
-        assert command.process.wait(60) == 0
-
-    last = events(text)[-1]
-    assert last["error"]["code"] == "server_shutting_down"
-    (row,) = gateway.rows()
-    assert (row.outcome, row.http_status, row.error_code) == (
-        "interrupted",
-        200,
-        "server_shutting_down",
-    )
-    assert 0 < row.delivered_output_tokens <= row.generated_output_tokens < 500
-
-
 def test_several_workers_need_a_shared_store() -> None:
     refused = subprocess.run(
         [sys.executable, "manage.py", "serve", "--workers", "2"],
