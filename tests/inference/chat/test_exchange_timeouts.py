@@ -47,17 +47,3 @@ async def test_an_exchange_can_be_ended_from_outside_at_once() -> None:
     asyncio.get_running_loop().call_later(0.05, timeouts.end_within, 0.0)
     with pytest.raises(TimeoutError):
         await waits(timeouts, FOR_EVER)
-
-
-async def test_a_cancellation_from_outside_stays_a_cancellation() -> None:
-    task = asyncio.create_task(waits(ExchangeTimeouts(FOR_EVER), FOR_EVER))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def test_nothing_expires_after_the_end() -> None:
-    with ExchangeTimeouts(FOR_EVER) as timeouts:
-        timeouts.wait_at_most(0.05)
-    await asyncio.sleep(0.15)
