@@ -30,6 +30,7 @@ rendered by ``error_body``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -48,6 +49,10 @@ class ApiError(Exception):
     ``message`` tells the caller what is wrong and what to do; ``param`` names the field in the
     convention's path form (``messages[0].role``); ``headers`` are added to the response when the
     error becomes a status; ``extra`` are additive members of the ``error`` object.
+
+    ``kept`` is what a list of refused requests may show of the message, where that quotes the request's
+    body. ``admitted``: whether the request that it ended has a row. ``model``: the published model of the
+    request, where it is known.
 
     ``cause`` says why an error of this class is answered, and ``cure`` what its reader can do: the page of
     error codes and the console show them. A subclass without them is one of its base's cases: the same
@@ -69,12 +74,41 @@ class ApiError(Exception):
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
         extra: Mapping[str, Any] | None = None,
+        kept: str | None = None,
     ) -> None:
         self.message = message or self.default_message
+        self.kept = kept or self.message
         self.param = param if param is not None else self.default_param
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
+        self.admitted = False
+        self.model = ""
         super().__init__(self.message)
+
+
+def name_of(error: type[ApiError]) -> str:
+    """The name of an error on the page of errors: its code, else the words of its class (``unknown-voice``).
+
+    A class without a cause of its own has the name of its base, of which it is one of the cases.
+    """
+    if error.code is None and "cause" not in error.__dict__ and error.__base__ is not None:
+        base = error.__base__
+        return name_of(base) if issubclass(base, ApiError) else ""
+    return error.code or _WORD.sub("-", error.__name__).lower()
+
+
+def error_named(name: str) -> type[ApiError] | None:
+    """The error of that name among the classes that this process has loaded."""
+    waiting: list[type[ApiError]] = [ApiError]
+    while waiting:
+        error = waiting.pop()
+        if error.cause and name_of(error) == name:
+            return error
+        waiting += error.__subclasses__()
+    return None
+
+
+_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def drop_traceback(error: ApiError) -> None:

@@ -447,8 +447,8 @@ SECTIONS: Final = (
             Setting(
                 "SVC_THROTTLE_COUNTERS",
                 "true",
-                "Counts refusals by limits (429). While it is off the counts are `unavailable` in "
-                "the summary, and stay so for those hours.",
+                "Counts and lists refused requests. While it is off the counts are `unavailable` in "
+                "the summary and the console, and stay so for those hours.",
             ),
             Setting("SVC_CAPTURE_HOURS", "72", "Retention of diagnostic captures, 24 to 87600."),
         ),

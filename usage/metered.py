@@ -31,7 +31,9 @@ async def record(
     try:
         await ledger.record(receipt, begun=begun)
     except InternalError as error:
-        return failure or error
+        failure = failure or error
+    if failure is not None:
+        failure.admitted = True
     return failure
 
 

@@ -22,7 +22,7 @@ from accounts.keys.header import bearer_token
 from accounts.keys.keys import well_formed
 from accounts.keys.last_used import RECORD_SECONDS, LastUses
 from accounts.keys.principal import Principal, RateLimits, SpeechLimits
-from accounts.keys.snapshot import KeyRecord, WorkingKeys, read_key
+from accounts.keys.snapshot import KeyRecord, WorkingKeys, digests_of, read_key
 from accounts.models import Scope
 from core.database.threads import run_once
 from core.errors import InternalError, InvalidCredential
@@ -90,6 +90,17 @@ class Keyring:
         if record is None or time.time() >= record.refused_from:
             return None
         return record.principal.organization_id
+
+    def owner_of(self, token: bytes) -> Principal | tuple[str, ...] | None:
+        """The owner of a key, also of one that is refused; where memory does not hold it, its digests.
+
+        None for what cannot be a key.
+        """
+        if not _can_exist(token):
+            return None
+        if (record := self._keys.find(token)) is not None:
+            return record.principal
+        return digests_of(token)
 
     def close(self) -> None:
         """Write the recorded uses and end their thread; the next use starts it again."""

@@ -159,9 +159,13 @@ def read_key(token: bytes) -> KeyRecord | None:
 
     Raises ``django.db.Error``.
     """
-    digests = [keyed_digest(token, pepper).hex() for pepper in settings.SVC_KEY_PEPPERS]
-    rows = _rows(_read(digest__in=digests, revoked_at=None))
+    rows = _rows(_read(digest__in=digests_of(token), revoked_at=None))
     return next((_Records({}).of(row, digest) for digest, row in rows), None)
+
+
+def digests_of(token: bytes) -> tuple[str, ...]:
+    """The digests under which the database may have the key ``token``, one for each pepper."""
+    return tuple(keyed_digest(token, pepper).hex() for pepper in settings.SVC_KEY_PEPPERS)
 
 
 class _Records:

@@ -330,9 +330,14 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
         code = "" if failure is None else failure.code or ""
         if status:
             metrics.requests.add(self.surface, self.route, str(status), code)
+            if failure is not None and not failure.admitted and status != ClientDisconnected.status:
+                self.refused(failure)
         if self.observed is not None:
             self.observed.organization_id = self.organization()
             self.observed.end(status or ClientDisconnected.status, failure)
+
+    def refused(self, error: ApiError) -> None:
+        """Is told of the error that answered a request without a row. Does nothing here."""
 
     def organization(self) -> str | None:
         """The id of the caller's organization, if it is known."""

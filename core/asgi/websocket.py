@@ -156,6 +156,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
                 status = self.status or ClientDisconnected.status
                 self.observed.end(status, failure)
             if failure is not None:
+                if not failure.admitted and not isinstance(failure, ClientDisconnected):
+                    self.refused(failure)
                 drop_traceback(failure)
 
     @abstractmethod
@@ -173,6 +175,9 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
     @abstractmethod
     def close_code(self, error: ApiError) -> int:
         """The close code of a failed session."""
+
+    def refused(self, error: ApiError) -> None:
+        """Is told of the error that ended a session without a row. Does nothing here."""
 
     def server_draining(self, seconds: float) -> None:
         self.draining.set_result(seconds)

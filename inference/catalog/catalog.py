@@ -7,6 +7,7 @@ by the clock, so no reload has to happen on time.
 
 from __future__ import annotations
 
+import re
 import time
 
 from accounts.changes import CATALOG, ChangeWatcher, watcher
@@ -17,6 +18,8 @@ from core.errors import ModelNotFound, ModelRetired
 from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
 
 _SHOWN_CHARACTERS = 200
+_NAME = re.compile(r"[\w./:@+-]{1,100}", re.ASCII)
+"""The form of a model's name. Other text where a name belongs is kept nowhere."""
 
 
 class Catalog(SnapshotHolder[CatalogSnapshot]):
@@ -37,11 +40,13 @@ class Catalog(SnapshotHolder[CatalogSnapshot]):
         model = self.snapshot.models.get(identifier)
         if model is None:
             raise ModelNotFound(
-                f"The model '{identifier[:_SHOWN_CHARACTERS]}' does not exist. "
-                "GET /v1/models lists the models that do."
+                _missing_message(identifier[:_SHOWN_CHARACTERS]),
+                kept=_missing_message(identifier if _NAME.fullmatch(identifier) else "…"),
             )
         if model.shutdown_epoch <= now:
-            raise ModelRetired(_retired_message(model, self._serving_successor(model, now)))
+            retired = ModelRetired(_retired_message(model, self._serving_successor(model, now)))
+            retired.model = model.id
+            raise retired
         return model
 
     def _serving_successor(self, model: PublishedModel, now: float) -> str | None:
@@ -55,6 +60,10 @@ class Catalog(SnapshotHolder[CatalogSnapshot]):
                 return successor.id
             model = successor
         return None
+
+
+def _missing_message(identifier: str) -> str:
+    return f"The model '{identifier}' does not exist. GET /v1/models lists the models that do."
 
 
 def _retired_message(model: PublishedModel, successor: str | None) -> str:

@@ -27,7 +27,7 @@ from core.limits.buckets import (
 from core.limits.refused_requests import TooManyRefused
 from inference.catalog.snapshot import PublishedModel
 from inference.chat import metrics
-from usage.ledger import throttle_counts
+from usage.refusals.recorder import recorder
 
 REMEMBERED: Final = 1000
 """Milliseconds."""
@@ -223,7 +223,7 @@ def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
 def count_refusal(refusal: RateLimitExceeded, principal: Principal, model: PublishedModel) -> None:
     """Count a 429 in the metrics and for ``throttled`` in the usage summary."""
     metrics.refusals.add(refusal.limit_scope)
-    throttle_counts.counters.count(
+    recorder.throttled(
         principal.organization_id,
         principal.api_key_id,
         model.id,

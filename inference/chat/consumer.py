@@ -62,6 +62,7 @@ class ChatCompletionsConsumer(KeyConsumer):
             captured = False
             captures.forbidden()
         call = await preparation.prepare(body, principal, self.request_id, self.arrived, captured)
+        self.model = call.model.id
         self._streamed = bool(call.request.stream)
         if self.observed is not None:
             self.observed.model = call.model.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -146,16 +146,11 @@ class Preparation:
         """Parse and check the request. May run in a thread: it changes nothing that is shared."""
         fields = parse_body(body)
         model = self.catalog.resolve(model_of(fields), now)
-        if len(body) > model.max_request_bytes:
-            raise RequestTooLarge(
-                f"The request body has {len(body)} bytes; '{model.id}' takes at most "
-                f"{model.max_request_bytes}. Send a smaller one."
-            )
-        if model.defaults:
-            fields = with_defaults(fields, model.defaults)
-        request = ChatRequest.from_fields(fields)
-        _check_capabilities(request, model)
-        return request, model
+        try:
+            return _checked(fields, model, len(body)), model
+        except ApiError as error:
+            error.model = model.id
+            raise
 
     def _check_spent(self, body: bytes, principal: Principal, now: float) -> None:
         """Raise ``RateLimitExceeded`` when a limit is known not to have room for ``body``."""
@@ -168,6 +163,7 @@ class Preparation:
         if refused is not None:
             refusal = admission.rate_limit_exceeded(model.id, refused)
             admission.count_refusal(refusal, principal, model)
+            refusal.model = model.id
             raise refusal
 
     def _check_quarantine(
@@ -178,6 +174,20 @@ class Preparation:
             caller = principal.api_key_id
             if quarantine.is_quarantined(fingerprint(quarantine, caller, request, model)):
                 raise RequestBreaksServers
+
+
+def _checked(fields: dict[str, Any], model: PublishedModel, body_bytes: int) -> ChatRequest:
+    """The request of ``fields``, for ``model``. Raises the ``ApiError`` of the first check that fails."""
+    if body_bytes > model.max_request_bytes:
+        raise RequestTooLarge(
+            f"The request body has {body_bytes} bytes; '{model.id}' takes at most "
+            f"{model.max_request_bytes}. Send a smaller one."
+        )
+    if model.defaults:
+        fields = with_defaults(fields, model.defaults)
+    request = ChatRequest.from_fields(fields)
+    _check_capabilities(request, model)
+    return request
 
 
 def _check_capabilities(request: ChatRequest, model: PublishedModel) -> None:

@@ -82,6 +82,8 @@ def check(schema: Any, name: str | None, *, strict: bool | None = True) -> None:
     reminder = "" if strict else " These rules apply with and without 'strict'."
     raise UnsupportedJsonSchema(
         f"Invalid schema for {title}: {place}, {first.message}{count}{reminder}",
+        # Without the names in the schema, which are the caller's words.
+        kept=f"Invalid schema for response_format: {first.code}{count}{reminder}",
         extra={
             "violations": [
                 {"code": str(each.code), "pointer": each.pointer, "message": each.message}

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from django.conf import settings
 
+from accounts.keys import refusals
 from accounts.keys.header import authorization, shown_prefix
 from accounts.keys.keyring import keyring
 from accounts.keys.principal import Principal
@@ -97,6 +98,8 @@ class SpeechStreamConsumer(SocketConsumer):
     route: ClassVar[str] = "stream"
     largest_message: ClassVar[int] = LARGEST_MESSAGE
     overload_headers = RETRY_SOON
+    principal: Principal | None = None
+    """The caller, once it is known."""
 
     def __init__(self, service: Callable[[], SpeechService]) -> None:
         super().__init__()
@@ -106,7 +109,7 @@ class SpeechStreamConsumer(SocketConsumer):
         if self.observed is not None:
             self.observed.key_prefix = shown_prefix(self.scope["headers"])
         check_key = self.key_check()
-        caller = await check_key()
+        caller = self.principal = await check_key()
         self.owner = caller.organization_id
         if drain.draining:
             raise ServerShuttingDown
@@ -202,6 +205,9 @@ class SpeechStreamConsumer(SocketConsumer):
         if failure is None or isinstance(failure, ClientDisconnected):
             return None
         return self.close_code(failure)
+
+    def refused(self, error: ApiError) -> None:
+        refusals.report(self, error)
 
     def render_error(self, error: ApiError) -> bytes:
         return speech_error_body(error)

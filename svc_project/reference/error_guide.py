@@ -11,7 +11,7 @@ from typing import Final
 from accounts.console import sessions
 from core import errors
 from core.asgi import websocket
-from core.errors import ApiError
+from core.errors import ApiError, name_of
 from inference.schema_subset import Code
 from speech import errors as speech
 from speech.api.openapi_messages import CLOSES
@@ -140,11 +140,6 @@ class SpeechStatus:
     entries: list[ErrorEntry]
 
 
-def anchor_of(error: type[ApiError]) -> str:
-    """The place of an error on the page: its code, else the name of the class in kebab case."""
-    return error.code or _words(error).replace(" ", "-")
-
-
 def sections() -> list[ErrorSection]:
     """Every error, by the part of the service that answers it."""
     return [
@@ -184,7 +179,7 @@ def _of_speech() -> Iterator[type[ApiError]]:
 def _entry(error: type[ApiError]) -> ErrorEntry:
     messages = dict.fromkeys(each.default_message for each in cases(error))
     return ErrorEntry(
-        anchor=anchor_of(error),
+        anchor=name_of(error),
         name=error.code or _words(error).capitalize(),
         status=error.status,
         type=error.type,

@@ -45,6 +45,7 @@ from svc_project.serving.http_protocol import BoundedProtocol
 from svc_project.serving.schema import schema
 from svc_project.surfaces import Application, Receive, Send, Surface, host_of
 from usage.ledger.ledger import ledger
+from usage.refusals.recorder import recorder
 
 METRICS_STATS: Final = "metrics"
 _JSON: Final = b"application/json"
@@ -119,6 +120,7 @@ def own_families() -> list[Family]:
         *_server_families(),
         *_poll_families(),
         *_ledger_families(),
+        *recorder.families(),
         *monitoring.families(),
         *speech_present.families(),
         *(family for each in observation.observers for family in each.families()),

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import Error
 
 from accounts.console import session_lookups
+from accounts.keys import refusals
 from accounts.login.password_links import reset_mails
 from core.clock import now
 from core.database.threads import run_once, threads
@@ -38,10 +39,11 @@ from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
 from svc_project.serving.schema import schema
 from svc_project.surfaces import Receive, Send
 from usage.console.live.hub import hub
-from usage.ledger import throttle_counts
 from usage.ledger.ledger import ledger
 from usage.models import partitions, shards
 from usage.queries import days
+from usage.refusals import recorder as refused_requests
+from usage.refusals.recorder import recorder
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,8 @@ class Runtime:
         await asyncio.to_thread(threads.close)
         await asyncio.to_thread(session_lookups.close)
         await asyncio.to_thread(reset_mails.close)
-        await asyncio.to_thread(throttle_counts.counters.close)
+        refusals.listeners.clear()
+        await asyncio.to_thread(recorder.close)
         await caches.close()
         while observation.observers:
             await asyncio.to_thread(observation.observers.pop().close)
@@ -109,6 +112,7 @@ class Runtime:
         # First, because what follows tells in less words what is wrong with a database.
         await schema.check()
         await ledger.start()
+        refusals.listeners.append(recorder.refused)
         self._beside.append(asyncio.create_task(schema.watch()))
         self._beside.append(asyncio.create_task(process.watch_loop()))
         await caches.start()
@@ -185,7 +189,7 @@ async def _publish_stats() -> None:
 def _upkeep() -> None:
     """Delete captures and counts past their retention; prepare the ledger's next periods."""
     captures.prune()
-    throttle_counts.maintain(now())
+    refused_requests.maintain(now())
     shards.merge(now())
     partitions.ensure(now())
     days.sum_closed_days()

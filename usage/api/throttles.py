@@ -11,10 +11,10 @@ from accounts.models import Organization
 from core.clock import hour_of, now
 from core.ids import NIL_UUID
 from usage.api.wire import Throttled, ThrottledEntry
-from usage.ledger.throttle_counts import KEPT, NOT_COUNTED
 from usage.models import ThrottleCount
 from usage.queries.periods import Period
 from usage.queries.selection import Filters, columns
+from usage.refusals.counts import KEPT, NOT_COUNTED
 
 _UNAVAILABLE = Throttled(source="unavailable", total=None, by_limit_scope=[])
 

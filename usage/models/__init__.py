@@ -1,5 +1,6 @@
 """The ledger's tables, and the SQL that their readers and writers share."""
 
+from usage.models.refusals import Refusal, RefusalCount, ThrottleCount, ThrottleWriter
 from usage.models.tables import (
     Admission,
     AdmissionOwner,
@@ -13,8 +14,6 @@ from usage.models.tables import (
     SpeechDay,
     SpeechOutcome,
     SpeechRow,
-    ThrottleCount,
-    ThrottleWriter,
     Transport,
     UsageDay,
     UsageRollup,
@@ -29,6 +28,8 @@ __all__ = [
     "PrunedMonth",
     "PrunedSum",
     "Reconciliation",
+    "Refusal",
+    "RefusalCount",
     "ResponseFormat",
     "Shape",
     "SpeechDay",

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from django.db.models import Q, QuerySet
 
-from usage.models import SpeechRow, UsageRow
+from usage.models import Refusal, SpeechRow, UsageRow
 from usage.queries.cursors import Cursor
 from usage.queries.periods import Period
 from usage.queries.selection import Filters, columns
@@ -25,7 +25,7 @@ MOST_SEARCHED: Final = 50_000
 _BEFORE_ALL_IDS: Final = "!"
 """Sorts before every request id."""
 
-Row = TypeVar("Row", UsageRow, SpeechRow)
+Row = TypeVar("Row", UsageRow, SpeechRow, Refusal)
 
 
 @dataclass(frozen=True, slots=True)

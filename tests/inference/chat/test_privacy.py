@@ -11,8 +11,11 @@ from accounts.models import Scope
 from tests.support.clients.raw_client import Disconnect, RawClient
 from tests.support.live import Gateway
 from tests.support.privacy import canary, holders, kept
+from tests.support.until import until
+from usage.models import Refusal
 
 PROMPT, COMPLETION, INVALID, UNKNOWN = map(canary, ("prompt", "completion", "invalid", "unknown"))
+EXPECTED_REFUSALS = 9
 FAULTS = ["none", "status@400", "status@500", "html", "cut", "cut@2", "garbage@1", "error_frame@2"]
 
 
@@ -43,7 +46,7 @@ def say_everything(gateway: Gateway) -> None:
     ):
         assert gateway.chat(INVALID, **fields).status_code == 400
     assert gateway.post(f'{{"{INVALID}": {INVALID}'.encode()).status_code == 400
-    assert gateway.chat(INVALID, model=f"acme/{INVALID}").status_code == 404
+    assert gateway.chat(INVALID, model=f"{INVALID} {INVALID}").status_code == 404
     assert gateway.chat(INVALID + "x" * 70_000, "mini").status_code == 413
     httpx2.get(
         f"{gateway.url}/v1/{INVALID}?{INVALID}={INVALID}", headers=gateway.headers, timeout=60
@@ -67,6 +70,8 @@ def test_no_canary_is_stored_or_logged(gateway: Gateway, worker_directory: Path)
         headers = {"authorization": f"Bearer {key}"}
         assert gateway.post({}, headers=headers).status_code == 401
     gateway.rows_when(expected_rows)
+    refused = Refusal.objects.filter(organization_id=gateway.organization.pk)
+    until(lambda: refused.count() >= EXPECTED_REFUSALS)
 
     found = kept(worker_directory)
     for secret in (PROMPT, COMPLETION, INVALID, UNKNOWN, gateway.key, wrong_scope, unused.secret):

@@ -19,8 +19,8 @@ from tests.support.builders import traffic
 from tests.support.live import ROOT
 from tests.support.readers import client_with
 from usage.api import wire
-from usage.ledger import throttle_counts
 from usage.queries.periods import Bucket, GroupBy
+from usage.refusals import counts, recorder
 
 PAGE = (ROOT / "docs/api/usage.md").read_text()
 EXAMPLE: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0])
@@ -32,21 +32,21 @@ UNATTRIBUTED, KEY = (entry["key"] for entry in EXAMPLE["breakdowns"]["api_key"])
 def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A client of the example's organization, after the example's traffic."""
     # Counts of refusals expire, and the example's month moves into the past.
-    monkeypatch.setattr(throttle_counts, "now", lambda: datetime(2026, 12, 1, tzinfo=UTC))
+    monkeypatch.setattr(recorder, "now", lambda: datetime(2026, 12, 1, tzinfo=UTC))
     organization = Organization.objects.create(pk=EXAMPLE["organization_id"], name="Acme")
     minted = keys.mint(organization, Scope.INFERENCE, KEY["api_key_label"]).api_key
     ApiKey.objects.filter(pk=minted.pk).update(
         id=uuid.UUID(KEY["api_key_id"]), prefix=KEY["api_key_prefix"]
     )
     _traffic(str(organization.pk))
-    refused = throttle_counts.RefusalKey(
+    refused = counts.ThrottleKey(
         str(organization.pk),
         datetime(2026, 11, 12, 9, tzinfo=UTC),
         KEY["api_key_id"],
         DEMO["model_identifier"],
         "tokens",
     )
-    throttle_counts.add(Counter({refused: 4}))
+    counts.add_throttled(Counter({refused: 4}))
     return client_with(keys.mint(organization, Scope.READ).secret)
 
 

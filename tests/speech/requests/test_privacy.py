@@ -10,8 +10,10 @@ from tests.support.privacy import canary, holders, kept
 from tests.support.speech.caller import SpeechAccount
 from tests.support.speech.client import CLIP, SpeechClient
 from tests.support.until import until
+from usage.models import Refusal
 
 TEXT, INVALID, UNKNOWN = map(canary, ("text", "invalid", "unknown"))
+EXPECTED_REFUSALS = 6
 FAULTS = ["status:500", "json", "html", "empty", "reset", "cut:2000", "error_event:1", "garbage"]
 
 
@@ -63,6 +65,8 @@ def test_no_canary_is_stored_or_logged(
         refused = speech.post({}, headers={"authorization": f"Bearer {key}"})
         assert refused.status_code == 401
     until(lambda: len(speech.rows()) > rows + 2)
+    refusals = Refusal.objects.filter(organization_id=speech.organization.pk)
+    until(lambda: refusals.count() >= EXPECTED_REFUSALS)
 
     found = kept(worker_directory)
 

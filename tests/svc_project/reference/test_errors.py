@@ -16,10 +16,10 @@ import speech
 import svc_project
 import usage
 from core import errors
-from core.errors import ApiError
+from core.errors import ApiError, name_of
 from inference.schema_subset import Code
 from speech.requests.stream_consumer import CLOSE_CODES
-from svc_project.reference.error_guide import SECTIONS, anchor_of, cases
+from svc_project.reference.error_guide import SECTIONS, cases
 from tests.support.pages.console import Insert, words
 from usage.console.glossary import cause, cure, explained_at
 from usage.models import Outcome, SpeechOutcome, SpeechRow
@@ -84,7 +84,7 @@ def test_the_page_has_every_code_with_its_status_and_its_cure(page: str) -> None
             assert str(error.status) in shown
             assert "What to do:" in shown
     for error in EXPLAINED:
-        shown = entry(page, anchor_of(error))
+        shown = entry(page, name_of(error))
         assert error.cause.replace("`", "").split(".")[0] in re.sub(r" (?=[.,])", "", shown)
 
 

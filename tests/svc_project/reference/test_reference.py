@@ -14,9 +14,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import Scope
+from core.errors import name_of
 from svc_project.openapi import DOCUMENTS
 from svc_project.reference import examples, pages
-from svc_project.reference.error_guide import SECTIONS, anchor_of
+from svc_project.reference.error_guide import SECTIONS
 from svc_project.reference.fields import SchemaReader, bounds_of
 from svc_project.surfaces import Surface
 from tests.support.live import Gateway
@@ -121,7 +122,7 @@ def test_every_failure_leads_to_its_explanation(client: Client, surface: str) ->
     assert [place for place in places if f'id="{place}"' not in explained] == []
     if surface == Surface.INFERENCE:
         errors = [error for section in SECTIONS.values() for error in section]
-        codes = {anchor_of(each) for each in errors if each.code and "Disc" not in each.__name__}
+        codes = {name_of(each) for each in errors if each.code and "Disc" not in each.__name__}
         assert codes <= places
 
 

@@ -18,9 +18,10 @@ from core.clock import hour_of, now
 from tests.support.builders.traffic import NIL
 from tests.support.servers.database_outage import database_outage
 from tests.support.until import until
-from usage.ledger import throttle_counts
-from usage.ledger.throttle_counts import RefusalKey, ThrottleCounters
 from usage.models import ThrottleCount
+from usage.refusals import recorder
+from usage.refusals.counts import ThrottleKey, add_throttled
+from usage.refusals.recorder import Recorder
 
 UNAVAILABLE: dict[str, Any] = {"source": "unavailable", "total": None, "by_limit_scope": []}
 KEY = str(uuid.uuid4())
@@ -35,7 +36,7 @@ def refuse(
     hours_ago: int = 0,
 ) -> None:
     hour = hour_of(now() - timedelta(hours=hours_ago))
-    throttle_counts.add(Counter({RefusalKey(str(organization.pk), hour, key, model, scope): times}))
+    add_throttled(Counter({ThrottleKey(str(organization.pk), hour, key, model, scope): times}))
 
 
 def throttled(reader: Client, **query: str) -> Any:
@@ -93,8 +94,8 @@ def test_a_period_without_counting_stays_unavailable(
 ) -> None:
     settings.SVC_THROTTLE_COUNTERS = False
     assert throttled(reader) == UNAVAILABLE
-    throttle_counts.maintain(now() - timedelta(days=1))
-    throttle_counts.maintain(now() - timedelta(days=1))
+    recorder.maintain(now() - timedelta(days=1))
+    recorder.maintain(now() - timedelta(days=1))
     settings.SVC_THROTTLE_COUNTERS = True
     refuse(organization, 7)
 
@@ -121,15 +122,15 @@ def test_upkeep_deletes_only_expired_counts(organization: Organization) -> None:
     for days in (0, 100, 102, 400):
         refuse(organization, 1, hours_ago=days * 24)
 
-    throttle_counts.maintain(now())
+    recorder.maintain(now())
 
     assert ThrottleCount.objects.count() == 2
 
 
 @pytest.fixture
-def counters(transactional_db: None, settings: Settings) -> Iterator[ThrottleCounters]:
+def counters(transactional_db: None, settings: Settings) -> Iterator[Recorder]:
     settings.SVC_THROTTLE_FLUSH_SECONDS = 0.05
-    own = ThrottleCounters()
+    own = Recorder()
     yield own
     own.close()
 
@@ -138,19 +139,19 @@ def stored() -> int:
     return sum(ThrottleCount.objects.values_list("count", flat=True))
 
 
-def test_counts_reach_the_database_by_themselves(counters: ThrottleCounters) -> None:
+def test_counts_reach_the_database_by_themselves(counters: Recorder) -> None:
     for _ in range(3):
-        counters.count(NIL, KEY, "acme/a", "tokens")
+        counters.throttled(NIL, KEY, "acme/a", "tokens")
 
     assert until(lambda: stored() == 3)
-    counters.count(NIL, KEY, "acme/a", "tokens")
+    counters.throttled(NIL, KEY, "acme/a", "tokens")
     assert until(lambda: stored() == 4)
 
 
-def test_two_processes_add_to_one_count(counters: ThrottleCounters) -> None:
-    other = ThrottleCounters()
+def test_two_processes_add_to_one_count(counters: Recorder) -> None:
+    other = Recorder()
     for each in (counters, other, counters):
-        each.count(NIL, KEY, "acme/a", "tokens")
+        each.throttled(NIL, KEY, "acme/a", "tokens")
 
     counters.close()
     other.close()
@@ -158,16 +159,14 @@ def test_two_processes_add_to_one_count(counters: ThrottleCounters) -> None:
     assert [count.count for count in ThrottleCount.objects.all()] == [3]
 
 
-def test_counts_wait_for_a_database_that_is_away(
-    counters: ThrottleCounters, settings: Settings
-) -> None:
+def test_counts_wait_for_a_database_that_is_away(counters: Recorder, settings: Settings) -> None:
     settings.SVC_THROTTLE_FLUSH_SECONDS = 3600.0
     settings.SVC_THROTTLE_COUNTERS = False
-    counters.count(NIL, KEY, "acme/a", "tokens")  # nothing is counted
+    counters.throttled(NIL, KEY, "acme/a", "tokens")  # nothing is counted
     settings.SVC_THROTTLE_COUNTERS = True
     connection.close()
     with database_outage():
-        counters.count(NIL, KEY, "acme/a", "tokens")
+        counters.throttled(NIL, KEY, "acme/a", "tokens")
         counters.close()
 
     counters.flush()
@@ -176,21 +175,21 @@ def test_counts_wait_for_a_database_that_is_away(
 
 
 def test_counts_whose_commit_is_unclear_are_added_once(
-    counters: ThrottleCounters, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    counters: Recorder, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.SVC_THROTTLE_FLUSH_SECONDS = 3600.0
-    add = throttle_counts.add
+    add = recorder.add
 
     def lose_reply(*arguments: Any) -> None:
-        monkeypatch.setattr(throttle_counts, "add", add)
+        monkeypatch.setattr(recorder, "add", add)
         add(*arguments)
         raise OperationalError("the reply is lost")
 
-    monkeypatch.setattr(throttle_counts, "add", lose_reply)
+    monkeypatch.setattr(recorder, "add", lose_reply)
     for _ in range(3):
-        counters.count(NIL, KEY, "acme/a", "tokens")
+        counters.throttled(NIL, KEY, "acme/a", "tokens")
     counters.flush()
-    counters.count(NIL, KEY, "acme/a", "tokens")
+    counters.throttled(NIL, KEY, "acme/a", "tokens")
 
     counters.close()
 

@@ -11,6 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
+from core.clock import now
+from usage.refusals.recorder import delete_expired
 from usage.retention.archives import ArchiveUnusable
 from usage.retention.prune import FEWEST_MONTHS, PruneFailed, due, prune
 
@@ -58,6 +60,7 @@ class Command(BaseCommand):
                 for month in due(options["keep"]):
                     rows = prune(month, directory, self.stdout.write)
                     self.stdout.write(f"{month}: {rows} row(s) removed")
+            delete_expired(now())
         except (PruneFailed, ArchiveUnusable, OSError) as error:
             raise CommandError(str(error)) from None
         except Error as error:

@@ -1,0 +1,1 @@
+"""Requests that were refused: counts by hour, and the newest ones of each organization."""
