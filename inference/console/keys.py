@@ -27,6 +27,7 @@ from usage.queries.selection import Filters
 from usage.queries.series import Point, series
 from usage.queries.speech import speech_sums
 from usage.queries.sums import PricedSum, add_up, breakdowns
+from usage.refusals.reading import counted
 from usage.templatetags.formats import figure, rounded
 
 _PLACES: Final = 2
@@ -83,6 +84,7 @@ class KeyPage(KeyView):
             spoken=speech_sums(organization_id, query.period, query.filters)
             if api_key.scope == Scope.SPEECH
             else None,
+            refused=counted(organization_id, query.period, query.filters),
             use_days=USE_DAYS,
             period=f"start={bound_text(query.period.start)}&end={bound_text(query.period.end)}",
         )

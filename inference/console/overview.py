@@ -31,6 +31,7 @@ from usage.queries.key_calls import key_calls
 from usage.queries.month import PACE_DAYS, MonthSoFar, month_so_far
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters
+from usage.refusals.reading import Counted, counted
 
 CALLED_DAYS: Final = 7
 """Calls of so many days count."""
@@ -163,6 +164,7 @@ def _lines(
 
 
 HEALTH_HOURS: Final = 24
+_MOST_REFUSED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ class OverviewPage(ConsoleView):
             failures_link=f"?outcome=failed&start={bound_text(day.start)}&end={bound_text(day.end)}",
             limits=limit_lines(self.organization, models, newest),
             throttled=throttles.read(organization_id, day, Filters()),
+            refused=_refused(self.organization, day),
+            refused_link=f"?start={bound_text(day.start)}&end={bound_text(day.end)}",
             speech=speech_card(self.organization),
             endings=endings(self.organization, models, now),
             called_days=CALLED_DAYS,
@@ -216,6 +220,37 @@ class OverviewPage(ConsoleView):
             or SpeechDay.objects.filter(**own).exists(),
             requests=[each for each in codes if each is not None],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedBy:
+    """The refusals of one key with one error."""
+
+    counted: Counted
+    key: KeyName
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The refused requests of a period: all, and the most frequent ones."""
+
+    total: int
+    most: list[RefusedBy]
+    more: bool
+
+
+def _refused(organization: Organization, period: Period) -> Refused | None:
+    """None where they were not counted. Raises ``django.db.Error``."""
+    found = counted(str(organization.pk), period)
+    if found is None:
+        return None
+    most = found[:_MOST_REFUSED]
+    names = names_of(organization, {each.api_key_id for each in most}) if most else {}
+    return Refused(
+        sum(each.count for each in found),
+        [RefusedBy(each, names[each.api_key_id]) for each in most],
+        more=len(found) > len(most),
+    )
 
 
 def _places(month: MonthSoFar) -> int:

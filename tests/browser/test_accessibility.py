@@ -15,7 +15,9 @@ from tests.support.builders import speech_rows
 from tests.support.builders.receipts import speech_receipt
 from tests.support.live import Gateway
 from tests.support.pages.axe import every_look, serious_findings
+from tests.support.until import until
 from usage.ledger import rows
+from usage.models import Refusal
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -32,6 +34,8 @@ PAGES = (
     "usage/totals.csv?start=2026-02-02&until=2026-02-01",
     "requests",
     "requests?surface=speech",
+    "requests/refused",
+    "requests/{refused_id}",
     "requests/{request_id}",
     "requests/{failed_id}",
     "requests/{spoken_id}",
@@ -78,6 +82,8 @@ def test_the_pages_are_accessible_and_fit(page: Page, gateway: Gateway, member: 
     good = gateway.chat("say: hello").headers["x-request-id"]
     gateway.chat("[[sim fault=status@500]]")
     failed = next(row.request_id for row in gateway.rows_when(2) if row.request_id != good)
+    refused = gateway.chat("Hello", model="gpt-9").headers["x-request-id"]
+    until(Refusal.objects.filter(request_id=refused).exists)
     spoken = speech_receipt(organization_id=str(gateway.organization.pk))
     rows.insert([spoken])
     clone = speech_rows.clone(gateway.organization, "Unbreakable" * 3 + "Names12")
@@ -90,6 +96,7 @@ def test_the_pages_are_accessible_and_fit(page: Page, gateway: Gateway, member: 
         address = path.format(
             request_id=good,
             failed_id=failed,
+            refused_id=refused,
             spoken_id=spoken.request_id,
             key_id=gateway.api_key.pk,
             clone_id=clone.pk,

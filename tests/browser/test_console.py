@@ -16,6 +16,7 @@ from core.clock import now
 from tests.browser.conftest import Person, Visit, log_in, send_twice
 from tests.support.live import Gateway
 from tests.support.until import until
+from usage.models import Refusal
 
 
 def wide_period() -> str:
@@ -168,6 +169,27 @@ def test_the_console_works_without_javascript(
     assert page.input_value("#model") == "acme/plain-8b"
     page.click("text=Requests >> nth=0")
     assert page.locator("table.requests tbody tr").count() == 1
+    context.close()
+
+
+def test_a_refused_request_is_seen_on_a_telephone_without_javascript(
+    chromium: Browser, gateway: Gateway, member: Person
+) -> None:
+    refused = gateway.chat("Hello", model="gpt-9").headers["x-request-id"]
+    until(Refusal.objects.filter(request_id=refused).exists)
+    context = chromium.new_context(
+        java_script_enabled=False, viewport={"width": 390, "height": 844}
+    )
+    page = context.new_page()
+    log_in(page, gateway.url, member)
+
+    page.click("#refused a")
+    page.click("table.requests tbody a")
+
+    expect(page.locator("#request-id")).to_have_text(refused)
+    expect(page.locator("main")).to_contain_text("The model 'gpt-9' does not exist.")
+    page.click("#failure a")
+    expect(page.locator("#model_not_found")).to_be_in_viewport()
     context.close()
 
 

@@ -52,11 +52,13 @@ def names_of(organization: Organization, api_key_ids: Iterable[str]) -> dict[str
     }
 
 
-def choices(organization: Organization, chosen: str | None) -> list[KeyName]:
-    """The choices of the key filter: the newest inference keys, no key, and the ``chosen`` one."""
+def choices(
+    organization: Organization, chosen: str | None, scopes: Iterable[Scope]
+) -> list[KeyName]:
+    """The choices of the key filter: the newest keys of ``scopes``, no key, and the ``chosen`` one."""
     offered = [
         key_name(str(api_key.pk), api_key.label, api_key.prefix)
-        for api_key in ApiKey.objects.filter(organization=organization, scope=Scope.INFERENCE)[
+        for api_key in ApiKey.objects.filter(organization=organization, scope__in=scopes)[
             :MOST_CHOICES
         ]
     ]

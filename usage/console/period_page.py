@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 
 from accounts.console.base import ConsoleView
+from accounts.models import Scope
 from core.errors import ApiError, PeriodInverted, PeriodTooLong
 from usage.api.export_views import filename
 from usage.console import key_names
@@ -82,6 +83,8 @@ class PeriodPage(ConsoleView, ABC):
     """Base of the pages about a period: the filters and their errors."""
 
     template: ClassVar[str]
+    key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.INFERENCE,)
+    """Those of the keys that the filter offers."""
     page_query: PageQuery
     archived: datetime | None
     """The result of ``archived_before``."""
@@ -123,6 +126,10 @@ class PeriodPage(ConsoleView, ABC):
         """The moment before which rows that the page is about are archived; None without any."""
         return archived_before(query.period)
 
+    def offered_models(self, query: UsageQuery) -> list[str]:
+        """The models that the filter offers."""
+        return models_used(str(self.organization.pk), query.period)
+
     @abstractmethod
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
@@ -138,19 +145,19 @@ class PeriodPage(ConsoleView, ABC):
                 chosen.get("start", ""),
                 last_day_text(chosen.get("end", "")),
                 [chosen["model"]] if "model" in chosen else [],
-                key_names.choices(self.organization, None),
+                key_names.choices(self.organization, None, self.key_scopes),
                 "",
                 chosen,
                 errors or {},
             )
-        models = models_used(str(self.organization.pk), query.period)
+        models = self.offered_models(query)
         model, key = query.filters.model, query.filters.api_key_id
         return FilterBar(
             presets(self.page_query, query.period),
             bound_text(query.period.start),
             last_day_text(bound_text(query.period.end)),
             [*models, model] if model is not None and model not in models else models,
-            key_names.choices(self.organization, key),
+            key_names.choices(self.organization, key, self.key_scopes),
             key or "",
             chosen,
         )

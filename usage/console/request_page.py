@@ -6,15 +6,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from accounts.console.base import ConsoleView
+from core.errors import ApiError, error_named
 from usage.console.glossary import cause, cure, explained_at, figures
 from usage.console.key_names import names_of
 from usage.console.requests_page import REQUEST_ID, RowCost
-from usage.models import SpeechRow, UsageRow
+from usage.models import Refusal, SpeechRow, UsageRow
 from usage.queries.health import UNFAILED
 
 
 class RequestPage(ConsoleView):
-    """Why a request failed, how its cost was computed, its token counts, its other columns."""
+    """Why a request failed or was refused, how its cost was computed, its token counts, its other columns."""
 
     section = "requests"
 
@@ -26,7 +27,20 @@ class RequestPage(ConsoleView):
             return self._show("console/request.html", row, RowCost.of(row))
         if (spoken := SpeechRow.objects.filter(**own).first()) is not None:
             return self._show("console/speech_request.html", spoken, None)
+        if (refused := Refusal.objects.filter(**own).first()) is not None:
+            return self._show_refused(refused)
         raise Http404
+
+    def _show_refused(self, row: Refusal) -> HttpResponse:
+        key_id, error = str(row.api_key_id), error_named(row.error) or ApiError
+        return self.page(
+            "console/refused_request.html",
+            row=row,
+            cause=error.cause or "It was refused.",
+            cure=error.cure,
+            list_address=_list_address(self.request, "", "console-refused"),
+            key=names_of(self.organization, [key_id])[key_id],
+        )
 
     def _show(self, template: str, row: UsageRow | SpeechRow, cost: RowCost | None) -> HttpResponse:
         key_id = str(row.api_key_id)
@@ -47,12 +61,12 @@ class RequestPage(ConsoleView):
         )
 
 
-def _list_address(request: HttpRequest, default: str) -> str:
+def _list_address(request: HttpRequest, default: str, name: str = "console-requests") -> str:
     """The list of requests, as the page that led here showed it: its filters, its place in time.
 
     ``default`` is the query string where a browser sends no ``Referer``.
     """
-    address = reverse("console-requests")
+    address = reverse(name)
     came_from = request.headers.get("referer", "").partition("://")[2]
     page, _, query = came_from.partition("?")
     if page == f"{request.get_host()}{address}" and query:

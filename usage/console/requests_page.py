@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from accounts.keys.keys import PREFIXES, cut_secrets
 from accounts.models import ApiKey
@@ -68,6 +69,16 @@ class RequestLine:
     row: UsageRow | SpeechRow
     key: KeyName
     cost: RowCost | None
+
+
+def surfaces(page_query: PageQuery, shown: str) -> list[tuple[str, str, bool]]:
+    """The tabs above the lists of requests: their names, their addresses, and which one is ``shown``."""
+    rows, refused = reverse("console-requests"), reverse("console-refused")
+    return [
+        ("Chat", rows + page_query.link(surface=None, error=None), shown == "chat"),
+        ("Speech", rows + page_query.link(surface=SPEECH, model=None, error=None), shown == SPEECH),
+        ("Refused", refused + page_query.link(surface=None), shown == "refused"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +162,9 @@ class RequestsPage(PeriodPage):
 
     def frame(self) -> dict[str, Any]:
         """The variables of the page whether or not the filters are valid."""
-        surfaces = (
-            ("Chat", self.page_query.link(surface=None), not self.is_speech),
-            ("Speech", self.page_query.link(surface=SPEECH, model=None), self.is_speech),
-        )
+        shown = surfaces(self.page_query, SPEECH if self.is_speech else "chat")
         form = self._filter_set().form
-        return {"filter_form": form, "is_speech": self.is_speech, "surfaces": surfaces}
+        return {"filter_form": form, "is_speech": self.is_speech, "surfaces": shown}
 
     @property
     def is_speech(self) -> bool:
