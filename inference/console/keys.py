@@ -21,7 +21,8 @@ from inference.console.models import USE_DAYS, last_days
 from inference.console.overview import LimitLine, key_limit_lines
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.query_string import bound_text
-from usage.queries.health import MOST_ROWS, sample
+from usage.queries.health import sample
+from usage.queries.outcomes import whole
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, series
@@ -72,14 +73,12 @@ class KeyPage(KeyView):
         organization_id = str(self.organization.pk)
         is_chat = api_key.scope == Scope.INFERENCE
         points = series(organization_id, query) if is_chat else []
-        newest = sample(organization_id, query.period, query.filters) if is_chat else None
         return self.page(
             "console/key.html",
             line=KeyLine(api_key, keys.status(api_key)),
             models=_by_model(points),
             chart=_chart(points, query.period),
-            health=newest.health() if newest else None,
-            most_rows=MOST_ROWS,
+            health=whole(organization_id, query.period, query.filters) if is_chat else None,
             limits=self._limits(api_key, now) if is_chat else [],
             spoken=speech_sums(organization_id, query.period, query.filters)
             if api_key.scope == Scope.SPEECH

@@ -21,7 +21,7 @@ from inference.catalog.snapshot import PublishedModel, StampedPrice
 from inference.console.overview import CALLED_DAYS, Ending, endings
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.query_string import bound_text
-from usage.queries.health import MOST_ROWS, sample
+from usage.queries.outcomes import whole
 from usage.queries.periods import Bucket, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, series
@@ -100,8 +100,7 @@ class ModelPage(ConsoleView):
             called_days=CALLED_DAYS,
             limits=model.limits.get(organization_id),
             chart=_chart(points, query.period),
-            health=sample(organization_id, query.period, query.filters).health(),
-            most_rows=MOST_ROWS,
+            health=whole(organization_id, query.period, query.filters),
             use_days=USE_DAYS,
             period=f"start={bound_text(query.period.start)}&end={bound_text(query.period.end)}",
             snippets=chat(inference_url(request), _example(identifier)),

@@ -24,9 +24,11 @@ from usage.api import throttles
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.key_names import KeyName, key_name, names_of
 from usage.console.query_string import bound_text
+from usage.console.sparks import endings_chart
 from usage.console.speech_card import speech_card
 from usage.models import SpeechDay, UsageRollup
-from usage.queries.health import MOST_ROWS, BusiestMinute, Sample, sample
+from usage.queries import outcomes
+from usage.queries.health import BusiestMinute, Sample, sample
 from usage.queries.key_calls import key_calls
 from usage.queries.month import PACE_DAYS, MonthSoFar, month_so_far
 from usage.queries.periods import Bucket, Period
@@ -124,14 +126,9 @@ def limit_lines(
 
     Raises ``django.db.Error``.
     """
-    lines = list(
-        _lines(
-            "",
-            organization.requests_per_minute,
-            organization.tokens_per_minute,
-            sample.busiest_minute(),
-        )
-    )
+    own = organization.requests_per_minute, organization.tokens_per_minute
+    # Without a limit no row has to be read.
+    lines = [] if own == (None, None) else list(_lines("", *own, sample.busiest_minute()))
     limited = ApiKey.objects.filter(
         Q(requests_per_minute__isnull=False) | Q(tokens_per_minute__isnull=False),
         organization=organization,
@@ -187,7 +184,7 @@ class OverviewPage(ConsoleView):
         models = catalog.current().models
         month = month_so_far(organization_id, now, settings.SVC_DEFAULT_CURRENCY)
         day = Period(now - timedelta(hours=HEALTH_HOURS), now)
-        newest = sample(organization_id, day)
+        ended = outcomes.endings(organization_id, day, Filters(), Bucket.HOUR)
         steps = self._steps()
         return self.page(
             "console/overview.html",
@@ -196,10 +193,10 @@ class OverviewPage(ConsoleView):
             places=_places(month),
             pace_days=PACE_DAYS,
             chart=_chart(month, now),
-            health=newest.health(),
-            most_rows=MOST_ROWS,
+            health=outcomes.add_up(ended.values()),
+            ended=endings_chart(ended, day, Bucket.HOUR),
             failures_link=f"?outcome=failed&start={bound_text(day.start)}&end={bound_text(day.end)}",
-            limits=limit_lines(self.organization, models, newest),
+            limits=limit_lines(self.organization, models, sample(organization_id, day)),
             throttled=throttles.read(organization_id, day, Filters()),
             refused=_refused(self.organization, day),
             refused_link=f"?start={bound_text(day.start)}&end={bound_text(day.end)}",

@@ -44,6 +44,7 @@ from usage.models import partitions, shards
 from usage.queries import days
 from usage.refusals import recorder as refused_requests
 from usage.refusals.recorder import recorder
+from usage.verification import fill
 
 log = logging.getLogger(__name__)
 
@@ -192,6 +193,8 @@ def _upkeep() -> None:
     refused_requests.maintain(now())
     shards.merge(now())
     partitions.ensure(now())
+    if fill.fill():
+        log.info("outcomes and times of earlier sums were filled")
     days.sum_closed_days()
 
 

@@ -153,7 +153,7 @@ def stacked(
     """
     stacks = _stacks(points, metric)
     scale = _scale(max((sum(each, _ZERO) for each in stacks.values.values()), default=_ZERO))
-    starts = list(_starts(period, bucket))
+    starts = list(starts_of(period, bucket))
     caches = _caches(points)
     table = tuple(
         TableRow(
@@ -170,7 +170,7 @@ def stacked(
         unit,
         bars=tuple(_bars(stacks, starts, scale[-1], titles, link_to)),
         ticks=tuple(Tick(_pixels(1 - value / scale[-1]), _short(value)) for value in scale),
-        labels=tuple(_labels(starts, bucket)),
+        labels=tuple(labels_of(starts, bucket)),
         legend=stacks.legend,
         table=table,
         has_cache=any(each.reported for each in caches.values()),
@@ -303,13 +303,14 @@ def _short(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def _starts(period: Period, bucket: Bucket) -> Iterator[datetime]:
+def starts_of(period: Period, bucket: Bucket) -> Iterator[datetime]:
+    """Yield the beginnings of the buckets that ``period`` touches."""
     first = bucket_start(period.start, bucket)
     for number in range(-((first - period.end) // _STEPS[bucket])):
         yield first + number * _STEPS[bucket]
 
 
-def _labels(starts: Sequence[datetime], bucket: Bucket) -> Iterator[TimeLabel]:
+def labels_of(starts: Sequence[datetime], bucket: Bucket) -> Iterator[TimeLabel]:
     """Labels of evenly spaced buckets; among hours, midnight shows the day."""
     step = -(-len(starts) // _MOST_LABELS)
     if bucket is Bucket.HOUR:

@@ -24,9 +24,10 @@ from usage.console.glossary import figures
 from usage.console.key_names import key_name
 from usage.console.period_page import PeriodPage
 from usage.console.query_string import api_query, bound_text, curl
+from usage.console.sparks import endings_chart
 from usage.console.speech_card import speech_card, speech_of_period
 from usage.console.totals import GROUPS
-from usage.queries.health import MOST_ROWS, sample
+from usage.queries.outcomes import add_up, endings
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.series import Dimension, Point, costs, series
 from usage.queries.sums import Breakdown, CacheSums, Key, breakdowns
@@ -76,6 +77,7 @@ class UsagePage(PeriodPage):
         cache = CacheSums.of(chain.from_iterable(sums[query.group_by[0]].values()))
         bucket = drawn_bucket(query.period, query.bucket)
         by = self._by()
+        ended = endings(organization_id, query.period, query.filters, bucket)
         points = series(organization_id, replace(query, bucket=bucket), _BY[by])
         totals = [CurrencyTotal(*each) for each in costs(points).items()]
         metric = self._metric()
@@ -93,10 +95,8 @@ class UsagePage(PeriodPage):
             "totals_links": [(each, self.page_query.link(by=each)) for each in GROUPS],
             "dimensions": [(each, self.page_query.link(by=each)) for each in _BY],
             "chart": _chart(named, query.period, bucket, metric, self._link_to(bucket)),
-            "health": None
-            if self.archived
-            else sample(organization_id, query.period, query.filters).health(),
-            "most_rows": MOST_ROWS,
+            "health": add_up(ended.values()),
+            "ended": endings_chart(ended, query.period, bucket),
             "failures_link": self.page_query.link(outcome="failed"),
             "coarser": bucket is not query.bucket,
             "models": self._models(summary, caches),

@@ -15,7 +15,8 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from core.clock import hour_of
-from usage.models import Admission, Outcome, shards
+from usage.models import Admission, Outcome, UsageRow, shards
+from usage.models.health_sums import HEALTH_FACTS, OUTCOME_SUMS, columns_of
 from usage.models.shards import FREE_SHARD
 from usage.models.statements import KINDS, POSTGRESQL_HOUR, Adds, Tables, Total
 from usage.receipts import AnyReceipt
@@ -95,11 +96,19 @@ def _correct(receipt: AnyReceipt) -> bool:
         rows.update(**facts)
         for name in tables.summed.intersection(facts):
             _take_from_sums(tables, before, name, getattr(before, name) - facts[name])
+        if isinstance(before, UsageRow):
+            # A success adds to the buckets of times too, another outcome does not.
+            for name in columns_of(*(getattr(before, each) for each in HEALTH_FACTS)):
+                _take_from_sums(tables, before, name, 1)
+            _take_from_sums(tables, before, OUTCOME_SUMS[facts["outcome"]], -1)
     return True
 
 
 def _take_from_sums(tables: Tables, row: Any, name: str, amount: int) -> None:
-    """Subtract ``amount`` from the sum ``name`` that contains ``row``; no shard falls below zero."""
+    """Subtract ``amount`` from the sum ``name`` that contains ``row``; no shard falls below zero.
+
+    A negative amount is added.
+    """
     if not amount:
         return
     key = {
@@ -126,12 +135,14 @@ def _replace_interrupted(receipt: AnyReceipt) -> bool:
         row = tables.rows._default_manager.filter(
             request_id=facts.pop("request_id"), outcome=Outcome.INTERRUPTED
         )
-        times = list(row.values_list("occurred_at", flat=True))
-        if not times or not row.update(**facts):
+        before: Any = row.first()
+        if before is None or not row.update(**facts):
             return False
+        if isinstance(before, UsageRow):
+            _take_from_sums(tables, before, OUTCOME_SUMS[Outcome.INTERRUPTED], 1)
         hour = POSTGRESQL_HOUR
         if connection.vendor != "postgresql":
-            hour = f"'{connection.ops.adapt_datetimefield_value(hour_of(times[0]))}'"
+            hour = f"'{connection.ops.adapt_datetimefield_value(hour_of(before.occurred_at))}'"
         _add_to_sums(tables, receipt.request_id, hour)
     return True
 

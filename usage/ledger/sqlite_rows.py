@@ -21,6 +21,7 @@ from usage.ledger.admissions import OWNERS, NewAdmissions, moment
 from usage.ledger.journal import records
 from usage.ledger.late_rows import replace_earlier
 from usage.models import Admission
+from usage.models.health_sums import HEALTH_FACTS, HEALTH_SUMS, columns_of
 from usage.models.statements import Adds, Tables, column_list
 from usage.receipts import AnyReceipt
 
@@ -193,14 +194,14 @@ def _insert_block(tables: Tables, size: int) -> str:
 
 def _sums(tables: Tables, rows: Sequence[list[Any]], hour: str) -> list[list[Any]]:
     """Add up ``rows`` by their key: values of ``sum_columns``."""
-    key_of, steps = _key_of(tables), _steps(tables)
+    key_of, steps, marks = _key_of(tables), _steps(tables), _marks(tables)
     found: dict[Any, list[int]] = {}
     for row in rows:
         key = key_of(row)
         sums = found.get(key)
         if sums is None:
-            sums = found[key] = [0] * len(steps)
-        for number, (adds, index, known) in enumerate(steps):
+            sums = found[key] = [0] * len(tables.totals)
+        for number, adds, index, known in steps:
             if adds is Adds.ONE:
                 sums[number] += 1
             elif (value := row[index]) is None:
@@ -211,6 +212,9 @@ def _sums(tables: Tables, rows: Sequence[list[Any]], hour: str) -> list[list[Any
                 sums[number] += 1
             elif adds is Adds.VALUE_IF_KNOWN and row[known] is not None:
                 sums[number] += value
+        if marks is not None:
+            for number in marks(row):
+                sums[number] += 1
     at = tables.key.index("hour") if "hour" in tables.key else None
     shard = [0] if tables.sharded else []
     return [
@@ -227,10 +231,24 @@ def _key_of(tables: Tables) -> Callable[[list[Any]], tuple[Any, ...]]:
 
 
 @cache
-def _steps(tables: Tables) -> list[tuple[Adds, int, int]]:
-    """What a row adds to each total, and where ``column`` and ``known`` are among ``receipt_columns``."""
+def _steps(tables: Tables) -> list[tuple[int, Adds, int, int]]:
+    """What a row adds to each total, by its number, but for those of ``_marks``.
+
+    And where ``column`` and ``known`` are among ``receipt_columns``.
+    """
     at = {name: index for index, name in enumerate(tables.receipt_columns)}
     return [
-        (total.adds, at.get(total.column, 0), at.get(total.known, 0))
-        for total in tables.totals.values()
+        (number, total.adds, at.get(total.column, 0), at.get(total.known, 0))
+        for number, total in enumerate(tables.totals.values())
+        if total.adds is not Adds.ONE_IF
     ]
+
+
+@cache
+def _marks(tables: Tables) -> Callable[[list[Any]], list[int]] | None:
+    """Finds the totals that a row adds one to, by its outcome and times; None where there are none."""
+    numbers = {name: number for number, name in enumerate(tables.totals)}
+    if HEALTH_SUMS[0] not in numbers:
+        return None
+    facts = itemgetter(*map(tables.receipt_columns.index, HEALTH_FACTS))
+    return lambda row: [numbers[name] for name in columns_of(*facts(row))]

@@ -5,19 +5,21 @@ from usage.models.tables import (
     Admission,
     AdmissionOwner,
     DayWatermark,
-    Outcome,
     PrunedMonth,
     PrunedSum,
-    Reconciliation,
-    ResponseFormat,
-    Shape,
     SpeechDay,
-    SpeechOutcome,
     SpeechRow,
-    Transport,
     UsageDay,
     UsageRollup,
     UsageRow,
+)
+from usage.models.values import (
+    Outcome,
+    Reconciliation,
+    ResponseFormat,
+    Shape,
+    SpeechOutcome,
+    Transport,
 )
 
 __all__ = [

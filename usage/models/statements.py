@@ -16,6 +16,7 @@ from django.db import models
 
 from core.fields import PriceField
 from usage.models import SpeechDay, SpeechRow, UsageRollup, UsageRow
+from usage.models.health_sums import HEALTH_SUMS, conditions
 from usage.receipts import Receipt, SpeechReceipt
 
 POSTGRESQL_HOUR = "date_trunc('hour', occurred_at, 'UTC')"
@@ -35,6 +36,8 @@ class Adds(Enum):
     """One, unless the value is null."""
     VALUE_IF_KNOWN = 'coalesce(sum(CASE WHEN "{known}" IS NULL THEN 0 ELSE "{column}" END), 0)'
     """The value of one column, unless another one is null."""
+    ONE_IF = "count(CASE WHEN {condition} THEN 1 END)"
+    """One where a condition on the row holds."""
     NOTHING = "0"
 
 
@@ -42,17 +45,20 @@ class Adds(Enum):
 class Total:
     """One column of the sums; ``column`` is that of the rows which it reads, if any.
 
-    ``known``: the column that must not be null for ``VALUE_IF_KNOWN``.
+    ``known``: the column that must not be null for ``VALUE_IF_KNOWN``; ``condition``: SQL for ``ONE_IF``.
     """
 
     adds: Adds
     column: str = ""
     known: str = ""
+    condition: str = ""
 
     @property
     def sql(self) -> str:
         """The aggregate over rows."""
-        return self.adds.value.format(column=self.column, known=self.known)
+        return self.adds.value.format(
+            column=self.column, known=self.known, condition=self.condition
+        )
 
     @property
     def of_row(self) -> str:
@@ -66,6 +72,8 @@ class Total:
                 return f'CASE WHEN "{self.column}" IS NULL THEN 0 ELSE 1 END'
             case Adds.VALUE_IF_KNOWN:
                 return f'CASE WHEN "{self.known}" IS NULL THEN 0 ELSE "{self.column}" END'
+            case Adds.ONE_IF:
+                return f"CASE WHEN {self.condition} THEN 1 ELSE 0 END"
             case Adds.NOTHING:
                 return "0"
 
@@ -199,19 +207,22 @@ CHAT: Final = Tables(
         "cache_reported_input_tokens": Total(
             Adds.VALUE_IF_KNOWN, "backend_reported_input_tokens", known="cached_input_tokens"
         ),
+        **{name: Total(Adds.ONE_IF, condition=each) for name, each in conditions().items()},
     },
     sharded=True,
 )
 ROLLUP_KEY: Final = CHAT.key
 ROLLUP_SUMS: Final = tuple(CHAT.totals)
+SUMMARY_SUMS: Final = tuple(name for name in ROLLUP_SUMS if name not in HEALTH_SUMS)
+"""The sums of counts and tokens."""
 CACHE_SUMS: Final = ("cached_input_tokens", "cache_reported_input_tokens")
-"""The sums that the console shows beside the contract's; the last two of ``ROLLUP_SUMS``.
+"""The sums that the console shows beside the contract's; the last two of ``SUMMARY_SUMS``.
 
 Release 0.5 merges shards and sums days without them, also while both releases run. So
 what is stored may be less than what the rows say, and ``verify_ledger`` does not compare it;
 ``rebuild_rollups`` corrects it. No cost depends on it.
 """
-VERIFIED_SUMS: Final = tuple(name for name in ROLLUP_SUMS if name not in CACHE_SUMS)
+VERIFIED_SUMS: Final = tuple(name for name in SUMMARY_SUMS if name not in CACHE_SUMS)
 
 SPEECH: Final = Tables(
     receipt=SpeechReceipt,

@@ -10,6 +10,15 @@ from typing import ClassVar
 from django.db import models
 
 from core.fields import PriceField
+from usage.models.health_sums import HealthSums
+from usage.models.values import (
+    Outcome,
+    Reconciliation,
+    ResponseFormat,
+    Shape,
+    SpeechOutcome,
+    Transport,
+)
 
 
 class RequestRow(models.Model):
@@ -28,37 +37,6 @@ class RequestRow(models.Model):
 
     def __str__(self) -> str:
         return self.request_id
-
-
-class Outcome(models.TextChoices):
-    """How an admitted request ended (docs/explain/metering.md, Outcomes)."""
-
-    SUCCESS = "success"
-    CLIENT_DISCONNECTED = "client_disconnected"
-    BACKEND_REJECTED = "backend_rejected"
-    BACKEND_UNAVAILABLE = "backend_unavailable"
-    BACKEND_TIMEOUT = "backend_timeout"
-    BACKEND_PROTOCOL_ERROR = "backend_protocol_error"
-    BACKEND_ERROR = "backend_error"
-    INTERNAL_ERROR = "internal_error"
-    INTERRUPTED = "interrupted"
-
-
-class Shape(models.TextChoices):
-    """The kind of a request; ``tools`` takes precedence."""
-
-    CHAT = "chat"
-    TOOLS = "tools"
-    JSON_OBJECT = "json_object"
-    JSON_SCHEMA = "json_schema"
-
-
-class Reconciliation(models.TextChoices):
-    """The result of the independent count of a sampled request; null outside the sample."""
-
-    MATCHED = "matched"
-    DIVERGED = "diverged"
-    UNAVAILABLE = "unavailable"
 
 
 class UsageRow(RequestRow):
@@ -132,12 +110,12 @@ class UsageRow(RequestRow):
         ]
 
 
-class ChatSums(models.Model):
-    """The columns that all sums of chats share: owner, stamped price, counts.
+class ChatSums(HealthSums):
+    """The columns that all sums of chats share: owner, stamped price, counts, outcomes and times.
 
     ``cache_reported_input_tokens`` are those of the reported input whose server also reported how
     many of them it had cached. Only the release that wrote a sum added to these two, so they are never
-    verified (``usage.models.statements.CACHE_SUMS``).
+    verified (``usage.models.statements.CACHE_SUMS``). Outcomes and times: ``usage.models.health_sums``.
     """
 
     organization_id = models.UUIDField()
@@ -273,42 +251,6 @@ class PrunedSum(ChatSums):
 
     def __str__(self) -> str:
         return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.model_identifier}"
-
-
-class ResponseFormat(models.TextChoices):
-    """The audio format of an answer (speech contract, POST /v1/audio/speech)."""
-
-    WAV = "wav", "wav"
-    MP3 = "mp3", "mp3"
-    PCM = "pcm", "pcm"
-    OPUS = "opus", "opus"
-    FLAC = "flac", "flac"
-
-
-class Transport(models.TextChoices):
-    """The protocol that delivered the audio."""
-
-    HTTP = "http", "HTTP"
-    WEBSOCKET = "websocket", "WebSocket"
-
-
-class SpeechOutcome(models.TextChoices):
-    """How an admitted speech request or session ended: an ``Outcome``, or ``client_error``.
-
-    Only speech has sessions that the gateway ends because of the client's errors
-    (docs/explain/metering.md, The speech row).
-    """
-
-    SUCCESS = "success"
-    CLIENT_DISCONNECTED = "client_disconnected"
-    CLIENT_ERROR = "client_error"
-    BACKEND_REJECTED = "backend_rejected"
-    BACKEND_UNAVAILABLE = "backend_unavailable"
-    BACKEND_TIMEOUT = "backend_timeout"
-    BACKEND_PROTOCOL_ERROR = "backend_protocol_error"
-    BACKEND_ERROR = "backend_error"
-    INTERNAL_ERROR = "internal_error"
-    INTERRUPTED = "interrupted"
 
 
 class SpeechRow(RequestRow):

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from django.db import connection
 
-from core.clock import day_of, hour_of, iso_milliseconds, midnight
 from core.money import cost_of_units
-from usage.models import UsageDay, UsageRollup, UsageRow
-from usage.models.statements import CHAT, ROLLUP_SUMS
+from usage.models.statements import SUMMARY_SUMS
 from usage.queries import days
-from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
+from usage.queries.periods import Bucket, GroupBy, UsageQuery
 from usage.queries.selection import conditions
 from usage.queries.snapshot import database_snapshot, plan_with
+from usage.queries.sources import Source, moment_text, moments, select, sources, sum_of
 
 Group = tuple[GroupBy, ...]
 """The dimensions of a breakdown, at most two."""
@@ -34,7 +32,6 @@ Key = tuple[str, ...]
 """``(model_identifier, model_id)``, ``(api_key_id,)`` or ``(bucket_start,)``, in sorting order; those of a
 group of two dimensions one after the other."""
 
-_HOUR = timedelta(hours=1)
 _STAMP = ("price_currency", "input_price_per_mtok", "output_price_per_mtok")
 _DIMENSIONS = {
     GroupBy.MODEL: ("model_identifier", "model_id"),
@@ -48,10 +45,6 @@ _POSTGRESQL_NULLS = {
     "bucket_start": "NULL::bigint",
 }
 _ALL_DIMENSIONS = [name for names in _DIMENSIONS.values() for name in names]
-_ROLLUP_FIGURES = {name: name for name in ROLLUP_SUMS}
-_ROW_FIGURES = {name: total.of_row for name, total in CHAT.totals.items()}
-# How SQLite stores a timestamp: 2026-11-20 10:17:20.123000, in UTC.
-_TEXT_BUCKETS = {Bucket.HOUR: ("%Y-%m-%d %H", 13), Bucket.DAY: ("%Y-%m-%d", 10)}
 
 
 class HasCacheSums(Protocol):
@@ -152,55 +145,6 @@ def add_up(parts: Iterable[PricedSum]) -> list[Total]:
 Breakdown = dict[Key, list[PricedSum]]
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A period cut at full hours and days, by the table that each part is read from.
-
-    ``days`` are whole closed days, ``hours`` the whole hours around them, ``edges`` partial hours.
-    """
-
-    days: Period | None
-    hours: tuple[Period, ...]
-    edges: tuple[Period, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Periods, and the table that has their sums; ``moment`` is its time column."""
-
-    table: str
-    moment: str
-    figures: Mapping[str, str]
-    periods: tuple[Period, ...]
-
-
-def cut(period: Period, summed_until: date = date.min) -> Cut:
-    """Cut ``period`` into parts for days, roll-ups and rows; days before ``summed_until`` are summed."""
-    first, last = hour_of(period.start), hour_of(period.end)
-    edges = []
-    if first < period.start:
-        if first == last:
-            return Cut(None, (), (period,))
-        first += _HOUR
-        edges.append(Period(period.start, first))
-    if last < period.end:
-        edges.append(Period(last, period.end))
-    end = min(day_of(last), midnight(summed_until))
-    # The last representable day has no midnight after it.
-    begin = _midnight_from(first) if first < end else end
-    if begin >= end:
-        return Cut(None, (Period(first, last),) if first < last else (), tuple(edges))
-    around = (Period(first, begin), Period(end, last))
-    hours = tuple(each for each in around if each.start < each.end)
-    return Cut(Period(begin, end), hours, tuple(edges))
-
-
-def _midnight_from(hour: datetime) -> datetime:
-    """The first midnight at or after ``hour``."""
-    day = day_of(hour)
-    return day if day == hour else day + timedelta(days=1)
-
-
 def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdown]:
     """Return the sums of an organization for each dimension in ``query.group_by``.
 
@@ -224,10 +168,10 @@ def grouped(
         plan_with(jit="off", enable_sort="off")
         until = days.summed_until(organization_id)
         for together, by_hour in _passes(groups, query.bucket):
-            for source in _sources(query.period, date.min if by_hour else until):
+            for source in sources(query.period, date.min if by_hour else until):
                 cursor.execute(
                     _statement(source, together, chosen, query.bucket),
-                    [*_moments(source), *chosen.values()],
+                    [*moments(source), *chosen.values()],
                 )
                 for number, *columns in cursor.fetchall():
                     group = together[number]
@@ -246,18 +190,6 @@ def _passes(groups: Sequence[Group], bucket: Bucket) -> Iterator[tuple[list[Grou
         yield others, False
 
 
-def _sources(period: Period, summed_until: date) -> Iterator[_Source]:
-    """Yield one source per table. One statement for all would be slower: the planner has no statistics
-    of a union, and sorts instead of hashing."""
-    parts = cut(period, summed_until)
-    if parts.days is not None:
-        yield _Source(UsageDay._meta.db_table, "day", _ROLLUP_FIGURES, (parts.days,))
-    if parts.hours:
-        yield _Source(UsageRollup._meta.db_table, "hour", _ROLLUP_FIGURES, parts.hours)
-    if parts.edges:
-        yield _Source(UsageRow._meta.db_table, "occurred_at", _ROW_FIGURES, parts.edges)
-
-
 def _key(group: Group, dimensions: Sequence[Any], bucket: Bucket) -> Key:
     """The entry of a result row in the breakdown of ``group``."""
     model_identifier, model_id, api_key_id, bucket_start, *_ = dimensions
@@ -268,12 +200,12 @@ def _key(group: Group, dimensions: Sequence[Any], bucket: Bucket) -> Key:
         elif each is GroupBy.API_KEY:
             key += (_uuid_text(api_key_id),)
         else:
-            key += (_moment_text(bucket_start, bucket),)
+            key += (moment_text(bucket_start, bucket),)
     return key
 
 
 def _statement(
-    source: _Source, groups: Sequence[Group], chosen: Iterable[str], bucket: Bucket
+    source: Source, groups: Sequence[Group], chosen: Iterable[str], bucket: Bucket
 ) -> str:
     """SQL of the sums of ``groups``, preceded by a group's number, ``_ALL_DIMENSIONS`` and ``_STAMP``.
 
@@ -281,16 +213,16 @@ def _statement(
     """
     by = [[name for each in group for name in _DIMENSIONS[each]] for group in groups]
     wanted = list(dict.fromkeys(name for names in by for name in names))
-    shared = _select(source, wanted, chosen, bucket)
+    shared = select(source, (*wanted, *_STAMP), SUMMARY_SUMS, chosen, bucket)
     stamp = ", ".join(_STAMP)
-    sums = ", ".join(map(_sum, ROLLUP_SUMS))
+    sums = ", ".join(map(sum_of, SUMMARY_SUMS))
     selects = []
     for number, names in enumerate(by):
         columns = ", ".join(
             _read(name) if name in names else _null(name) for name in _ALL_DIMENSIONS
         )
         if len(groups) == 1:
-            return f"SELECT {number}, {columns}, {stamp}, {', '.join(ROLLUP_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
+            return f"SELECT {number}, {columns}, {stamp}, {', '.join(SUMMARY_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
         selects.append(
             f"SELECT {number}, {columns}, {stamp}, {sums} FROM figures "  # noqa: S608  # names are ours
             f"GROUP BY {', '.join(names)}, {stamp}"
@@ -308,58 +240,6 @@ def _read(name: str) -> str:
 def _null(name: str) -> str:
     """A typed null for a dimension that a breakdown lacks; parts of a union need the same types."""
     return _POSTGRESQL_NULLS[name] if connection.vendor == "postgresql" else "NULL"
-
-
-def _select(source: _Source, wanted: Sequence[str], chosen: Iterable[str], bucket: Bucket) -> str:
-    """SQL of the sums of ``source`` by the ``wanted`` dimensions and the stamped price.
-
-    ``chosen``: the conditions of the selection. Its parameters follow those of the periods.
-    """
-    within = " OR ".join(
-        [f"({source.moment} >= %s AND {source.moment} < %s)"] * len(source.periods)
-    )
-    keys = [
-        f"{_bucket_start(source.moment, bucket)} AS {name}" if name == "bucket_start" else name
-        for name in (*wanted, *_STAMP)
-    ]
-    summed = [f"{_sum(sql)} AS {name}" for name, sql in source.figures.items()]
-    numbers = ", ".join(str(number) for number in range(1, len(keys) + 1))
-    return (
-        f"SELECT {', '.join([*keys, *summed])} FROM {source.table} "  # noqa: S608  # names are ours
-        f"WHERE {' AND '.join([f'({within})', *chosen])} GROUP BY {numbers}"
-    )
-
-
-def _sum(sql: str) -> str:
-    """A sum as an integer: PostgreSQL would return a numeric, which is slow to read."""
-    return f"sum({sql})::bigint" if connection.vendor == "postgresql" else f"sum({sql})"
-
-
-def _moments(source: _Source) -> list[Any]:
-    """The parameters of the periods of ``source``."""
-    return [
-        connection.ops.adapt_datefield_value(moment.date())
-        if source.moment == "day"
-        else connection.ops.adapt_datetimefield_value(moment)
-        for period in source.periods
-        for moment in (period.start, period.end)
-    ]
-
-
-def _bucket_start(moment: str, bucket: Bucket) -> str:
-    if connection.vendor == "postgresql":
-        if moment == "day":
-            return "day::timestamp AT TIME ZONE 'UTC'"
-        return moment if moment == bucket else f"date_trunc('{bucket}', {moment}, 'UTC')"
-    return f"substr({moment}, 1, {_TEXT_BUCKETS[bucket][1]})"
-
-
-@lru_cache(maxsize=4096)
-def _moment_text(bucket_start: int | str, bucket: Bucket) -> str:
-    if isinstance(bucket_start, int):
-        return iso_milliseconds(datetime.fromtimestamp(bucket_start, UTC))
-    parsed = datetime.strptime(bucket_start, _TEXT_BUCKETS[bucket][0])  # noqa: DTZ007
-    return iso_milliseconds(parsed.replace(tzinfo=UTC))
 
 
 def _uuid_text(value: uuid.UUID | str) -> str:

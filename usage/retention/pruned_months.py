@@ -8,7 +8,7 @@ from core.clock import midnight, next_month
 from core.errors import InvalidQuery
 from usage.models import PrunedMonth
 from usage.queries.periods import Period
-from usage.queries.sums import cut
+from usage.queries.sources import cut
 
 
 def archived_before(period: Period) -> datetime | None:

@@ -8,6 +8,7 @@ next organization is one look into them, and so are its rows since the moment.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -121,6 +122,12 @@ def _recent_steps(since: datetime, begin: WalkPosition | None) -> Iterator[Step]
                 first = last
     if group:
         yield _Recent(group, first, None, None)
+
+
+def one_day(organization_id: uuid.UUID, begin: datetime) -> Step:
+    """The hours of one organization on the day from ``begin`` on."""
+    own = models.UUIDField().get_db_prep_value(organization_id, connection)
+    return _Recent([own], begin, begin + timedelta(days=1), None)
 
 
 def made(step: Step) -> tuple[str, list[Any]]:

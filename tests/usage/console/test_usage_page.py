@@ -61,6 +61,24 @@ def api(console: Client, query: str = NOVEMBER) -> dict[str, Any]:
     return found
 
 
+def test_failures_and_times_over_time_are_those_of_all_requests(
+    console: Client, insert: Insert
+) -> None:
+    for hour in range(3):
+        insert(f"2026-11-05T0{hour}:30:00", total_duration_ms=900)
+        insert(f"2026-11-06T0{hour}:30:00", outcome="backend_timeout", http_status=503)
+    insert("2026-11-06T04:00:00", outcome="client_disconnected", http_status=499)
+
+    page = console.get(f"/console/usage?{NOVEMBER}").content.decode()
+
+    assert "42.9 % of 7" in words(page)
+    said = text_of(page, "endings")
+    assert "5 Nov 2026 3 0" in said
+    assert "6 Nov 2026 4 3" in said
+    assert 'data-tip="6 Nov 2026: 3 of 4 failed (75.0 %)"' in page
+    assert 'data-tip="5 Nov 2026: duration, p95 9' in page
+
+
 @pytest.mark.usefixtures("traffic")
 @pytest.mark.parametrize("filtered", ["", "&model=acme/mini", f"&api_key_id={NIL_UUID}"])
 def test_the_cards_show_the_numbers_of_the_api(console: Client, filtered: str) -> None:
@@ -191,7 +209,7 @@ def test_mixed_currencies_are_shown_and_not_added(console: Client, insert: Inser
     assert text_of(page, "cost") == "6.00 EUR 3.00 USD"
     assert "there is no single total" in page
     assert "cannot be stacked" in page
-    assert "<rect class" not in page
+    assert "<rect class" not in page.partition('id="endings"')[0]
     assert "<rect class" in get(console, f"{PAGE}&metric=tokens")
 
 

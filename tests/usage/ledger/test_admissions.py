@@ -7,11 +7,14 @@ import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import msgspec
 import pytest
 from django.db import connection
+from django.db.models import F
 from pytest_django.fixtures import Settings
 
 from core.errors import ServerOverloaded
@@ -30,6 +33,7 @@ from usage.ledger.admissions import NewAdmissions, OwnerLease
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.records import encode
 from usage.models import Admission, AdmissionOwner, SpeechDay, SpeechRow, UsageRollup, UsageRow
+from usage.models.health_sums import OUTCOME_SUMS
 from usage.receipts import AnyReceipt, Receipt, SpeechReceipt
 from usage.verification.rollups import verify
 
@@ -114,6 +118,8 @@ def close(observer: OwnerLease) -> int:
 
 def assert_sums_are_those_of_the_rows() -> None:
     verify(pytest.fail)
+    outcomes = reduce(add, map(F, OUTCOME_SUMS.values()))
+    assert not UsageRollup.objects.exclude(requests=outcomes).exists()
 
 
 @pytest.mark.usefixtures("admits_in_database")

@@ -19,6 +19,7 @@ from usage.ledger import rows
 from usage.ledger.journal import records
 from usage.ledger.journal.journal import Journal
 from usage.models import PrunedSum, UsageDay, UsageRollup, UsageRow, shards
+from usage.models.health_sums import HEALTH_SUMS
 from usage.models.statements import CACHE_SUMS
 from usage.queries import days
 from usage.receipts import Progress, Receipt
@@ -30,7 +31,7 @@ NEW = {"cached_input_tokens"}
 TABLES: tuple[type[models.Model], ...] = (UsageRow, UsageRollup, UsageDay, PrunedSum)
 OWN: dict[type[models.Model], dict[str, Any]] = {
     UsageRow: dict.fromkeys(NEW),
-    **dict.fromkeys(TABLES[1:], dict.fromkeys(CACHE_SUMS, 0)),
+    **dict.fromkeys(TABLES[1:], dict.fromkeys((*CACHE_SUMS, *HEALTH_SUMS), 0)),
 }
 """The columns of each table that release 0.5 does not know, with what they are where it writes a row."""
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from usage.ledger.journal.adoption import adopt
 from usage.models import SpeechDay, SpeechRow, UsageDay, UsageRollup, UsageRow
 from usage.models.statements import ROLLUP_SUMS
 from usage.queries import days
+from usage.queries.outcomes import whole as ended_of
+from usage.queries.periods import Period
 from usage.receipts import AnyReceipt, withheld
 from usage.verification.rollups import verify
 
@@ -280,3 +282,8 @@ def test_what_was_not_delivered_leaves_the_sums_of_its_hour_and_its_day() -> Non
     days.sum_closed_days()
     verify(pytest.fail)
     assert UsageDay.objects.get().delivered_output_tokens == 5
+    ended = ended_of(answers[0].organization_id, Period(hour, hour + timedelta(hours=1)))
+    assert (ended.requests, ended.failed, ended.unknown) == (3, 2, 0)
+    assert (
+        sum(ended.sums) == 3 + 3 + 2
+    )  # requests, outcomes, and both times of the success that is left
