@@ -25,28 +25,36 @@ for (const element of document.querySelectorAll("[data-unneeded]")) element.hidd
 const current = document.querySelector(".top nav [aria-current]");
 if (current) current.parentElement.scrollLeft = current.offsetLeft - (innerWidth - current.offsetWidth) / 2;
 
-async function copy(source) {
-  const text = source.value ?? source.textContent;
+async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // Without HTTPS a browser has no clipboard to offer but that of the selection.
-  getSelection().selectAllChildren(source);
-  if (source.select) source.select();
-  document.execCommand("copy");
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (!copied) throw new Error("not copied");
 }
 
-for (const button of document.querySelectorAll("[data-copies]")) {
-  const label = button.textContent;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    try {
-      await copy(document.getElementById(button.dataset.copies));
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Select it and copy";
-    }
-    setTimeout(() => { button.textContent = label; }, 2000);
-  });
-}
+// A button copies the element that it names, or what its script gave it as `copied`.
+for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copies]");
+  if (!button) return;
+  const label = (button.dataset.label ??= button.textContent);
+  const source = document.getElementById(button.dataset.copies);
+  try {
+    await copy(button.copied ? button.copied() : source.value ?? source.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Select it and copy";
+  }
+  setTimeout(() => { button.textContent = label; }, 2000);
+});
+
+// What a page keeps in this tab is the person's, who leaves.
+document.querySelector("form[action$='/logout']")?.addEventListener("submit", () => sessionStorage.clear());
 
 // What a bar stands for, beside it: by pointer, keyboard, and the first touch.
 const tip = document.createElement("div");

@@ -48,11 +48,13 @@ class PlaygroundPage(ConsoleView):
             for _, model in sorted(catalog.current().models.items())
             if not model.is_retired(now) and model.deployments
         ]
-        chosen = request.GET.get("model") or next(
-            (model.id for model in models if model.superseded_by is None), ""
-        )
         return self.page(
-            "console/playground.html", models=models, chosen=chosen, variable=KEY_VARIABLE
+            "console/playground.html",
+            models=models,
+            # One that is not served is named by the page, and no other is chosen for it.
+            asked=request.GET.get("model", ""),
+            first=next((model.id for model in models if model.superseded_by is None), ""),
+            variable=KEY_VARIABLE,
         )
 
 
@@ -92,7 +94,17 @@ class ReceiptView(ConsoleView):
             ).first()
         if row is None:
             raise Http404
-        return self.page("console/_receipt.html", row=row, cost=RowCost.of(row))
+        return self.page(
+            "console/_receipt.html", row=row, cost=RowCost.of(row), speed=_tokens_per_second(row)
+        )
+
+
+def _tokens_per_second(row: UsageRow) -> float | None:
+    """Output tokens after the first, each second; None where there is no such time."""
+    first, tokens = row.time_to_first_token_ms, row.backend_reported_output_tokens
+    if first is None or tokens < 2 or row.total_duration_ms <= first:
+        return None
+    return 1000 * (tokens - 1) / (row.total_duration_ms - first)
 
 
 def _problems(fields: dict[str, Any]) -> list[Problem]:
@@ -104,6 +116,10 @@ def _problems(fields: dict[str, Any]) -> list[Problem]:
         _check_abilities(parsed, model)
         if (named := parsed.json_schema) is not None:
             schema_subset.check(named.schema, named.name, strict=named.strict)
+        # The API takes such a cap, and a model never reaches it.
+        if (cap := parsed.output_cap) and cap > model.context_length:
+            most = f"{model.id} has a context of {model.context_length:,} tokens"
+            return [Problem("max_tokens", f"{cap:,} output tokens do not fit: {most}.")]
     except UnsupportedJsonSchema as error:
         return [
             Problem("response_format", each["message"], each["pointer"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import httpx2
 import pytest
@@ -29,7 +30,7 @@ def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit) ->
     expect(page.locator(".message.assistant .content")).to_have_text(
         "a whole answer, to its last word"
     )
-    expect(page.locator("#receipt .exact")).to_be_visible()
+    expect(page.locator(".receipt .exact")).to_be_visible()
     (row,) = gateway.rows()
     assert str(row.api_key_id) == str(NIL_UUID)
     assert (row.streamed, row.outcome) == (True, "success")
@@ -39,8 +40,12 @@ def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit) ->
             token_cost(row.backend_reported_output_tokens, row.output_price_per_mtok),
         )
     )
-    expect(page.locator("#receipt .exact")).to_have_text(f"{cost_text(cost)} USD")
-    expect(page.locator("#receipt")).to_contain_text(f"{row.backend_reported_output_tokens} tokens")
+    expect(page.locator(".receipt .exact")).to_have_text(f"{cost_text(cost)} USD")
+    expect(page.locator(".receipt")).to_contain_text(f"{row.backend_reported_output_tokens} tokens")
+    # Once, and not the text: a screen reader would begin again at every token.
+    expect(page.locator("#announcement")).to_have_text(
+        f"Answer complete, {row.backend_reported_output_tokens} tokens."
+    )
     sent = gateway.simulator.request_with("to its last word")["body"]
     assert sent["temperature"] == 0.5
     assert [each["role"] for each in sent["messages"]] == ["system", "user"]
@@ -74,7 +79,8 @@ def test_the_schema_is_checked_as_it_is_typed(consoling: Visit) -> None:
     expect(page.locator("#schema-problem")).to_contain_text("/properties/age/minimum")
     page.click("text=Insert an example >> visible=true")
     expect(page.locator("#schema-problem")).to_be_empty()
-    page.click("text=This request as code")
+    page.click("summary:text-is('Request')")
+    page.click("label[for=code-curl]")
     expect(page.locator("#curl-code")).to_contain_text('"json_schema"')
 
 
@@ -87,10 +93,10 @@ def test_a_stopped_answer_is_metered(consoling: Visit) -> None:
 
     page.click("#stop")
 
-    expect(page.locator(".message.stopped")).to_be_visible()
+    expect(page.locator(".message.assistant")).to_contain_text("Stopped.")
     until(lambda: [row.outcome for row in gateway.rows()] == ["client_disconnected"])
     # The receipt is asked for until the row is there.
-    expect(page.locator("#receipt .exact")).to_be_visible()
+    expect(page.locator(".receipt .exact")).to_be_visible()
     consoling.problems[:] = [each for each in consoling.problems if "404" not in each]
 
 
@@ -100,14 +106,15 @@ def test_reasoning_streams_folded_above_the_answer(consoling: Visit) -> None:
     page.click("#send")
 
     # While only reasoning has come.
-    expect(page.locator(".message .reasoning summary")).to_contain_text("Thinking")
-    expect(page.locator("#receipt")).to_contain_text("First token seen here after")
+    summary = page.locator(".message .reasoning summary")
+    expect(summary).to_have_text(re.compile(r"Thinking… \d\.\d s, \d+ tokens"))
+    expect(page.locator(".figures")).to_contain_text("First token seen here after")
     expect(page.locator(".message.assistant .content")).to_be_empty()
     page.click(".reasoning summary")
     expect(page.locator(".reasoning pre")).not_to_be_empty()
 
-    expect(page.locator("#receipt")).to_contain_text("of which reasoning 60")
-    expect(page.locator(".reasoning summary")).to_contain_text("Thought for")
+    expect(page.locator(".receipt")).to_contain_text("of which reasoning 60")
+    expect(summary).to_have_text(re.compile(r"Thought for \d\.\d s, 60 tokens"))
     expect(page.locator(".message.assistant .content")).not_to_be_empty()
     page.fill("#message", "say: second")
     page.click("#send")
@@ -117,7 +124,7 @@ def test_reasoning_streams_folded_above_the_answer(consoling: Visit) -> None:
 
 
 @pytest.mark.parametrize("failure", ["offline", "refused", "cut"])
-def test_a_text_that_failed_is_back_in_its_field(consoling: Visit, failure: str) -> None:
+def test_a_text_that_nobody_answered_is_back_in_its_field(consoling: Visit, failure: str) -> None:
     page = consoling.open("/console/playground?model=acme/demo-8b")
     if failure == "refused":
         consoling.gateway.organization.requests_per_minute = 0
@@ -129,9 +136,10 @@ def test_a_text_that_failed_is_back_in_its_field(consoling: Visit, failure: str)
 
     expect(page.locator(".message.error")).to_be_visible()
     expect(page.locator("#send")).to_be_enabled()
-    expect(page.locator("#message")).to_have_value(text)
-    # What was answered in part stays with its question; nothing else is there twice.
+    # What was answered in part stays with its question; nothing is there twice.
+    expect(page.locator("#message")).to_have_value("" if failure == "cut" else text)
     expect(page.locator(".message.user")).to_have_count(1 if failure == "cut" else 0)
+    expect(page.locator("text=Retry")).to_have_count(1 if failure == "cut" else 0)
     if failure == "offline":
         expect(page.locator(".message.error")).to_contain_text("cannot be reached")
         page.context.set_offline(False)
@@ -139,6 +147,133 @@ def test_a_text_that_failed_is_back_in_its_field(consoling: Visit, failure: str)
         page.click("#send")
         expect(page.locator(".message.assistant .content")).to_have_text("sent again")
     consoling.problems.clear()
+
+
+def test_the_messages_are_sent_as_they_are_shown(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.fill("#message", "say: first")
+    page.click("#send")
+    expect(page.locator(".message.assistant .content")).to_have_text("first")
+
+    page.locator(".message.assistant >> text=Edit").click()
+    page.fill(".message.assistant textarea", "edited")
+    page.keyboard.press("Escape")
+    page.click("text=Add a message")
+    page.locator(".message select").select_option("system")
+    page.fill(".message.system textarea", "be brief")
+    page.fill("#message", "say: second")
+    page.click("summary:text-is('Request')")
+    shown = page.locator("#json-code").inner_text()
+    page.click("#send")
+    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+
+    # As it was shown before it was sent, and byte for byte in what the browser sent.
+    assert [each["content"] for each in json.loads(shown)["messages"]] == [
+        "say: first",
+        "edited",
+        "be brief",
+        "say: second",
+    ]
+    sent = consoling.gateway.simulator.request_with("say: second")["body"]
+    assert sent["messages"] == json.loads(shown)["messages"]
+    page.locator(".message.user >> text=Remove").first.click()
+    page.click("text=Retry")
+    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+    assert page.locator(".message").count() == 4
+
+
+def test_a_call_is_answered_with_the_result_of_its_tool(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.click("summary:text-is('Tools')")
+    page.click("text=Insert an example >> visible=true")
+    page.fill("#message", "What is the weather in Paris?")
+    page.click("#send")
+    expect(page.locator(".calls")).to_have_text('get_weather({"city":"Paris"})')
+
+    page.get_by_label("Answer of get_weather").fill("21 degrees, sunny")
+    page.click("text=Send result")
+
+    expect(page.locator(".message.assistant .content").nth(1)).to_contain_text("21 degrees, sunny")
+    sent = consoling.gateway.simulator.requests()[-1]["body"]["messages"]
+    assert [each["role"] for each in sent] == ["user", "assistant", "tool"]
+    assert sent[2]["tool_call_id"] == sent[1]["tool_calls"][0]["id"]
+
+
+def test_two_models_answer_side_by_side_each_with_its_figures(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.click("#compare")
+    page.locator(".pane select").nth(1).select_option("acme/plain-8b")
+    page.fill("#message", "say: both")
+    page.click("#send")
+
+    for place in (0, 1):
+        pane = page.locator(".pane").nth(place)
+        expect(pane.locator(".message.assistant .content")).to_have_text("both")
+        expect(pane.locator(".receipt")).to_contain_text("First token")
+        expect(pane.locator(".receipt .exact")).to_be_visible()
+    models = {row.model_identifier for row in consoling.gateway.rows()}
+    assert models == {"acme/demo-8b", "acme/plain-8b"}
+
+
+def test_the_conversation_survives_a_reload_and_is_in_a_link(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.fill("#system", "You are kept.")
+    page.fill("#message", "say: **kept**")
+    page.click("#send")
+    expect(page.locator(".message.assistant strong")).to_have_text("kept")
+    page.reload()
+    expect(page.locator(".message.assistant strong")).to_have_text("kept")
+
+    page.click("#link")
+    expect(page.locator("#link-told")).to_contain_text("link")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".message.assistant strong")).to_have_text("kept")
+    expect(other.locator("#system")).to_have_value("You are kept.")
+    # Whoever logs in after this person finds nothing in this tab.
+    other.click("text=Log out")
+    other.wait_for_url("**/login*")
+    assert other.evaluate("sessionStorage.length") == 0
+
+
+def test_a_model_that_is_not_served_is_named_and_no_other_is_chosen(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=nope/none")
+
+    expect(page.locator(".pane .errorlist").first).to_contain_text("nope/none is not served")
+    page.fill("#message", "say: hello")
+    page.click("#send")
+    expect(page.locator(".pane .errorlist").first).to_have_text("Choose a model.")
+    assert consoling.gateway.rows() == []
+
+
+MARKDOWN = {
+    "# T\n\n**b** and *i*, `c*d*` a_b_c": "<h3>T</h3><p><strong>b</strong> and <em>i</em>, <code>c*d*</code> a_b_c</p>",
+    "1. x\n   - y\n2. z": "<ol><li><p>x</p><ul><li><p>y</p></li></ul></li><li><p>z</p></li></ol>",
+    "```py\n<b>\n": "<div><pre><code>&lt;b&gt;\n</code></pre><button>Copy</button></div>",
+    "| a | b |\n|---|--:|\n| 1 | 2 |": "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td>"
+    "<td>2</td></tr></tbody></table></div>",
+    "[x](https://a.example/b_(c)) [y](javascript:alert(1)) ![z](data:text/html,z)": '<p><a href="https://a.example/b_(c)"'
+    ' rel="noopener noreferrer">x</a> [y](javascript:alert(1)) ![z](data:text/html,z)</p>',
+    "<img src=x onerror=alert(1)> 2 * 3 * 4": "<p>&lt;img src=x onerror=alert(1)&gt; 2 * 3 * 4</p>",
+}
+
+
+def test_markdown_becomes_elements_and_never_markup(consoling: Visit) -> None:
+    page = consoling.open("/console/playground")
+    for text, shown in MARKDOWN.items():
+        made = page.evaluate(
+            """async (text) => {
+              const { show } = await import("/static/playground-markdown.js");
+              const place = document.createElement("div");
+              show(place, text);
+              for (const each of place.querySelectorAll("*"))
+                for (const { name } of [...each.attributes])
+                  if (name !== "href" && name !== "rel") each.removeAttribute(name);
+              return place.innerHTML;
+            }""",
+            text,
+        )
+        assert made == shown
 
 
 @pytest.mark.parametrize(
