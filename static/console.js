@@ -21,9 +21,10 @@ for (const select of document.querySelectorAll("[data-submits]")) {
 }
 for (const element of document.querySelectorAll("[data-unneeded]")) element.hidden = true;
 
-// On a telephone the menu scrolls sideways; the current entry is in sight.
-const current = document.querySelector(".top nav [aria-current]");
-if (current) current.parentElement.scrollLeft = current.offsetLeft - (innerWidth - current.offsetWidth) / 2;
+// On a telephone the filters are one line, until one of them is wrong.
+for (const fold of document.querySelectorAll("[data-folds]")) {
+  if (matchMedia("(max-width: 760px)").matches && !fold.querySelector("[aria-invalid]")) fold.open = false;
+}
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
@@ -37,13 +38,18 @@ async function copy(text) {
   if (!copied) throw new Error("not copied");
 }
 
-// A button copies the element that it names, or what its script gave it as `copied`.
+// A button copies the element that it names, the one before it, or what its script gave it as `copied`.
 for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
+// Rows that came later have buttons too.
+document.addEventListener("toggle", (event) => {
+  const button = event.target.querySelector?.(":scope > [data-copies]");
+  if (button) button.hidden = false;
+}, true);
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copies]");
   if (!button) return;
   const label = (button.dataset.label ??= button.textContent);
-  const source = document.getElementById(button.dataset.copies);
+  const source = button.dataset.copies ? document.getElementById(button.dataset.copies) : button.previousElementSibling;
   try {
     await copy(button.copied ? button.copied() : source.value ?? source.textContent);
     button.textContent = "Copied";
@@ -56,13 +62,18 @@ document.addEventListener("click", async (event) => {
 // What a page keeps in this tab is the person's, who leaves.
 document.querySelector("form[action$='/logout']")?.addEventListener("submit", () => sessionStorage.clear());
 
-// What a bar stands for, beside it: by pointer, keyboard, and the first touch.
+// What a bar stands for, above it. A chart is one stop of the Tab key, and arrow keys go from bar to bar. A finger
+// shows the bar that is nearest to it, however narrow, and a second tap there follows its link.
 const tip = document.createElement("div");
 tip.className = "tip";
 tip.hidden = true;
 document.body.append(tip);
+let told = null;
 
 function showTip(bar) {
+  hideTip();
+  told = bar;
+  bar.classList.add("told");
   tip.textContent = bar.dataset.tip;
   tip.hidden = false;
   const place = bar.getBoundingClientRect();
@@ -72,23 +83,56 @@ function showTip(bar) {
   tip.style.top = `${Math.min(place.bottom, ...parts) - tip.offsetHeight - 8 + scrollY}px`;
 }
 
-for (const bar of document.querySelectorAll("[data-tip]")) {
-  // The browser's own tooltip would come late and over this one.
-  bar.querySelector("title")?.remove();
-  // A finger enters before it touches and leaves before it clicks, so neither counts for it.
-  bar.addEventListener("pointerenter", (event) => { if (event.pointerType !== "touch") showTip(bar); });
-  bar.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
-  bar.addEventListener("focus", () => showTip(bar));
-  bar.addEventListener("blur", () => { tip.hidden = true; });
-  let touched = false;
-  bar.addEventListener("touchstart", () => { touched = tip.hidden || tip.textContent !== bar.dataset.tip; }, { passive: true });
-  bar.addEventListener("click", (event) => {
-    if (touched) {
-      event.preventDefault();
-      showTip(bar);
-    }
-    touched = false;
+function hideTip() {
+  told?.classList.remove("told");
+  told = null;
+  tip.hidden = true;
+}
+
+const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
+
+for (const plot of document.querySelectorAll(".plot")) {
+  const bars = [...plot.querySelectorAll("[data-tip]")];
+  if (!bars.length) continue;
+  const stopAt = (bar) => { for (const each of bars) each.setAttribute("tabindex", each === bar ? "0" : "-1"); };
+  stopAt(bars.at(-1));
+  for (const bar of bars) {
+    // The browser's own tooltip would come late and over this one.
+    bar.querySelector("title")?.remove();
+    bar.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") showTip(bar); });
+    bar.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hideTip(); });
+    bar.addEventListener("focus", () => { stopAt(bar); if (bar.matches(":focus-visible")) showTip(bar); });
+    bar.addEventListener("blur", hideTip);
+  }
+  plot.addEventListener("keydown", (event) => {
+    const at = bars.indexOf(event.target);
+    const to = { Home: 0, End: bars.length - 1 }[event.key] ?? at + STEPS[event.key];
+    if (at < 0 || !bars[to]) return;
+    event.preventDefault();
+    bars[to].focus();
+  });
+  const nearest = (event) => bars.reduce((best, bar) => (distance(bar, event) < distance(best, event) ? bar : best));
+  let before = null;
+  plot.addEventListener("pointerdown", (event) => {
+    if (event.pointerType === "mouse") return;
+    before = told;
+    showTip(nearest(event));
+  });
+  plot.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "touch" && told) showTip(nearest(event));
+  });
+  plot.addEventListener("click", (event) => {
+    if (event.pointerType !== "touch" || !told) return;
+    event.preventDefault();
+    const link = told.getAttribute("href");
+    if (told === before && link) location.assign(link);
   });
 }
-addEventListener("pointerdown", (event) => { if (!event.target.closest("[data-tip]")) tip.hidden = true; });
-addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+
+function distance(bar, event) {
+  const { left, width } = bar.getBoundingClientRect();
+  return Math.abs(left + width / 2 - event.clientX);
+}
+
+addEventListener("pointerdown", (event) => { if (!event.target.closest(".plot")) hideTip(); });
+addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });

@@ -17,7 +17,7 @@ from inference.models import Deployment, ModelEntry
 from usage.admin.sums_page import Names
 from usage.queries.everyone import By, sums
 from usage.queries.periods import Period
-from usage.templatetags.formats import figure, rounded
+from usage.templatetags.formats import figure, total
 
 CALLED_WITHIN: Final = timedelta(days=7)
 _MOST_CALLERS: Final = 50
@@ -84,13 +84,12 @@ def called_by(entry: ModelEntry) -> SafeString | str:
     lines = format_html_join(
         "",
         '<tr><td>{}</td><td>{}</td><td class="svc-number">{}</td>'
-        '<td class="svc-number">{} {}</td><td>{}</td></tr>',
+        '<td class="svc-number">{}</td><td>{}</td></tr>',
         (
             (
                 *(_linked(*names.of(by, key)) for by, key in zip(_CALLERS, each.key, strict=True)),
                 figure(each.requests),
-                rounded(each.cost, 2),
-                each.currency,
+                total(each.cost, each.currency),
                 date_format(each.last_hour, "DATETIME_FORMAT"),
             )
             for each in shown

@@ -29,9 +29,8 @@ from usage.queries.series import Point, series
 from usage.queries.speech import speech_sums
 from usage.queries.sums import PricedSum, add_up, breakdowns
 from usage.refusals.reading import counted
-from usage.templatetags.formats import figure, rounded
+from usage.templatetags.formats import figure, total_text
 
-_PLACES: Final = 2
 _LIMIT_HOURS: Final = 24
 
 
@@ -104,7 +103,7 @@ def _spoken(characters: int) -> KeyUse:
 def _spent(parts: Sequence[PricedSum]) -> KeyUse:
     costs = [(cost_units_text(each.units), each.currency) for each in add_up(parts)]
     return KeyUse(
-        ", ".join(f"{rounded(cost, _PLACES)} {currency}" for cost, currency in costs),
+        ", ".join(f"{total_text(Decimal(cost))} {currency}" for cost, currency in costs),
         ", ".join(f"{cost} {currency}" for cost, currency in costs),
     )
 

@@ -190,7 +190,6 @@ class OverviewPage(ConsoleView):
             "console/overview.html",
             now=now,
             month=month,
-            places=_places(month),
             pace_days=PACE_DAYS,
             chart=_chart(month, now),
             health=outcomes.add_up(ended.values()),
@@ -248,11 +247,6 @@ def _refused(organization: Organization, period: Period) -> Refused | None:
         [RefusedBy(each, names[each.api_key_id]) for each in most],
         more=len(found) > len(most),
     )
-
-
-def _places(month: MonthSoFar) -> int:
-    """How many decimals the page's costs are rounded to."""
-    return 2 if any(each.month >= 1 or each.before >= 1 for each in month.spendings) else 6
 
 
 def _chart(month: MonthSoFar, now: datetime) -> Chart | None:

@@ -94,17 +94,16 @@ class ReceiptView(ConsoleView):
             ).first()
         if row is None:
             raise Http404
-        return self.page(
-            "console/_receipt.html", row=row, cost=RowCost.of(row), speed=_tokens_per_second(row)
-        )
+        return self.page("console/_receipt.html", row=row, cost=RowCost.of(row), speed=_speed(row))
 
 
-def _tokens_per_second(row: UsageRow) -> float | None:
-    """Output tokens after the first, each second; None where there is no such time."""
+def _speed(row: UsageRow) -> str:
+    """``41.7 tokens/s`` after the first token; a dash where there is no such time."""
     first, tokens = row.time_to_first_token_ms, row.backend_reported_output_tokens
     if first is None or tokens < 2 or row.total_duration_ms <= first:
-        return None
-    return 1000 * (tokens - 1) / (row.total_duration_ms - first)
+        return "–"  # noqa: RUF001
+    speed = 1000 * (tokens - 1) / (row.total_duration_ms - first)
+    return f"{speed:,.{0 if speed >= 100 else 1}f} tokens/s"
 
 
 def _problems(fields: dict[str, Any]) -> list[Problem]:

@@ -72,7 +72,12 @@ def test_cards_and_bars_show_real_traffic(consoling: Visit) -> None:
     expect(page.locator("#requests")).to_have_text("4")
     expect(page.locator("#input-tokens")).to_have_text(f"{tokens['backend_reported_input']:,}")
     expect(page.locator("#output-tokens")).to_have_text(f"{tokens['backend_reported_output']:,}")
-    expect(page.locator("#cost")).to_have_attribute("title", f"{figures['cost']['total']} USD")
+    exact = page.locator("#cost .whole")
+    expect(exact).to_be_hidden()
+    page.locator("#cost summary").focus()
+    page.keyboard.press("Enter")
+    expect(exact).to_have_text(f"{figures['cost']['total']} USD")
+    expect(page.locator("#cost >> text=Copy")).to_be_visible()
     wanted = {
         entry["key"]["model_identifier"]: entry["tokens"]["backend_reported_input"]
         + entry["tokens"]["backend_reported_output"]

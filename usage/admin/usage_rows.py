@@ -16,6 +16,7 @@ from usage.admin import (
 )
 from usage.admin.read_only import AdmittedFilter, OutcomeFilter, RequestsAdmin, link
 from usage.models import UsageRow
+from usage.templatetags.formats import single
 
 
 @admin.register(UsageRow)
@@ -59,7 +60,7 @@ class UsageRowAdmin(RequestsAdmin):
 
     @admin.display(description="cost")
     def total_cost(self, row: UsageRow) -> str:
-        return f"{cost_text(sum_costs(amount for *_, amount in _sum(row)))} {row.price_currency}"
+        return single(sum_costs(amount for *_, amount in _sum(row)), row.price_currency)
 
     @admin.display(description="cost (provisional)")
     def cost(self, row: UsageRow) -> str:
@@ -71,7 +72,10 @@ class UsageRowAdmin(RequestsAdmin):
                 for name, tokens, price, amount in _sum(row)
             ),
         )
-        return format_html("{}<div>total: <strong>{}</strong></div>", lines, self.total_cost(row))
+        total = cost_text(sum_costs(amount for *_, amount in _sum(row)))
+        return format_html(
+            "{}<div>total: <strong>{} {}</strong></div>", lines, total, row.price_currency
+        )
 
 
 def _sum(row: UsageRow) -> list[tuple[str, int, Any, Any]]:

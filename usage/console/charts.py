@@ -10,17 +10,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
 from zlib import crc32
 
+from core import clock
 from core.money import cost_text
 from usage.queries.periods import Bucket, Period
 from usage.queries.series import Point, bucket_start
 from usage.queries.sums import CacheSums
-from usage.templatetags.formats import percent
+from usage.templatetags.formats import percent, tokens_text, total_text
 
 COLOURS = 8
 """So many series have a colour of their own; with more, all but the largest 7 are "Other"."""
@@ -61,6 +62,8 @@ class Bar:
     title: str
     link: str
     segments: tuple[Segment, ...]
+    unfinished: bool
+    """Whether the bucket has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,15 @@ class _Stacks:
     values: Mapping[datetime, list[Decimal]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Caption:
+    """What a bar has besides its shape."""
+
+    title: str
+    link: str
+    unfinished: bool
+
+
 def drawn_bucket(period: Period, bucket: Bucket) -> Bucket:
     """The smallest bucket that a chart of ``period`` has room for."""
     hours = (period.end - period.start) / _STEPS[Bucket.HOUR]
@@ -155,20 +167,22 @@ def stacked(
     scale = _scale(max((sum(each, _ZERO) for each in stacks.values.values()), default=_ZERO))
     starts = list(starts_of(period, bucket))
     caches = _caches(points)
+    running = bucket_start(clock.now(), bucket)
     table = tuple(
         TableRow(
-            bucket_text(start, bucket),
-            _cell(sum(values, _ZERO), metric, scale[-1]),
-            tuple(_cell(each, metric, scale[-1]) for each in values),
+            f"{bucket_text(start, bucket)}{', so far' if start == running else ''}",
+            _cell(sum(values, _ZERO), metric),
+            tuple(_cell(each, metric) for each in values),
             _cached(caches[start]),
         )
         for start, values in sorted(stacks.values.items())
     )
-    titles = dict(zip(sorted(stacks.values), _titles(table, stacks.legend, unit), strict=True))
+    titles = zip(sorted(stacks.values), _titles(table, stacks.legend, unit), strict=True)
+    captions = {start: _Caption(title, link_to(start), start == running) for start, title in titles}
     return Chart(
         bucket,
         unit,
-        bars=tuple(_bars(stacks, starts, scale[-1], titles, link_to)),
+        bars=tuple(_bars(stacks, starts, scale[-1], captions)),
         ticks=tuple(Tick(_pixels(1 - value / scale[-1]), _short(value)) for value in scale),
         labels=tuple(labels_of(starts, bucket)),
         legend=stacks.legend,
@@ -177,9 +191,11 @@ def stacked(
     )
 
 
-def _cell(value: Decimal, metric: Metric, highest: Decimal) -> Cell:
-    exact = cost_text(value) if metric is Metric.COST else f"{value:,}"
-    return Cell(_rounded(value, highest) if metric is Metric.COST else exact, exact)
+def _cell(value: Decimal, metric: Metric) -> Cell:
+    if metric is Metric.COST:
+        return Cell(total_text(value), cost_text(value) if value else total_text(value))
+    exact = f"{value:,}"
+    return Cell(tokens_text(int(value)) if metric is Metric.TOKENS else exact, exact)
 
 
 def _caches(points: Sequence[Point]) -> dict[datetime, CacheSums]:
@@ -194,7 +210,7 @@ def _caches(points: Sequence[Point]) -> dict[datetime, CacheSums]:
 def _cached(cache: CacheSums) -> Cell:
     return Cell(
         percent(cache.share),
-        f"{cache.cached:,} of {cache.reported:,} tokens" if cache.reported else "not reported",
+        cache.text if cache.reported else percent(cache.share),
     )
 
 
@@ -245,8 +261,7 @@ def _bars(
     stacks: _Stacks,
     starts: Sequence[datetime],
     top: Decimal,
-    titles: Mapping[datetime, str],
-    link_to: Callable[[datetime], str],
+    captions: Mapping[datetime, _Caption],
 ) -> Iterator[Bar]:
     """Yield the bars from left to right, each from the bottom up."""
     slot = 100 / len(starts)
@@ -262,7 +277,8 @@ def _bars(
                 below += value
                 y, height = _pixels(1 - below / top), _pixels(value / top)
                 segments.append(Segment(x, y, bar_width, height, entry.colour))
-        yield Bar(x, bar_width, titles[start], link_to(start), tuple(segments))
+        caption = captions[start]
+        yield Bar(x, bar_width, caption.title, caption.link, tuple(segments), caption.unfinished)
 
 
 def _value(point: Point, metric: Metric) -> Decimal:
@@ -271,13 +287,6 @@ def _value(point: Point, metric: Metric) -> Decimal:
     if metric is Metric.REQUESTS:
         return Decimal(point.requests)
     return Decimal(point.input_tokens + point.output_tokens)
-
-
-def _rounded(value: Decimal, highest: Decimal) -> str:
-    """A cost with so many decimals as the chart's largest values need."""
-    places = 2 if highest >= 1 else 6
-    shown = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
-    return f"<{Decimal(1).scaleb(-places):f}" if value and not shown else f"{shown:,f}"
 
 
 def _pixels(share: Decimal) -> str:

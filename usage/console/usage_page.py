@@ -16,7 +16,6 @@ from typing import Any
 
 from django.urls import reverse
 
-from core.money import cost_text
 from usage.api.summary import summary_of
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
@@ -57,10 +56,6 @@ class CurrencyTotal:
     currency: str
     total: Decimal
 
-    @property
-    def text(self) -> str:
-        return cost_text(self.total)
-
 
 class UsagePage(PeriodPage):
     """Cards, chart, tables by model and by key, throttled requests, speech, and the API call."""
@@ -84,7 +79,6 @@ class UsagePage(PeriodPage):
         named = self._named(points, summary) if by == "key" else points
         return {
             "summary": summary,
-            "places": _places(max((each.total for each in totals), default=Decimal(0))),
             "totals": totals,
             "figures": figures(summary.tokens, cached=cache.cached if cache.reported else None),
             "cache": cache,
@@ -210,11 +204,6 @@ def _by_cost(lines: Iterable[Line]) -> list[Line]:
             line.name,
         ),
     )
-
-
-def _places(highest: Decimal) -> int:
-    """How many decimals a page's costs are rounded to, so that columns align."""
-    return 2 if highest >= 1 else 6
 
 
 def _chart(

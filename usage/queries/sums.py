@@ -75,6 +75,11 @@ class CacheSums(NamedTuple):
         """The cached part, from 0 to 1; None where no server reported any."""
         return self.cached / self.reported if self.reported else None
 
+    @property
+    def text(self) -> str:
+        """``750 of 2,000 tokens``."""
+        return f"{self.cached:,} of {self.reported:,} tokens"
+
 
 @dataclass(frozen=True, slots=True)
 class PricedSum:

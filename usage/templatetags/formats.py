@@ -1,17 +1,25 @@
-"""Template filters that format numbers for people; exact ones are in titles, tables and downloads."""
+"""How the console and the admin show numbers, moments and durations to people.
+
+One rule for money: a total has two decimals, the cost of a single request four significant digits.
+A written-out sum, a receipt and a download are exact. What is rounded opens to the exact figure.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from operator import attrgetter
+from typing import Any, Final
 
 from django import template
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from accounts.console.display_zone import DEFAULT, localized, shown_zone
 from core.clock import iso_milliseconds
+from core.money import cost_text
 
 register = template.Library()
 
@@ -28,14 +36,80 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}".replace("%", " %")  # noqa: RUF001
 
 
+_CENT: Final = Decimal("0.01")
+_FULL_UP_TO: Final = 999_999
+"""The largest token count that is shown in full."""
+
+
+def total_text(cost: Decimal) -> str:
+    """A total: ``1,234.57``, rounded half up; ``<0.01`` for less than that, but not for nothing."""
+    if 0 < cost < _CENT:
+        return f"<{_CENT}"
+    return f"{cost.quantize(_CENT, rounding=ROUND_HALF_UP):,f}"
+
+
+def single_text(cost: Decimal) -> str:
+    """The cost of one request: four significant digits, but never less than two decimals.
+
+    Zeros at the end are left out: ``0.0000225``, ``0.00731``, ``0.5``, ``12.35``, ``0``.
+    """
+    decimals = max(2, 3 - cost.adjusted())
+    shown = cost.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_UP)
+    whole, _, fraction = f"{shown:,f}".partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def tokens_text(count: int) -> str:
+    """``999,999``, and of a million and more three significant digits: ``1.23 M``, ``27.8 M``."""
+    if count <= _FULL_UP_TO:
+        return f"{count:,}"
+    decimals = max(0, 2 - (len(str(count // 1_000_000)) - 1))
+    shown = (Decimal(count) / 1_000_000).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return f"{shown:,f} M"
+
+
+@register.simple_tag
+def exactly(text: str, exact: str) -> str:
+    """``text``, which opens to ``exact`` by pointer, key or touch, without a script."""
+    if text == exact:
+        return text
+    return format_html(
+        '<details class="rounded"><summary>{}</summary><span class="whole">{}</span>'
+        '<button type="button" class="quiet" data-copies="" hidden>Copy</button></details>',
+        text,
+        exact,
+    )
+
+
+def _cost(text: str, cost: Decimal, currency: str) -> str:
+    unit = f" {currency}" if currency else ""
+    return exactly(f"{text}{unit}", f"{cost_text(cost)}{unit}") if cost else f"{text}{unit}"
+
+
+@register.simple_tag
+def total(cost: Decimal | str, currency: str = "") -> str:
+    """A total, which opens to its exact figure. Without ``currency`` where a column's head has it."""
+    return _cost(total_text(Decimal(cost)), Decimal(cost), currency)
+
+
+@register.simple_tag
+def single(cost: Decimal | str, currency: str = "") -> str:
+    """The cost of one request, which opens to its exact figure."""
+    return _cost(single_text(Decimal(cost)), Decimal(cost), currency)
+
+
+@register.simple_tag
+def tokens(count: int) -> str:
+    """A token count, which opens to its exact figure from a million on."""
+    return exactly(tokens_text(count), f"{count:,}")
+
+
 @register.filter
-def rounded(cost: Decimal | str, places: int) -> str:
-    """A cost rounded half up for display; a cost that would round to zero is ``<0.01``."""
-    cost = Decimal(cost)
-    shown = cost.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
-    if cost and not shown:
-        return f"<{Decimal(1).scaleb(-places):f}"
-    return f"{shown:,f}"
+def only(lines: Iterable[Any], name: str) -> str:
+    """What all ``lines`` have as ``name``, such as a currency; an empty string if they differ."""
+    found = set(filter(None, map(attrgetter(name), lines)))
+    return str(found.pop()) if len(found) == 1 else ""
 
 
 @register.filter
@@ -74,25 +148,22 @@ def exact(time: datetime) -> str:
 
 @register.filter
 def duration(milliseconds: int) -> str:
-    """``840 ms`` or ``12.35 s``."""
-    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.2f} s"
+    """``782 ms``, ``23.5 s``, ``1 min 4 s`` or ``1 h 2 min``, each rounded half up."""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    if (tenths := (milliseconds + 50) // 100) < 600:
+        return f"{tenths / 10:.1f} s"
+    seconds = (milliseconds + 500) // 1000
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    minutes = (seconds + 30) // 60
+    return f"{minutes // 60:,} h {minutes % 60} min"
 
 
 @register.filter
 def duration_or_dash(milliseconds: int | str | None) -> str:
     """A duration; a dash where there is none, also of an absent object."""
     return duration(milliseconds) if isinstance(milliseconds, int) else "–"  # noqa: RUF001
-
-
-@register.filter
-def playing_time(milliseconds: int) -> str:
-    """The duration of audio: ``8.4 s``, ``3 min 20 s`` or ``1 h 2 min``; rounded down."""
-    seconds = milliseconds // 1000
-    if seconds < 60:
-        return f"{milliseconds // 100 / 10} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    return f"{seconds // 3600:,} h {seconds // 60 % 60} min"
 
 
 @register.filter

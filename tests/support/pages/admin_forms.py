@@ -12,6 +12,7 @@ from django.test import Client
 
 from accounts.models import User
 from inference.models import ModelEntry
+from tests.support.pages.console import folded
 
 
 def operator(*permissions: str, email: str = "operator@northwind.example") -> User:
@@ -57,7 +58,7 @@ def page_of(entry: ModelEntry, page: str = "change") -> str:
 def text_of(answer: Any) -> str:
     """The text of the page, with white space folded."""
     plain = re.sub(
-        r"<(script|style).*?</\1>|<[^>]+>", " ", answer.content.decode(), flags=re.DOTALL
+        r"<(script|style).*?</\1>|<[^>]+>", " ", folded(answer.content.decode()), flags=re.DOTALL
     )
     return re.sub(r"\s+", " ", html.unescape(plain))
 

@@ -26,16 +26,21 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
+def folded(page: str) -> str:
+    """The page without the exact figures behind rounded ones, as it is first shown."""
+    return re.sub(r'<span class="whole">.*?</button>', "", page)
+
+
 def text_of(page: str, element_id: str) -> str:
     """The text of an element, without tags and with white space folded."""
     found = re.search(rf'<(\w+)[^>]* id="{element_id}"[^>]*>(.*?)</\1>', page, re.DOTALL)
     assert found is not None, f"no element {element_id}"
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", found[2])).split())
+    return words(found[2])
 
 
 def words(page: str) -> str:
     """The text of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", folded(page))).split())
 
 
 @pytest.fixture

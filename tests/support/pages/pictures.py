@@ -155,7 +155,7 @@ def take(page: Page, address: str, failed: str, ending: str) -> None:
     page.fill("#system", "You are brief.")
     page.fill("#message", "Why is the sky blue?")
     page.keyboard.press("Control+Enter")
-    page.locator(".receipt .exact").wait_for()
+    page.locator(".receipt .rounded").wait_for()
     page.click("text=JSON schema of the answer")
     page.fill("#schema", SCHEMA)
     page.locator("#schema-problem:has-text('minimum')").wait_for()

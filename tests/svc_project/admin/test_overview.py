@@ -111,7 +111,7 @@ def test_the_last_hour_is_shown_with_failures_refusals_and_times(
     assert "<dd>909 ms, 918 ms</dd>" in page
 
 
-def test_the_dearest_organizations_have_their_exact_cost_in_the_title(
+def test_the_dearest_organizations_have_their_exact_cost_behind_the_rounded_one(
     operator: Client, workers: WorkerStats
 ) -> None:
     for name, tokens in (("small", 10), ("large", 4_000_000)):
@@ -128,8 +128,8 @@ def test_the_dearest_organizations_have_their_exact_cost_in_the_title(
     page = index(operator)
 
     assert page.index(">large</a>") < page.index(">small</a>")
-    assert 'title="0.60000000000000 USD">0.60 USD</td>' in page
-    assert 'title="0.00000150000000 USD">&lt;0.01 USD</td>' in page
+    assert '0.60 USD</summary><span class="whole">0.60000000000000 USD</span>' in page
+    assert '&lt;0.01 USD</summary><span class="whole">0.00000150000000 USD</span>' in page
 
 
 def test_a_model_that_ends_soon_is_shown_with_its_successor_and_its_use(

@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.keys.keys import NewKey
 from accounts.models import Organization
-from tests.support.pages.console import NOVEMBER, Insert, text_of, words
+from tests.support.pages.console import NOVEMBER, Insert, folded, text_of, words
 from usage.queries import days
 
 PAGE = f"/console/usage?{NOVEMBER}"
@@ -58,7 +58,9 @@ def lines(page: str, heading: str) -> dict[str, str]:
         r"<tr>(<th scope=\"row\".*?|\s+<th scope=\"row\".*?)</tr>", table, re.DOTALL
     ):
         cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
-        plain = [html.unescape(re.sub(r"<[^>]+>", " ", each)).split() for each in cells]
+        plain = [
+            html.unescape(re.sub(r"<[^>]+>", " ", each)).split() for each in map(folded, cells)
+        ]
         found[" ".join(plain[0])] = " ".join(plain[names.index("Cached")])
     return found
 
@@ -82,7 +84,7 @@ def test_shares_by_model_key_and_day(console: Client, key: NewKey, summed: bool)
         "4 Nov 2026": "0.0 %",
         "5 Nov 2026": "–",  # noqa: RUF001
     }
-    assert 'title="750 of 2,000 tokens"' in page
+    assert '<span class="whole">750 of 2,000 tokens</span>' in page
     assert "of which cached 750" in words(page)
 
 

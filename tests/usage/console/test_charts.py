@@ -53,7 +53,7 @@ def test_costs_far_below_a_cent_have_a_scale_too() -> None:
     chart = stacked([point(0, "m", 1, "0.00000114")], WEEK, Bucket.DAY, Metric.COST, "USD")
 
     assert chart.ticks[-1].text == "0.00000125"
-    assert chart.bars[0].title == "1 Nov 2026: 0.000001 USD\nm: 0.000001"
+    assert chart.bars[0].title == "1 Nov 2026: <0.01 USD\nm: <0.01"
     assert chart.table[0].total.exact == "0.00000114000000"
 
 

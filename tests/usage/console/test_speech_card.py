@@ -16,7 +16,6 @@ from core.ids import NIL_UUID
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import text_of, words
 from usage.ledger import rows
-from usage.templatetags.formats import playing_time
 
 
 def speak(organization: Organization, back: int = 0, **facts: Any) -> None:
@@ -99,22 +98,6 @@ def test_a_quota_has_a_meter_and_says_when_it_is_used_up(
     if is_used_up is not None:
         words_of_it = "The quota is used up; the next day begins at 00:00 UTC."
         assert (words_of_it in words(page)) is is_used_up
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0, "0.0 s"),
-        (8_499, "8.4 s"),
-        (59_999, "59.9 s"),
-        (60_000, "1 min 0 s"),
-        (3_599_999, "59 min 59 s"),
-        (3_600_000, "1 h 0 min"),
-        (3_600_000_000 + 120_000, "1,000 h 2 min"),
-    ],
-)
-def test_playing_time(milliseconds: int, text: str) -> None:
-    assert playing_time(milliseconds) == text
 
 
 def test_speech_of_the_period_is_summed_by_voice_and_key(

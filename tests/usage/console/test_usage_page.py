@@ -22,6 +22,7 @@ from accounts.models import Organization, Scope
 from core.ids import NIL_UUID
 from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
 from usage.models import ThrottleCount
+from usage.templatetags.formats import tokens_text
 
 PAGE = f"/console/usage?{NOVEMBER}"
 
@@ -87,10 +88,10 @@ def test_the_cards_show_the_numbers_of_the_api(console: Client, filtered: str) -
     summary = api(console, NOVEMBER + filtered)
     tokens = summary["tokens"]
     assert text_of(page, "requests") == f"{summary['requests']:,}"
-    assert text_of(page, "input-tokens") == f"{tokens['backend_reported_input']:,}"
-    assert text_of(page, "output-tokens") == f"{tokens['backend_reported_output']:,}"
+    assert text_of(page, "input-tokens") == tokens_text(tokens["backend_reported_input"])
+    assert text_of(page, "output-tokens") == tokens_text(tokens["backend_reported_output"])
     assert f"of which reasoning {tokens['backend_reported_reasoning']}" in words(page)
-    assert f'title="{summary["cost"]["total"]} USD"' in page
+    assert f'<span class="whole">{summary["cost"]["total"]} USD</span>' in page
     assert "provisional" in page
 
 
@@ -217,7 +218,7 @@ def test_an_empty_period_says_so(console: Client) -> None:
     page = get(console, PAGE)
 
     assert "No requests in this period" in page
-    assert text_of(page, "cost").startswith("0.000000 USD")
+    assert text_of(page, "cost").startswith("0.00 USD")
 
 
 @pytest.mark.parametrize(
