@@ -102,7 +102,7 @@ for (const plot of document.querySelectorAll(".plot")) {
     bar.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") showTip(bar); });
     bar.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hideTip(); });
     bar.addEventListener("focus", () => { stopAt(bar); if (bar.matches(":focus-visible")) showTip(bar); });
-    bar.addEventListener("blur", hideTip);
+    bar.addEventListener("blur", (event) => { if (told === bar && event.relatedTarget) hideTip(); });
   }
   plot.addEventListener("keydown", (event) => {
     const at = bars.indexOf(event.target);

@@ -5,10 +5,12 @@
 const live = document.getElementById("live");
 const list = document.getElementById("requests");
 const state = document.getElementById("live-state");
+const news = document.getElementById("live-news");
 const pause = document.getElementById("live-pause");
 const MOST_ROWS = 200;
 const LONGEST_WAIT = 30_000;
 const FRESH = 4_000;
+const BETWEEN_NEWS = 5_000;
 
 let after = live.dataset.after;
 let socket = null;
@@ -18,6 +20,8 @@ let waits = 0;
 let timer = 0;
 let reading = false;
 let unread = false;
+let arrived = 0;
+let newsTimer = 0;
 
 function show(kind, text) {
   state.className = `state ${kind}`;
@@ -121,6 +125,15 @@ function names() {
 function mark(row) {
   row.classList.add("fresh");
   setTimeout(() => row.classList.remove("fresh"), FRESH);
+  arrived += 1;
+  newsTimer ||= setTimeout(tell, BETWEEN_NEWS);
+}
+
+// For screen readers, which a line for each row would drown.
+function tell() {
+  news.textContent = arrived === 1 ? "1 new request" : `${arrived} new requests`;
+  arrived = 0;
+  newsTimer = 0;
 }
 
 pause.addEventListener("click", () => {

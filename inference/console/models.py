@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,6 +22,7 @@ from inference.catalog.snapshot import PublishedModel, StampedPrice
 from inference.console.overview import CALLED_DAYS, Ending, endings
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.query_string import bound_text
+from usage.console.sorting import Order
 from usage.queries.outcomes import whole
 from usage.queries.periods import Bucket, Period, UsageQuery
 from usage.queries.selection import Filters
@@ -57,6 +59,19 @@ class ModelLine:
     currency: str = ""
 
 
+_ORDER = Order[ModelLine](
+    {
+        "name": attrgetter("model.id"),
+        "input": lambda line: Decimal(line.price.input),
+        "output": lambda line: Decimal(line.price.output),
+        "context": attrgetter("model.context_length"),
+        "requests": attrgetter("requests"),
+        "cost": attrgetter("cost"),
+    },
+    default="name",
+)
+
+
 class ModelsPage(ConsoleView):
     """Every published model, those that serve first."""
 
@@ -67,9 +82,13 @@ class ModelsPage(ConsoleView):
         models = catalog.current().models
         points = series(str(self.organization.pk), last_days(now, Filters()))
         lines = [_line(model, now, points) for _, model in sorted(models.items())]
+        sort = request.GET.get("sort")
         return self.page(
             "console/models.html",
-            serving=[line for line in lines if not line.model.is_retired(now.timestamp())],
+            serving=_ORDER.sort(
+                (line for line in lines if not line.model.is_retired(now.timestamp())), sort
+            ),
+            heads=_ORDER.heads(sort, lambda name: f"?sort={name}"),
             retired=[line for line in lines if line.model.is_retired(now.timestamp())],
             use_days=USE_DAYS,
         )

@@ -14,8 +14,10 @@ from playwright.sync_api import Browser, Page, expect
 from accounts.models import ApiKey, Scope
 from core.clock import now
 from tests.browser.conftest import Person, Visit, log_in, send_twice
+from tests.support.builders.receipts import receipt
 from tests.support.live import Gateway
 from tests.support.until import until
+from usage.ledger import rows
 from usage.models import Refusal
 
 
@@ -54,7 +56,7 @@ def bars(page: Page) -> dict[str, list[tuple[float, int]]]:
     found: dict[str, list[tuple[float, int]]] = {}
     for bar in page.locator("#chart .plot .bar").all():
         tip = (bar.get_attribute("data-tip") or "").split("\n")
-        assert re.fullmatch(r"\d+ \w+ \d{4}: [\d,]+ tokens", tip[0]), tip
+        assert re.fullmatch(r"\d+ \w+ \d{4}, so far: [\d,]+ tokens", tip[0]), tip
         said = dict(line.rsplit(": ", 1) for line in tip[1:])
         for part in bar.locator("rect:not(.reach)").all():
             box = part.bounding_box()
@@ -208,12 +210,23 @@ def telephone(chromium: Browser, gateway: Gateway, member: Person) -> Iterator[P
     context.close()
 
 
-def test_the_menu_of_a_telephone_shows_the_current_entry(telephone: Page, gateway: Gateway) -> None:
+def test_the_menu_of_a_telephone_shows_every_entry(telephone: Page, gateway: Gateway) -> None:
     page = telephone
     for path in ("keys", "requests", "usage", ""):
         page.goto(f"{gateway.url}/console/{path}")
-        expect(page.locator(".top nav [aria-current]")).to_be_in_viewport(ratio=1)
-        assert page.evaluate("scrollY") == 0
+        expect(page.locator(".top nav [aria-current]")).to_be_visible()
+        for link in page.locator(".top nav a").all():
+            expect(link).to_be_in_viewport(ratio=1)
+
+
+def test_the_filters_of_a_telephone_are_one_line(telephone: Page, gateway: Gateway) -> None:
+    telephone.goto(f"{gateway.url}/console/usage?model=acme/demo-8b")
+
+    line = telephone.locator(".fold summary")
+    expect(line).to_have_text("This month · acme/demo-8b · all keys")
+    expect(telephone.locator("#model")).to_be_hidden()
+    line.tap()
+    expect(telephone.locator("#model")).to_be_visible()
 
 
 def test_the_first_tap_on_a_bar_shows_its_parts_and_the_second_leads_to_its_day(
@@ -230,10 +243,48 @@ def test_the_first_tap_on_a_bar_shows_its_parts_and_the_second_leads_to_its_day(
     assert page.url == asked
     page.locator("h1").tap()
     expect(page.locator(".tip")).to_be_hidden()
-    bar.tap()
+    # A finger needs not meet the bar itself.
+    page.locator(".plot").tap(position={"x": 4, "y": 60})
     expect(page.locator(".tip")).to_be_visible()
     bar.tap()
     page.wait_for_url("**bucket=hour*")
+
+
+def test_a_chart_is_one_stop_and_arrow_keys_go_from_bar_to_bar(consoling: Visit) -> None:
+    organization_id = str(consoling.gateway.organization.pk)
+    for days in (1, 0):
+        rows.insert([receipt(organization_id=organization_id)], now() - timedelta(days=days))
+    page = consoling.open(f"/console/usage?{wide_period()}&metric=requests")
+
+    stop = page.locator("#chart .plot [tabindex='0']")
+    expect(stop).to_have_count(1)
+    expect(stop).to_have_class("bar unfinished")
+    stop.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#chart .bar").first).to_be_focused()
+    expect(page.locator(".tip")).to_contain_text(f"{now() - timedelta(days=1):%-d %b %Y}: 1")
+    page.keyboard.press("End")
+    expect(page.locator(".tip")).to_contain_text(f"{now():%-d %b %Y}, so far: 1")
+
+
+def test_a_table_is_sorted_by_an_address_and_a_row_leads_to_its_page(consoling: Visit) -> None:
+    traffic(consoling.gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}")
+    by_model = page.locator(".breakdown").first
+    by_model.locator("thead a", has_text="Requests").click()
+    page.wait_for_url("**sort=-requests*")
+    expect(by_model.locator("tbody a")).to_have_text(["acme/demo-8b", "acme/plain-8b"])
+    by_model.locator("thead a", has_text="Requests").click()
+    expect(by_model.locator("tbody a")).to_have_text(["acme/plain-8b", "acme/demo-8b"])
+
+    consoling.open("/console/requests")
+    page.set_viewport_size({"width": 1280, "height": 320})
+    last = page.locator("table.requests tbody tr").last
+    last.scroll_into_view_if_needed()
+    expect(page.locator("table.requests thead th").first).to_be_in_viewport(ratio=1)
+    # The link of the row covers its cells.
+    last.locator("td").nth(2).click(force=True)
+    page.wait_for_url("**/console/requests/req_*")
 
 
 def test_a_print_of_the_usage_names_the_organization_and_leaves_today_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ def test_requests_appear_without_a_reload(consoling: Visit, reloads: list[str]) 
         first = page.locator("[data-row] a").first
         expect(first).to_have_attribute("href", f"/console/requests/{asked}")
 
+    expect(page.locator("#live-news")).to_have_text(re.compile(r"\d new requests?"), timeout=SLOWLY)
     assert len(reloads) == 1
     page.locator("[data-row] a").first.click()
     expect(page.locator("h1")).to_be_visible()

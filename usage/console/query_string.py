@@ -19,7 +19,7 @@ from usage.queries.periods import Period
 from usage.queries.selection import Filters
 
 PARAMETERS = (
-    *("start", "end", "model", "api_key_id", "bucket", "metric", "by", "surface", "error"),
+    *("start", "end", "model", "api_key_id", "bucket", "metric", "by", "sort", "surface", "error"),
     *request_filters.NAMES,
 )
 _DAY = timedelta(days=1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from django.urls import reverse
@@ -23,6 +24,7 @@ from usage.console.glossary import figures
 from usage.console.key_names import key_name
 from usage.console.period_page import PeriodPage
 from usage.console.query_string import api_query, bound_text, curl
+from usage.console.sorting import Order
 from usage.console.sparks import endings_chart
 from usage.console.speech_card import speech_card, speech_of_period
 from usage.console.totals import GROUPS
@@ -76,6 +78,7 @@ class UsagePage(PeriodPage):
         points = series(organization_id, replace(query, bucket=bucket), _BY[by])
         totals = [CurrencyTotal(*each) for each in costs(points).items()]
         metric = self._metric()
+        sort = self.page_query.parameters.get("sort")
         named = self._named(points, summary) if by == "key" else points
         return {
             "summary": summary,
@@ -93,8 +96,9 @@ class UsagePage(PeriodPage):
             "ended": endings_chart(ended, query.period, bucket),
             "failures_link": self.page_query.link(outcome="failed"),
             "coarser": bucket is not query.bucket,
-            "models": self._models(summary, caches),
-            "keys": self._keys(summary, caches),
+            "models": _ORDER.sort(self._models(summary, caches), sort),
+            "keys": _ORDER.sort(self._keys(summary, caches), sort),
+            "heads": _ORDER.heads(sort, lambda name: self.page_query.link(sort=name)),
             "speech": speech_card(self.organization),
             "spoken": speech_of_period(self.organization, query, self.page_query),
             "curl": curl(self._api_address(query)),
@@ -152,7 +156,7 @@ class UsagePage(PeriodPage):
         return self.request.build_absolute_uri(f"{API_PATH}?{asked}")
 
     def _models(self, summary: UsageSummary, caches: Mapping[Key, CacheSums]) -> list[Line]:
-        return _by_cost(
+        return _by_name(
             Line(
                 entry.key.model_identifier,
                 "",
@@ -170,7 +174,7 @@ class UsagePage(PeriodPage):
             (key_name(each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix), each)
             for each in summary.breakdowns.api_key or ()
         )
-        return _by_cost(
+        return _by_name(
             Line(
                 name.text,
                 name.prefix,
@@ -193,17 +197,25 @@ def _caches(sums: Mapping[GroupBy, Breakdown]) -> dict[Key, CacheSums]:
     }
 
 
-def _by_cost(lines: Iterable[Line]) -> list[Line]:
-    """Sort by cost, highest first; lines that mix currencies come before all others."""
-    return sorted(
-        lines,
-        key=lambda line: (
-            line.cost is not None,
-            -Decimal(line.cost.total if line.cost else 0),
-            -line.requests,
-            line.name,
-        ),
-    )
+def _by_name(lines: Iterable[Line]) -> list[Line]:
+    return sorted(lines, key=attrgetter("name"))
+
+
+def _by_cost(line: Line) -> tuple[bool, Decimal, int]:
+    """Lines that mix currencies come after all others, and first where the highest cost does."""
+    return line.cost is None, Decimal(line.cost.total if line.cost else 0), line.requests
+
+
+_ORDER = Order[Line](
+    {
+        "name": attrgetter("name"),
+        "requests": attrgetter("requests"),
+        "input": attrgetter("tokens.backend_reported_input"),
+        "output": attrgetter("tokens.backend_reported_output"),
+        "cost": _by_cost,
+    },
+    default="-cost",
+)
 
 
 def _chart(

@@ -75,7 +75,7 @@ def test_the_page_of_a_key_has_its_use_by_model(
     page = page_of(console, of(key.api_key))
 
     use = text_of(page, "use")
-    assert use.index("acme/dear 1 1,250,000 1.500000 USD") < use.index("acme/cheap 1")
+    assert use.index("acme/dear 1 1.25 M 1.50") < use.index("acme/cheap 1")
     assert "acme/other" not in use
     assert "1 of 2 (50.0 %)" in use
     assert f"api_key_id={own}&amp;outcome=failed" in page

@@ -94,6 +94,15 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert "not in the sample" in everything
 
 
+def test_a_failed_request_has_a_text_for_support(console: Client, insert: Insert) -> None:
+    row = insert("2026-11-05T10:00:00", outcome="backend_timeout", http_status=504)
+
+    text = text_of(console.get(f"/console/requests/{row.request_id}").content.decode(), "support")
+
+    assert text.startswith(f"Request: {row.request_id} Time: 2026-11-05T10:00:00")
+    assert text.endswith(f"Model: {row.model_identifier} Status: 504 backend_timeout")
+
+
 def test_the_independent_count_is_shown_where_there_is_one(console: Client, insert: Insert) -> None:
     row = insert(
         "2026-11-05T10:00:00",
