@@ -201,6 +201,23 @@ def test_a_call_is_answered_with_the_result_of_its_tool(consoling: Visit) -> Non
     assert sent[2]["tool_call_id"] == sent[1]["tool_calls"][0]["id"]
 
 
+def test_parameters_are_sent_and_likely_tokens_shown(consoling: Visit) -> None:
+    page = consoling.open("/console/playground?model=acme/demo-8b")
+    page.click("text=More parameters")
+    page.fill("#top_logprobs", "2")
+    page.fill("#presence_penalty", "0.5")
+    page.fill("#stops", "END\nHALT")
+    page.fill("#message", "say: one two END three")
+    page.click("#send")
+
+    expect(page.locator(".message.assistant .content")).to_have_text("one two")
+    page.click("text=Likely tokens >> visible=true >> nth=-1")
+    expect(page.locator(".likely tbody tr").first).to_contain_text("%")
+    sent = consoling.gateway.simulator.request_with("END three")["body"]
+    named = ("logprobs", "top_logprobs", "presence_penalty", "stop")
+    assert [sent[name] for name in named] == [True, 2, 0.5, ["END", "HALT"]]
+
+
 def test_two_models_answer_side_by_side_each_with_its_figures(consoling: Visit) -> None:
     page = consoling.open("/console/playground?model=acme/demo-8b")
     page.click("#compare")
