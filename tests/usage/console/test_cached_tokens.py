@@ -51,6 +51,7 @@ def get(console: Client, address: str) -> str:
 
 def lines(page: str, heading: str) -> dict[str, str]:
     """The column "Cached" of a table, by the first column."""
+    page = re.sub(r"(<th [^>]*>)<a [^>]*>([^<]*)</a>(?=</th>)", r"\1\2", page)
     table = page[page.index(f'<th scope="col">{heading}</th>') :].partition("</table>")[0]
     names = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
     found = {}
