@@ -174,8 +174,13 @@ def test_the_console_works_without_javascript(
 
     assert page.inner_text("#requests") == "1"
     assert page.input_value("#model") == "acme/plain-8b"
+    page.click("#cost summary")
+    expect(page.locator("#cost .whole")).to_be_visible()
     page.click("text=Requests >> nth=0")
     assert page.locator("table.requests tbody tr").count() == 1
+    page.click("nav >> text=Playground")
+    expect(page.locator("text=The playground needs JavaScript")).to_be_visible()
+    expect(page.locator("#playground")).to_be_hidden()
     context.close()
 
 
