@@ -16,12 +16,12 @@ from core import variables
 from core.admin.backends import (
     Step,
     StepFailed,
-    TestedBackendAdmin,
     failed,
     try_step,
 )
 from core.admin.columns import Tone, badge
 from core.monitoring.worker_stats import worker_stats
+from inference.admin.add_server import AddServerAdmin
 from inference.backends.pooled import BackendView
 from inference.models import Backend, Deployment
 from inference.probe.chat import first_answer
@@ -50,7 +50,7 @@ class DeploymentInline(DeploymentTabularInline):
 
 
 @admin.register(Backend)
-class BackendAdmin(TestedBackendAdmin):
+class BackendAdmin(AddServerAdmin):
     test_words = (
         "A test requests the list of models, and one token of each model that the backend serves."
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,13 +29,18 @@ class _Tried:
 
 
 async def probe(
-    target: Target, models: Sequence[str] = (), report: ReportProgress = lambda _: None
+    target: Target,
+    models: Sequence[str] = (),
+    report: ReportProgress = lambda _: None,
+    seconds: float | None = None,
 ) -> ServerFindings:
     """Probe ``models`` of the server at ``target``, or those that it lists.
 
-    ``report`` gets a progress line before each model. Raises no error that a server causes: failures
-    are in the findings.
+    ``report`` gets a progress line before each model. Models that are not probed within ``seconds``, where
+    it is given, are found not to work, with this as the reason. Raises no error that a server causes:
+    failures are in the findings.
     """
+    due = None if seconds is None else asyncio.get_running_loop().time() + seconds
     try:
         connected = await connect(target)
     except ProbeError as error:
@@ -44,7 +50,11 @@ async def probe(
         tried = []
         for name in names:
             report(f"asking {connected.target.base_url} about {name}")
-            tried.append(await _try(client, name, connected.models.get(name)))
+            try:
+                async with asyncio.timeout_at(due):
+                    tried.append(await _try(client, name, connected.models.get(name)))
+            except TimeoutError:
+                tried.append(_out_of_time(client, name, seconds))
         working = [each.model for each in tried if each.findings.works]
         kept: Found[KeepAlive] = _not_tried()
         if working:
@@ -103,6 +113,12 @@ async def _context(worthwhile: bool, client: ProbeClient, name: str, listed: Any
     if not worthwhile:
         return _not_tried()
     return await habits.context_length(client, name, listed)
+
+
+def _out_of_time(client: ProbeClient, name: str, seconds: float | None) -> _Tried:
+    late: Found[Any] = Found(None, f"not known, because the probe was ended after {seconds:g} s")
+    steps: dict[str, Any] = dict.fromkeys((each.name for each in fields(ModelFindings)), late)
+    return _Tried(ModelFindings(**{**steps, "name": name}), chat.Model(client, name))
 
 
 def _not_tried() -> Found[Any]:

@@ -16,6 +16,7 @@ from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
 from core.monitoring.worker_stats import worker_stats
 from inference.backends.pooled import BackendView
 from inference.models import ModelEntry
+from inference.probe.publishing import RIGHTS
 from inference.serving.monitoring import STATS_NAME
 from usage.queries.everyone import By, Entry, Latest, latest, sums, throttled
 from usage.queries.periods import Period
@@ -71,6 +72,7 @@ class Overview:
     ending: Sequence[Ending] | None
     problems: Sequence[str]
     """What the workers of this host report, in words."""
+    may_add_server: bool
 
 
 def overview(viewer: Viewer) -> Overview:
@@ -83,6 +85,7 @@ def overview(viewer: Viewer) -> Overview:
         backends=_backends() if viewer.has_perm("inference.view_backend") else None,
         ending=_ending(now, week) if viewer.has_perm("inference.view_modelentry") else None,
         problems=_problems(),
+        may_add_server=viewer.has_perms(RIGHTS),
     )
 
 

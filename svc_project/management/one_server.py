@@ -6,11 +6,9 @@ A probe finds the models and their settings; a model without a price gets the pr
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 
@@ -18,29 +16,20 @@ from core import clock
 from core.backends.validators import check_base_url
 from core.money import price_text
 from core.variables import secret_of
-from inference.catalog.file import (
-    BackendTable,
-    CatalogFile,
-    DeploymentTable,
-    ModelTable,
-    PricingTable,
-)
+from inference.catalog.file import CatalogFile, DeploymentTable, ModelTable, PricingTable
 from inference.catalog.load import load_catalog
 from inference.catalog.pricing import price_in_force
 from inference.models import ModelEntry
 from inference.probe import findings
 from inference.probe.client import Target
-from inference.probe.findings import ModelFindings, ServerFindings, fitting
+from inference.probe.findings import ModelFindings, ServerFindings
+from inference.probe.publishing import backend_name, backend_table, identifiers_of, model_table
 from inference.probe.run import ReportProgress, probe
-from inference.wire.dialects import KeepAlive, OutputCapField, PrefixCache, RunningUsage
 
 KEY_VARIABLE: Final = "SVC_BACKEND_KEY_MODEL_SERVER"
 """The variable with the servers' key, if they need one."""
 ASSUMED_CONTEXT: Final = 32_768
 """Tokens, when neither the server nor the operator gives the context."""
-_DEFAULT_OUTPUT: Final = 4_096
-_MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
-_LONGEST_NAME: Final = 80
 
 
 class NothingToServe(Exception):
@@ -101,7 +90,7 @@ def publish(
     missing = [name for name in wanted if name not in served]
     if missing or not served:
         raise NothingToServe(_nothing(servers, missing, lines))
-    identifiers = identifiers_of(list(served))
+    identifiers = identifiers_of(served)
     for name, identifier in identifiers.items():
         if name != identifier:
             lines.append(f"{name} is no identifier of the catalog: callers send {identifier}")
@@ -112,46 +101,21 @@ def publish(
             lines.append(
                 f"{name}: a context of {ASSUMED_CONTEXT} tokens is assumed; CONTEXT=... says another"
             )
-        tables.append(_model_table(name, identifiers[name], places, context or ASSUMED_CONTEXT))
-    backends = [_backend_table(server, api_key_env) for server in servers if server.working]
+        tables.append(_table(name, identifiers[name], places, context or ASSUMED_CONTEXT))
+    backends = [backend_table(server, api_key_env) for server in servers if server.working]
     lines += load_catalog(CatalogFile(backends=backends, models=tables))
     return Published(list(identifiers.values()), lines)
 
 
-def _backend_table(server: ServerFindings, api_key_env: str) -> BackendTable:
-    found = fitting(server)
-    return BackendTable(
-        name=backend_name(server.base_url),
-        base_url=server.base_url,
-        api_key_env=api_key_env,
-        running_usage=found.running_usage.value or RunningUsage.AUTO,
-        output_cap_field=found.output_cap_field.value or OutputCapField.BOTH,
-        prefix_cache=found.prefix_cache.value or PrefixCache.SHARED,
-        keep_alive=found.keep_alive.value or KeepAlive.AUTO,
-    )
-
-
-def _model_table(
+def _table(
     name: str,
     identifier: str,
     places: Sequence[tuple[ServerFindings, ModelFindings]],
     context: int,
 ) -> ModelTable:
+    served = [DeploymentTable(name=backend_name(each.base_url), model=name) for each, _ in places]
     models = [model for _, model in places]
-    return ModelTable(
-        id=identifier,
-        weights=name,
-        backends=[
-            DeploymentTable(name=backend_name(server.base_url), model=name) for server, _ in places
-        ],
-        context_length=context,
-        max_request_bytes=_MAX_REQUEST_BYTES,
-        default_max_output_tokens=min(_DEFAULT_OUTPUT, context),
-        tool_calling=all(model.tool_calling.value for model in models),
-        structured_output=all(model.structured_output.value for model in models),
-        published=True,
-        pricing=_pricing(identifier),
-    )
+    return model_table(name, identifier, models, served, context, _pricing(identifier))
 
 
 def _pricing(identifier: str) -> PricingTable:
@@ -200,47 +164,3 @@ def _nothing(
     if missing and listed:
         message += f" The servers list: {', '.join(listed[:20])}."
     return "\n".join([message, *lines])
-
-
-def backend_name(address: str) -> str:
-    """The name of the backend at ``address``: ``127.0.0.1:11434``.
-
-    It includes the path where that is more than ``/v1``, so that two servers have two names.
-    """
-    parts = urlsplit(address)
-    return (parts.netloc + parts.path.rstrip("/").removesuffix("/v1"))[:_LONGEST_NAME] or "server"
-
-
-def identifiers_of(models: Sequence[str]) -> dict[str, str]:
-    """A well-formed identifier for each of ``models``, no two alike."""
-    found: dict[str, str] = {}
-    for model in models:
-        parts = 1
-        identifier = identifier_of(model)
-        while identifier in found.values() and parts < len(_segments(model)):
-            parts += 1
-            identifier = identifier_of(model, parts)
-        number = 2
-        while identifier in found.values():
-            identifier = f"{identifier_of(model)[:190]}-{number}"
-            number += 1
-        found[model] = identifier
-    return found
-
-
-def identifier_of(model: str, parts: int = 1) -> str:
-    """A well-formed identifier for a server's ``model``.
-
-    It uses only the last ``parts`` of a path on the server's disk, because callers see identifiers.
-    """
-    segments = _segments(model)
-    is_path = re.match(r"[/\\.~]|[A-Za-z]:\\", model) is not None
-    return ("/".join(segments[-parts:] if is_path else segments) or "model")[:200].rstrip("/")
-
-
-def _segments(model: str) -> list[str]:
-    """The parts between slashes, reduced to letters of identifiers; without empty ones."""
-    parts = [
-        re.sub(r"[^A-Za-z0-9._:-]", "-", part).lstrip("._:-") for part in re.split(r"[/\\]", model)
-    ]
-    return [part for part in parts if part]

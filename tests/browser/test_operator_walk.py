@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from inference.models import Backend
 from tests.browser.conftest import Visit
 from tests.support.live import Gateway
+from tests.support.model_servers.simulator import running_simulator
 from tests.support.until import until
 
 MOST_FORMS = 4
@@ -156,3 +157,25 @@ def test_the_search_for_a_leaked_key_puts_it_into_no_address(operating: Visit) -
 
     assert len(addresses) > 4
     assert not [each for each in addresses if gateway.key[20:] in each]
+
+
+def test_a_server_is_added_and_its_model_published_in_three_clicks_and_two_loads(
+    operating: Visit,
+) -> None:
+    gateway, page = operating.gateway, operating.page
+    model = f"acme/added-{uuid.uuid4().hex[:8]}"
+    loads: list[str] = []
+    with running_simulator("--model", model) as simulator:
+        page.on("domcontentloaded", lambda loaded: loads.append(loaded.url))
+        page.click("text=Add a server")
+        page.fill("#id_base_url", simulator.url)
+        page.click("text=Check")
+        expect(page.get_by_text("JSON schemas: yes")).to_be_visible(timeout=60_000)
+        assert len(loads) == 2
+        page.get_by_label(f"price of input, {model}").fill("0.15")
+        page.get_by_label(f"price of output, {model}").fill("0.60")
+        page.click("text=Publish selected")
+        expect(page.locator(".messagelist .success")).to_contain_text(f"{model}. Callers can use")
+
+        until(lambda: entry(gateway, model).get("id") == model)
+        assert gateway.chat("say: hello", model=model).status_code == 200

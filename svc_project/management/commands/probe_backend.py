@@ -19,8 +19,8 @@ from inference.probe import apply, findings
 from inference.probe.client import Target
 from inference.probe.connect import KeyUnreadable, candidates, deployed, target_of
 from inference.probe.findings import ServerFindings, fitting
+from inference.probe.publishing import backend_name
 from inference.probe.run import probe
-from svc_project.management.one_server import backend_name
 
 
 class Command(BaseCommand):

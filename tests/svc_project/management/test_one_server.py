@@ -12,13 +12,11 @@ from inference.catalog.pricing import ensure_price
 from inference.models import Backend, Deployment, ModelEntry
 from inference.models.catalog import IDENTIFIER
 from inference.probe.findings import Found, ModelFindings, ServerFindings
+from inference.probe.publishing import backend_name, identifier_of, identifiers_of
 from inference.wire.dialects import KeepAlive, OutputCapField, RunningUsage
 from svc_project.management.one_server import (
     NothingToServe,
     Published,
-    backend_name,
-    identifier_of,
-    identifiers_of,
     publish,
     publish_servers,
 )
