@@ -113,6 +113,9 @@ def _made() -> str:
         "time_to_first_token_ms": "120 + i %% 300",
         "total_duration_ms": "900 + i %% 4000",
         "cached_input_tokens": "CASE WHEN i %% 4 > 0 THEN (100 + i %% 3000) / 2 END",
+        "model_server": "'gpu-' || i %% 4",
+        "attempts": "1",
+        "queue_ms": "i %% 5",
     }
     # A UUID's 128 bits do not fit a bigint: the key's number is in the upper half.
     made["api_key_id"] = f"({made['api_key_id']} || repeat('0', 16))::uuid"

@@ -43,6 +43,12 @@ class Receipt(msgspec.Struct, kw_only=True):
     total_duration_ms: int = 0
     cached_input_tokens: int | None = None
     """Those of the reported input that the backend had cached; None where it reported none."""
+    model_server: str | None = None
+    """The backend that the last attempt was made at; of an interrupted request the first."""
+    attempts: int | None = None
+    """How often the request was sent to a model server; None of an interrupted request."""
+    queue_ms: int | None = None
+    """How long it waited for a slot of a backend."""
 
 
 class Progress(msgspec.Struct, array_like=True):

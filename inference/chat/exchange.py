@@ -181,6 +181,8 @@ class Exchange:
             log_unexpected(log, self._meter.identity.request_id, error)
             failure = InternalError()
         self._ended = True
+        self._meter.model_server = self._lease.deployment.backend.name
+        self._meter.attempts = self._posts
         if self._meter.reported:
             self._lease.learn(self._meter.reported_input, self._meter.cached_input)
         self._lease.release()

@@ -60,6 +60,7 @@ class Meter:
         "_noted_at",
         "_reported_pieces",
         "arrived",
+        "attempts",
         "cached_input",
         "counted_input",
         "counted_output",
@@ -68,7 +69,9 @@ class Meter:
         "first_token",
         "identity",
         "is_new_report",
+        "model_server",
         "pieces",
+        "queue_ms",
         "reported",
         "reported_input",
         "reported_output",
@@ -88,6 +91,9 @@ class Meter:
         self.counted_input: int | None = None
         self.counted_output: int | None = None
         self.fingerprint: str | None = None
+        self.model_server: str | None = None
+        self.attempts: int | None = None
+        self.queue_ms: int | None = None
         self.first_token: float | None = None
         self.pieces: list[str] = []
         self.finish_delivered = False
@@ -297,4 +303,7 @@ class Meter:
             input_price_per_mtok=identity.input_price,
             output_price_per_mtok=identity.output_price,
             price_currency=identity.currency,
+            model_server=self.model_server,
+            attempts=self.attempts,
+            queue_ms=self.queue_ms,
         )

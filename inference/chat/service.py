@@ -131,8 +131,10 @@ class ChatService:
         else:
             prompt = Prompt(organization_id, call.body_bytes, priority=priority)
         lease = await self.egress.pool.lease(deployments, prompt)
+        queued = time.perf_counter() - began
+        meter.model_server, meter.queue_ms = lease.deployment.backend.name, round(queued * 1000)
         if (seen := observation.current()) is not None:
-            seen.queue_seconds = time.perf_counter() - began
+            seen.queue_seconds = queued
         try:
             await self.ledger.admit_durably(meter.admitted())
         except BaseException:

@@ -17,6 +17,7 @@ from usage.admin import (
 from usage.admin.read_only import AdmittedFilter, OutcomeFilter, RequestsAdmin, link
 from usage.models import UsageRow
 from usage.templatetags.formats import single
+from usage.templatetags.story import request_story
 
 
 @admin.register(UsageRow)
@@ -29,6 +30,7 @@ class UsageRowAdmin(RequestsAdmin):
         "only_key",
         "model_identifier",
         "shown_outcome",
+        "model_server",
         "input_tokens",
         "output_tokens",
         "total_cost",
@@ -42,7 +44,7 @@ class UsageRowAdmin(RequestsAdmin):
         return [sums, *super().get_urls()]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*super().get_fields(request, obj), "cost"]
+        return [*super().get_fields(request, obj), "story", "cost"]
 
     @admin.display(description="input")
     def input_tokens(self, row: UsageRow) -> str:
@@ -61,6 +63,10 @@ class UsageRowAdmin(RequestsAdmin):
     @admin.display(description="cost")
     def total_cost(self, row: UsageRow) -> str:
         return single(sum_costs(amount for *_, amount in _sum(row)), row.price_currency)
+
+    @admin.display(description="what took how long")
+    def story(self, row: UsageRow) -> str:
+        return request_story(row)
 
     @admin.display(description="cost (provisional)")
     def cost(self, row: UsageRow) -> str:

@@ -75,6 +75,10 @@ class UsageRow(RequestRow):
     # Beside the contract's columns: in no export, no summary and no price. A plain integer, because the
     # check of a positive one would read a whole ledger when the column is added.
     cached_input_tokens = models.IntegerField(null=True)
+    # Likewise: where the request was answered, how often it was sent, and how long it waited for that.
+    model_server = models.CharField(max_length=80, null=True)  # noqa: DJ001  # unknown of older rows
+    attempts = models.SmallIntegerField(null=True)
+    queue_ms = models.IntegerField(null=True)
 
     class Meta:
         verbose_name = "usage row"

@@ -137,3 +137,20 @@ def test_a_key_that_is_searched_stays_out_of_the_address(operator: Client) -> No
     assert "1 usage row" in listed
     assert new.secret not in listed
     assert typed["location"] == f"{LIST}?q={new.api_key.prefix}"
+
+
+def test_a_row_tells_where_it_was_answered_and_what_took_how_long(operator: Client) -> None:
+    row = write(
+        model_server="gpu-1",
+        attempts=2,
+        queue_ms=40,
+        time_to_first_token_ms=140,
+        total_duration_ms=1140,
+    )
+    write(model_server="gpu-2")
+
+    page = operator.get(f"{LIST}{row.request_id}/change/").content.decode()
+    assert "waited for a slot: 40 ms, then until the first token: 100 ms" in page
+    listed = shown(operator, "?model_server=gpu-1")
+    assert "gpu-1" in listed
+    assert "gpu-2" not in listed

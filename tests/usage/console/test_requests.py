@@ -77,6 +77,10 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
         error_code="client_disconnected",
         input_price_per_mtok=Decimal("0.15"),
         output_price_per_mtok=Decimal("12.34567891"),
+        model_server="gpu-1",
+        attempts=2,
+        queue_ms=40,
+        total_duration_ms=300,
     )
 
     page = console.get(f"/console/requests/{row.request_id}").content.decode()
@@ -92,6 +96,8 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert "2026-11-05T10:00:00.123Z" in everything
     assert f"checkout {key.api_key.prefix}…" in everything
     assert "not in the sample" in everything
+    assert "Model server and attempts gpu-1, 2 attempts" in everything
+    assert "waited for a slot: 40 ms then until the end: 260 ms" in everything
 
 
 def test_a_failed_request_has_a_text_for_support(console: Client, insert: Insert) -> None:

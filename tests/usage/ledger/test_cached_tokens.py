@@ -27,7 +27,7 @@ from usage.receipts import Progress, Receipt
 pytestmark = pytest.mark.django_db
 
 HOUR = datetime(2025, 11, 5, 10, tzinfo=UTC)
-NEW = {"cached_input_tokens"}
+NEW = {"cached_input_tokens", "model_server", "attempts", "queue_ms"}
 TABLES: tuple[type[models.Model], ...] = (UsageRow, UsageRollup, UsageDay, PrunedSum)
 OWN: dict[type[models.Model], dict[str, Any]] = {
     UsageRow: dict.fromkeys(NEW),

@@ -112,6 +112,9 @@ def test_an_archive_has_every_column_as_the_ledger_had_it(
         input_price_per_mtok=Decimal("9999999999.99999999"),
         system_fingerprint="fp_\u00e9\U0001f600",
         cached_input_tokens=0,
+        model_server="gpu-1",
+        attempts=2,
+        queue_ms=0,
     )
     run("rebuild_rollups")
     stored = UsageRow.objects.filter(pk=ledger[0]).values().get()
