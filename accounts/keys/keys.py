@@ -141,6 +141,12 @@ def digest_of(secret: str, pepper: str) -> str:
     return keyed_digest(secret.encode(), pepper).hex()
 
 
+def by_secret(secret: str) -> ApiKey | None:
+    """The key with this secret, whether it works or has ended. Raises ``django.db.Error``."""
+    digests = [digest_of(secret, pepper) for pepper in settings.SVC_KEY_PEPPERS]
+    return ApiKey.objects.filter(digest__in=digests).select_related("organization").first()
+
+
 def pepper_fingerprint(pepper: str) -> str:
     """Eight hex digits that tell peppers apart without revealing them."""
     return digest_of("pepper fingerprint", pepper)[:8]

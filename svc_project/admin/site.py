@@ -12,7 +12,7 @@ from django.core.exceptions import BadRequest
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import path, reverse
 
 from accounts.keys.keys import cut_secrets
 from accounts.login.forms import (
@@ -21,7 +21,7 @@ from accounts.login.forms import (
     login_answer,
     throttled_answer,
 )
-from svc_project.admin import overview
+from svc_project.admin import customer, key_card, overview, search
 from svc_project.admin.history import AuditHistory
 
 _SEARCH: Final = "_search"
@@ -94,6 +94,16 @@ class OperationsSite(AdminSite):
                 raise BadRequest("The address or the form holds what no row can hold.") from error
 
         return answer
+
+    def get_urls(self) -> list[Any]:
+        """Add the pages that belong to no table."""
+        pages = (
+            ("find/", search.page, "find"),
+            ("customer/<uuid:organization_id>/", customer.page, "customer"),
+            ("key/<uuid:key_id>/", key_card.page, "key_card"),
+        )
+        own = [path(route, self.admin_view(page), name=name) for route, page, name in pages]
+        return [*own, *super().get_urls()]
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -72,6 +72,12 @@ def test_the_pages_of_single_actions_are_accessible(operating: Visit) -> None:
     page.click(".submit-row input[type=submit]")
     found += findings_of(page, "the secret of a new key")
 
+    found += findings(visit, f"/admin/key/{key.pk}/", f"/admin/customer/{gateway.organization.pk}/")
+    visit.open("/admin/")
+    page.fill("#svc-find", "nobody")
+    page.click(".svc-find [type=submit]")
+    found += findings_of(page, "a search")
+
     entry = ModelEntry.objects.get(identifier="acme/demo-8b")
     visit.open(f"/admin/inference/modelentry/{entry.pk}/change/")
     verbs = [each.get_attribute("href") or "" for each in page.locator(".object-tools a").all()]

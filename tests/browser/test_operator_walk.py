@@ -144,13 +144,14 @@ def test_the_search_for_a_leaked_key_puts_it_into_no_address(operating: Visit) -
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     for found, address in (
+        (f"/admin/key/{gateway.api_key.pk}/", "/admin/"),
         (f"/admin/accounts/apikey/{gateway.api_key.pk}/change/", "/admin/accounts/apikey/"),
         (f"/console/keys/{gateway.api_key.pk}", "/console/requests"),
     ):
         operating.open(address)
-        page.fill("#searchbar, #request_id", gateway.key)
+        page.fill("#svc-find, #searchbar, #request_id", gateway.key)
         page.keyboard.press("Enter")
-        if "/admin/" in address:
+        if address.startswith("/admin/accounts/"):
             page.wait_for_url("**?q=*")
             page.click("#result_list tbody th a")
         page.wait_for_url(f"**{found}*")

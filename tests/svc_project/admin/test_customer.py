@@ -1,0 +1,111 @@
+"""The page about a customer: each number leads to its rows, each part is for those who may see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.audit import trail
+from accounts.keys.keys import mint
+from accounts.models import Membership, Organization, Scope, User
+from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.admin_forms import operator as operator_with
+from tests.support.pages.console import text_of, words
+from tests.support.pages.ledger_lists import FAILED, listed, write
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(client: Client, settings: Any) -> Client:
+    settings.WHITENOISE_AUTOREFRESH = True
+    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
+    return client
+
+
+def test_the_page_of_a_customer_has_its_failures_by_code_server_model_and_key(
+    operator: Client,
+) -> None:
+    customer = Organization.objects.create(name="Globex", requests_per_minute=100)
+    write(customer, 5, days_ago=0.01)
+    write(customer, 3, **FAILED)
+    write(customer, 2, days_ago=3, **(FAILED | {"error_code": "internal_error"}))
+    write(customer, 1, days_ago=40, **FAILED)
+    write(Organization.objects.create(name="other"), 7, **FAILED)
+
+    answer = operator.get(f"/admin/customer/{customer.pk}/")
+
+    page = answer.content.decode()
+    words = text_of(page, "svc-failures")
+    assert answer.context["failing"].count == 5
+    assert "Failed in 30 days: 5" in words
+    causes = [
+        (cause.failure.error_code, cause.failure.model_server, cause.key, cause.failure.count)
+        for cause in answer.context["failing"].causes
+    ]
+    assert causes == [
+        ("backend_timeout", "gpu-1", "without a key", 3),
+        ("internal_error", "gpu-1", "without a key", 2),
+    ]
+    for cause in answer.context["failing"].causes:
+        assert listed(operator, cause.rows) == cause.failure.count
+    assert listed(operator, answer.context["failing"].rows) == 5
+    days = [day for day in answer.context["spend"].days if day.requests]
+    assert sum(day.requests for day in days) == 10
+    assert sum(day.failed for day in days) == 5
+    for day in days:
+        assert listed(operator, day.rows) == day.requests
+        assert listed(operator, day.failed_rows) == day.failed
+    assert "Requests a minute" in page
+    assert (
+        f'href="/admin/customer/{customer.pk}/"'
+        in operator.get(f"/admin/accounts/organization/{customer.pk}/change/").content.decode()
+    )
+
+
+def test_keys_members_and_changes_are_there_and_the_organization_leads_to_the_page(
+    operator: Client,
+) -> None:
+    customer = Organization.objects.create(name="Globex")
+    key = mint(customer, Scope.INFERENCE, "nightly").api_key
+    member = User.objects.create_user("ann@globex.example", "x")
+    Membership.objects.create(user=member, organization=customer)
+    write(customer, 4, api_key_id=str(key.pk))
+
+    page = operator.get(f"/admin/customer/{customer.pk}/").content.decode()
+
+    shown = words(page)
+    assert f"{key.prefix}… nightly Inference Active never 4" in shown
+    assert f'href="/admin/key/{key.pk}/"' in page
+    assert "ann@globex.example , never logged in" in shown
+    assert "API key" in shown
+    assert "minted" in shown
+    for address in ("", "change/"):
+        leading = operator.get(f"/admin/accounts/organization/{customer.pk}/{address}", follow=True)
+        assert f"/admin/customer/{customer.pk}/" in leading.content.decode()
+
+
+PARTS = {
+    "usage.view_usagerow": ["svc-spend", "svc-failures", "svc-limits", "svc-refused"],
+    "accounts.view_apikey": ["svc-keys"],
+    "accounts.view_membership": ["svc-members"],
+    "accounts.view_auditentry": ["svc-entries"],
+}
+
+
+@pytest.mark.parametrize("right", PARTS)
+def test_each_part_is_for_those_who_may_see_its_table(right: str) -> None:
+    customer = Organization.objects.create(name="Globex")
+    trail.record("looked at", customer, {})
+    address = f"/admin/customer/{customer.pk}/"
+    assert logged_in(operator_with(right, email="a@svc.example")).get(address).status_code == 403
+
+    page = logged_in(operator_with(right, "accounts.view_organization")).get(address)
+
+    shown = page.content.decode()
+    assert page.status_code == 200
+    for part, names in PARTS.items():
+        for name in names:
+            assert (f'id="{name}"' in shown) is (part == right), name
