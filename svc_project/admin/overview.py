@@ -18,6 +18,7 @@ from inference.backends.pooled import BackendView
 from inference.models import ModelEntry
 from inference.probe.publishing import RIGHTS
 from inference.serving.monitoring import STATS_NAME
+from svc_project.admin.attention import Attention, attention
 from usage.queries.everyone import By, Entry, Latest, latest, sums, throttled
 from usage.queries.periods import Period
 
@@ -70,6 +71,7 @@ class Overview:
     traffic: Traffic | None
     backends: Backends | None
     ending: Sequence[Ending] | None
+    attention: Attention | None
     problems: Sequence[str]
     """What the workers of this host report, in words."""
     may_add_server: bool
@@ -84,6 +86,7 @@ def overview(viewer: Viewer) -> Overview:
         traffic=_traffic(now, week) if sees_usage else None,
         backends=_backends() if viewer.has_perm("inference.view_backend") else None,
         ending=_ending(now, week) if viewer.has_perm("inference.view_modelentry") else None,
+        attention=attention(now) if sees_usage else None,
         problems=_problems(),
         may_add_server=viewer.has_perms(RIGHTS),
     )
