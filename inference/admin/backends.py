@@ -249,6 +249,12 @@ async def _steps(target: Target, names: Sequence[str]) -> AsyncIterator[Step]:
     if not connected.passed:
         return
     if not names:
-        yield Step("Models", False, "No deployment is enabled: add one below the backend.", 0)
+        yield Step(
+            "Models",
+            False,
+            "No deployment is enabled. Add one below the backend, or with the page Add a server, "
+            "which finds its models and publishes them.",
+            0,
+        )
     for name in names[:MOST_MODELS]:
         yield await try_step(f"One token of {name}", partial(answered, name))

@@ -57,8 +57,9 @@ def _standing(deployment: Deployment) -> str:
 
 def to_publish(entry: ModelEntry) -> SafeString | str:
     """Everything that a draft still lacks, each with the page where it is added."""
+    page = reverse("admin:inference_modelentry_change", args=[entry.pk])
     places = {
-        "pricing": ("#prices-group", "Add a price"),
+        "pricing": (f"{page}#prices-group", "Add a price"),
         "backends": (reverse("admin:inference_backend_changelist"), "Choose a backend"),
     }
     problems = list(missing(entry, clock.now()))

@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from core import clock
+from inference.admin import facts
 from inference.catalog import lifecycle
 from inference.catalog.lifecycle import LifecycleError, Status, status
 from inference.models import ModelEntry
@@ -175,6 +176,7 @@ class LifecycleAdmin(EntryAdmin):
             "entry": entry,
             "verb": verb,
             "form": form,
+            "lacks": facts.to_publish(entry) if verb.name == "publish" else "",
             "media": self.media + form.media,
         }
         return TemplateResponse(request, "admin/inference/modelentry/verb.html", context)

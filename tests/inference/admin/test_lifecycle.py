@@ -39,6 +39,8 @@ def test_publishing_is_a_button_with_a_page_of_its_own(operator: Client) -> None
 
 def test_a_model_that_is_not_ready_says_what_is_missing(operator: Client) -> None:
     entry = catalog_rows.draft()
+    before = text_of(operator.get(page_of(entry, "publish")))
+    assert "has no price in force. Add one first. Add a price No enabled backend serves" in before
 
     answer = operator.post(page_of(entry, "publish"))
 

@@ -27,9 +27,11 @@ def page_of(client: Client, entry: ModelEntry) -> str:
 
 
 def test_a_draft_names_everything_that_it_lacks_at_once(operator: Client) -> None:
-    page = page_of(operator, catalog_rows.draft("acme/bare"))
+    entry = catalog_rows.draft("acme/bare")
+    page = page_of(operator, entry)
 
-    assert 'has no price in force. Add one first. <a href="#prices-group">Add a price</a>' in page
+    prices = f"/admin/inference/modelentry/{entry.pk}/change/#prices-group"
+    assert f'has no price in force. Add one first. <a href="{prices}">Add a price</a>' in page
     assert "No enabled backend serves" in page
     assert '<a href="/admin/inference/backend/">Choose a backend</a>' in page
     assert 'id="prices-group"' in page
