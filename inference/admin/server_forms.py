@@ -110,7 +110,8 @@ class ModelForm(forms.Form):
         for name, field in self.fields.items():
             field.widget.attrs["aria-label"] = f"{field.label or name}, {findings.name}"
             if isinstance(field.widget, forms.NumberInput):
-                field.widget = forms.TextInput({**field.widget.attrs, "inputmode": "decimal"})
+                attributes = {**field.widget.attrs, "inputmode": "decimal", "size": 8}
+                field.widget = forms.TextInput(attributes)
 
     @property
     def chosen(self) -> bool:
@@ -133,11 +134,11 @@ class ModelForm(forms.Form):
         """What the model lacks to be published: the field, and words."""
         for name, found in self.errors.items():
             yield name, f"{self.fields[name].label or name}: {' '.join(map(str, found))}"
-        given, name = self.cleaned_data, self.findings.name
+        given = self.cleaned_data
         if "identifier" in given and not given["identifier"]:
             yield "identifier", "it has no identifier"
         if self.known is None and "context_length" in given and given["context_length"] is None:
-            yield "context_length", f"{name} does not report its context length"
+            yield "context_length", "it does not report its context length"
         if self.in_force:
             return
         for field in ("input_per_mtok", "output_per_mtok"):

@@ -38,7 +38,7 @@ class Traffic:
     failed_percent: float
     throttled: int
     top: Sequence[tuple[str, str, Entry]]
-    """Name, address of the admin page, and sums of seven days."""
+    """Name, address of the customer's page, and sums of seven days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _traffic(now: datetime, week: Period) -> Traffic:
         top=[
             (
                 named.get(entry.key[0], entry.key[0]),
-                reverse("admin:accounts_organization_change", args=entry.key),
+                reverse("admin:customer", args=entry.key),
                 entry,
             )
             for entry in top

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -18,6 +18,9 @@ from usage.admin.read_only import AdmittedFilter, OutcomeFilter, RequestsAdmin, 
 from usage.models import UsageRow
 from usage.templatetags.formats import single
 from usage.templatetags.story import request_story
+
+_STORY: Final = ("model_server", "attempts", "queue_ms", "story")
+"""What happened to the request, beside how it ended."""
 
 
 @admin.register(UsageRow)
@@ -44,7 +47,9 @@ class UsageRowAdmin(RequestsAdmin):
         return [sums, *super().get_urls()]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*super().get_fields(request, obj), "story", "cost"]
+        names = [each for each in super().get_fields(request, obj) if each not in _STORY]
+        ending = names.index("error_code") + 1
+        return [*names[:ending], *_STORY, *names[ending:], "cost"]
 
     @admin.display(description="input")
     def input_tokens(self, row: UsageRow) -> str:
