@@ -12,7 +12,8 @@ from django.urls import reverse
 
 from accounts.models import Organization
 from inference.models import Backend
-from usage.queries.failures import MOST_COMPARED, Comparison, Rate, compare
+from usage.queries import failures
+from usage.queries.failures import Comparison, Rate, compare
 
 MOST_SHOWN: Final = 5
 
@@ -63,13 +64,13 @@ def attention(now: datetime) -> Attention:
         [_line(found, rate, column, *pages[column](rate.key)) for rate in rates]
         for column, rates in zip(pages, worst, strict=True)
     )
-    return Attention(organizations, model_servers, MOST_COMPARED if found.capped else None)
+    return Attention(organizations, model_servers, failures.MOST_COMPARED if found.capped else None)
 
 
 def _line(found: Comparison, rate: Rate, column: str, name: str, address: str) -> Line:
     """``column`` selects the rows of ``rate`` in the list of rows."""
-    late = {"request_id__gte": found.day}
-    before = {"request_id__gte": found.week, "request_id__lt": found.day}
+    late = {"request_id__gte": found.first}
+    before = {"request_id__gte": found.first_before, "request_id__lt": found.end_before}
 
     def rows(**lookups: str) -> str:
         query = urlencode({"admitted": "any", column: rate.key, **lookups})

@@ -7,11 +7,10 @@ number of the newest ones.
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from django.db import connection
 from django.db.models import Count, Max, QuerySet
@@ -107,14 +106,16 @@ class Rate:
 class Comparison:
     """How requests failed in the last 24 hours against the seven days before, worst first.
 
-    Only who had failures in the 24 hours. The bounds are request ids: the first of the 24 hours, and of the
-    days before. ``capped``: there were more rows than are read, and the newest of each part are counted.
+    Only who had failures in the 24 hours. ``capped``: there were more rows than are read, and the newest of
+    each part are counted: those of the 24 hours with request ids from ``first`` on, those of the days before
+    from ``first_before`` to ``end_before`` (exclusive).
     """
 
     organizations: list[Rate]
     servers: list[Rate]
-    day: str
-    week: str
+    first: str
+    first_before: str
+    end_before: str
     capped: bool
 
 
@@ -123,17 +124,26 @@ def compare(now: datetime) -> Comparison:
     day, week = lower_bound(now - DAY), lower_bound(now - DAY - WEEK)
     late = _ended(day, lower_bound(now + DAY))
     before = _ended(week, day)
+    parts = [(each, True) for each in late] + [(each, False) for each in before]
+    counts = [sum(each.requests for each in part) for part in (late, before)]
     return Comparison(
-        organizations=_rates((str(owner), *rest) for owner, _, *rest in _marked(late, before)),
-        servers=_rates((server, *rest) for _, server, *rest in _marked(late, before) if server),
-        day=day,
-        week=week,
-        capped=any(sum(each[2] for each in part) >= MOST_COMPARED for part in (late, before)),
+        organizations=_rates((str(each.organization_id), each, is_late) for each, is_late in parts),
+        servers=_rates((each.server, each, is_late) for each, is_late in parts if each.server),
+        first=min((each.first for each in late), default=day),
+        first_before=min((each.first for each in before), default=week),
+        end_before=day,
+        capped=max(counts) >= MOST_COMPARED,
     )
 
 
-_Ended = tuple[uuid.UUID, str | None, int, int]
-"""An organization, a model server, their requests, and how many of those failed."""
+class _Ended(NamedTuple):
+    """The requests of an organization at a model server, how many failed, and the id of the first one."""
+
+    organization_id: uuid.UUID
+    server: str | None
+    requests: int
+    failed: int
+    first: str
 
 
 def _ended(first: str, end: str) -> list[_Ended]:
@@ -143,32 +153,27 @@ def _ended(first: str, end: str) -> list[_Ended]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT organization_id, model_server, count(*), "  # noqa: S608  # names are ours
-            f"sum(CASE WHEN outcome IN ({marks}) THEN 0 ELSE 1 END) FROM ("
-            f'SELECT organization_id, model_server, outcome FROM "{UsageRow._meta.db_table}" '
+            f"sum(CASE WHEN outcome IN ({marks}) THEN 0 ELSE 1 END), min(request_id) FROM ("
+            f'SELECT organization_id, model_server, outcome, request_id FROM "{UsageRow._meta.db_table}" '
             "WHERE request_id >= %s AND request_id < %s ORDER BY request_id DESC LIMIT %s"
             ") AS newest GROUP BY organization_id, model_server",
             [*unfailed, first, end, MOST_COMPARED],
         )
         return [
-            (owner if isinstance(owner, uuid.UUID) else uuid.UUID(owner), server, count, failed)
-            for owner, server, count, failed in cursor.fetchall()
+            _Ended(owner if isinstance(owner, uuid.UUID) else uuid.UUID(owner), *rest)
+            for owner, *rest in cursor.fetchall()
         ]
 
 
-def _marked(late: list[_Ended], before: list[_Ended]) -> list[Any]:
-    return [(*each, True) for each in late] + [(*each, False) for each in before]
-
-
-def _rates(parts: Iterable[tuple[str, int, int, bool]]) -> list[Rate]:
-    found: defaultdict[str, Rate] = defaultdict(lambda: Rate(""))
-    for key, requests, failed, is_late in parts:
-        rate = found[key]
-        rate.key = key
+def _rates(parts: Iterable[tuple[str, _Ended, bool]]) -> list[Rate]:
+    found: dict[str, Rate] = {}
+    for key, ended, is_late in parts:
+        rate = found.setdefault(key, Rate(key))
         if is_late:
-            rate.requests += requests
-            rate.failed += failed
+            rate.requests += ended.requests
+            rate.failed += ended.failed
         else:
-            rate.requests_before += requests
-            rate.failed_before += failed
+            rate.requests_before += ended.requests
+            rate.failed_before += ended.failed
     worst = sorted(found.values(), key=lambda rate: (-rate.excess, -rate.failed, rate.key))
     return [rate for rate in worst if rate.failed]

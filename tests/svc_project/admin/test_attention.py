@@ -67,6 +67,8 @@ def test_without_failures_it_says_so_and_of_very_many_rows_the_newest_count(
     monkeypatch.setattr(failures, "MOST_COMPARED", 4)
     write(organization, 4, days_ago=0.05, **FAILED)
 
-    assert lines(operator.get("/admin/").content.decode())[0][0] == (
-        "Northwind 4 4 100.0 % –"  # noqa: RUF001
-    )
+    page = operator.get("/admin/").content.decode()
+    words, (_, failed, ended) = lines(page)[0]
+    assert words == "Northwind 4 4 100.0 % –"  # noqa: RUF001
+    assert "Of the newest 4 requests" in page
+    assert (listed(operator, failed), listed(operator, ended)) == (4, 4)
