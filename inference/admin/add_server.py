@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -121,7 +121,8 @@ class AddServerAdmin(TestedBackendAdmin):
         )
         trail.record_values("tested", asked, "base_url", "api_key_env")
         server = asyncio.run(probe(form.target(), given["models"], seconds=CHECK_SECONDS))
-        return Checked(server, given["name"], given["api_key_env"])
+        # A hosted API lists thousands of models, which the page would carry for nothing.
+        return Checked(replace(server, listed=()), given["name"], given["api_key_env"])
 
     def _publish(self, request: HttpRequest) -> HttpResponse:
         checked = checked_of(request)

@@ -58,8 +58,11 @@ class ServerForm(forms.Form):
         return variable
 
     def clean_models(self) -> list[str]:
-        named = (each.strip() for each in self.cleaned_data["models"].split(","))
-        return [each for each in named if each][:MOST_MODELS]
+        typed = (each.strip() for each in self.cleaned_data["models"].split(","))
+        named = [each for each in typed if each]
+        if len(named) > MOST_MODELS:
+            raise ValidationError(f"Name at most {MOST_MODELS} models at a time.")
+        return named
 
     def target(self) -> Target:
         """The server as the probe asks it."""

@@ -50,15 +50,13 @@ async def probe(
         tried = []
         for name in names:
             report(f"asking {connected.target.base_url} about {name}")
-            try:
-                async with asyncio.timeout_at(due):
-                    tried.append(await _try(client, name, connected.models.get(name)))
-            except TimeoutError:
-                tried.append(_out_of_time(client, name, seconds))
+            trying = _try(client, name, connected.models.get(name))
+            tried.append(await _by(due, trying, partial(_out_of_time, client, name, seconds)))
         working = [each.model for each in tried if each.findings.works]
         kept: Found[KeepAlive] = _not_tried()
         if working:
-            kept = await _step(True, habits.keep_alive, working[0])
+            trying_again = _step(True, habits.keep_alive, working[0])
+            kept = await _by(due, trying_again, partial(_ended, seconds))
     return ServerFindings(
         base_url=connected.target.base_url,
         connection=Found(True, connected.words),
@@ -67,6 +65,15 @@ async def probe(
         keep_alive=kept,
         models=[each.findings for each in tried],
     )
+
+
+async def _by(due: float | None, work: Awaitable[Value], late: Callable[[], Value]) -> Value:
+    """What ``work`` returns until ``due``, on the loop's clock; else what ``late`` does."""
+    try:
+        async with asyncio.timeout_at(due):
+            return await work
+    except TimeoutError:
+        return late()
 
 
 async def _try(client: ProbeClient, name: str, listed: Any) -> _Tried:
@@ -115,9 +122,12 @@ async def _context(worthwhile: bool, client: ProbeClient, name: str, listed: Any
     return await habits.context_length(client, name, listed)
 
 
+def _ended(seconds: float | None) -> Found[Any]:
+    return Found(None, f"not known, because the probe was ended after {seconds:g} s")
+
+
 def _out_of_time(client: ProbeClient, name: str, seconds: float | None) -> _Tried:
-    late: Found[Any] = Found(None, f"not known, because the probe was ended after {seconds:g} s")
-    steps: dict[str, Any] = dict.fromkeys((each.name for each in fields(ModelFindings)), late)
+    steps: dict[str, Any] = {each.name: _ended(seconds) for each in fields(ModelFindings)}
     return _Tried(ModelFindings(**{**steps, "name": name}), chat.Model(client, name))
 
 

@@ -173,6 +173,10 @@ def test_a_server_that_cannot_be_used_is_said_in_words(operator: Client) -> None
     refused = text_of(operator.post(PAGE, {"base_url": "ftp://x", "api_key_env": "SECRET_KEY"}))
     assert "Start the address with http:// or https://." in refused
     assert "SECRET_KEY is a setting of the gateway" in refused
+    many = ",".join(map(str, range(17)))
+    assert "Name at most 16 models" in text_of(
+        operator.post(PAGE, {"base_url": "http://127.0.0.1:1", "models": many})
+    )
     with running(replace(TRANSFORMERS, chats=())) as server:
         assert "does not support chat" in text_of(checked(operator, server))
 

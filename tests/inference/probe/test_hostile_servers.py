@@ -168,3 +168,14 @@ async def test_a_server_that_does_not_outlive_a_hang_up_is_told() -> None:
     assert model.works
     assert model.abort.value is False
     assert "the next request fails" in model.abort.words
+
+
+async def test_a_probe_that_may_take_so_long_ends_then_and_says_so_of_each_model() -> None:
+    slow = Dialect(models=[{"id": "one"}, {"id": "two"}], word_seconds=60)
+    async with serving(slow) as server:
+        findings = await probe(Target(server.root), seconds=SILENCE)
+
+    assert [model.name for model in findings.models] == ["one", "two"]
+    for model in findings.models:
+        assert not model.works
+        assert model.chat.words == f"not known, because the probe was ended after {SILENCE} s"
