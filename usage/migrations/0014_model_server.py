@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('usage', '0011_cached_tokens'),
+        ('usage', '0013_outcomes_and_times'),
     ]
 
     operations = [
