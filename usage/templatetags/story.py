@@ -31,8 +31,8 @@ def phases(row: UsageRow) -> list[Phase]:
     before = min(max(first - queued, 0), rest - queued)
     parts = [
         ("queue", "waited for a slot", queued),
-        ("first", "then until the first token", before),
-        ("rest", "then until the end", rest - queued - before),
+        ("first", "until the first token", before),
+        ("rest", "until the end", rest - queued - before),
     ]
     found, begin = [], 0.0
     for name, words, milliseconds in parts:

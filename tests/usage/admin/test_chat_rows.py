@@ -150,7 +150,7 @@ def test_a_row_tells_where_it_was_answered_and_what_took_how_long(operator: Clie
     write(model_server="gpu-2")
 
     page = operator.get(f"{LIST}{row.request_id}/change/").content.decode()
-    assert "waited for a slot: 40 ms, then until the first token: 100 ms" in page
+    assert "waited for a slot: 40 ms, until the first token: 100 ms" in page
     listed = shown(operator, "?model_server=gpu-1")
     assert "gpu-1" in listed
     assert "gpu-2" not in listed

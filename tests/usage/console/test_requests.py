@@ -97,7 +97,7 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert f"checkout {key.api_key.prefix}…" in everything
     assert "not in the sample" in everything
     assert "Model server and attempts gpu-1, 2 attempts" in everything
-    assert "waited for a slot: 40 ms then until the end: 260 ms" in everything
+    assert "waited for a slot: 40 ms until the end: 260 ms" in everything
 
 
 def test_a_failed_request_has_a_text_for_support(console: Client, insert: Insert) -> None:
