@@ -91,7 +91,8 @@ def endings_chart(
             spark("p95 to the first token", "series-1", _p95_first, _first_text, _milliseconds),
             spark("p95 of the duration", "series-2", _p95_whole, _whole_text, _milliseconds),
         ),
-        tuple(labels_of(starts, bucket)),
+        # The outermost would reach into the chart beside it.
+        tuple(labels_of(starts, bucket))[1:-1],
         tuple(EndingsRow(texts[start], each) for start, each in endings.items()),
     )
 
