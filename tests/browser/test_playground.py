@@ -162,25 +162,25 @@ def test_the_messages_are_sent_as_they_are_shown(consoling: Visit) -> None:
     page.click("text=Add a message")
     page.locator(".message select").select_option("system")
     page.fill(".message.system textarea", "be brief")
-    page.fill("#message", "say: second")
+    page.fill("#message", "say: sent as shown")
     page.click("summary:text-is('Request')")
-    expect(page.locator("#json-code")).to_contain_text("say: second")
+    expect(page.locator("#json-code")).to_contain_text("say: sent as shown")
     shown = page.locator("#json-code").inner_text()
     page.click("#send")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("sent as shown")
 
     # As it was shown before it was sent, and byte for byte in what the browser sent.
     assert [each["content"] for each in json.loads(shown)["messages"]] == [
         "say: first",
         "edited",
         "be brief",
-        "say: second",
+        "say: sent as shown",
     ]
-    sent = consoling.gateway.simulator.request_with("say: second")["body"]
+    sent = consoling.gateway.simulator.request_with("say: sent as shown")["body"]
     assert sent["messages"] == json.loads(shown)["messages"]
     page.locator(".message.user >> text=Remove").first.click()
     page.click("text=Retry")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("sent as shown")
     assert page.locator(".message").count() == 4
 
 
