@@ -125,11 +125,7 @@ class Runtime:
         chat.start()
         self._beside.append(asyncio.create_task(_hold_slots()))
         self._upkeep = asyncio.create_task(self._run_upkeep())
-        worker_stats.register(METRICS_STATS, own_families)
-        worker_stats.register(STATS_NAME, backends)
-        worker_stats.register(PROBLEMS_STATS, problems)
-        worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
-        worker_stats.register(FAILED_ENGINES, embedded.failed)
+        _register_stats()
         self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
         hindi = voices.snapshot.speaks(Language.HINDI)
         self._beside.append(asyncio.create_task(speech.service().texts.start(hindi=hindi)))
@@ -153,6 +149,15 @@ class Runtime:
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
             await asyncio.sleep(UPKEEP_SECONDS)
+
+
+def _register_stats() -> None:
+    """Name what the other workers, and a command, are told of this one."""
+    worker_stats.register(METRICS_STATS, own_families)
+    worker_stats.register(STATS_NAME, backends)
+    worker_stats.register(PROBLEMS_STATS, problems)
+    worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
+    worker_stats.register(FAILED_ENGINES, embedded.failed)
 
 
 async def _start_neural() -> None:
