@@ -82,7 +82,8 @@ class Utterance:
     ``engine_voice`` is the engine's name of the voice. A clone is named by ``clone_id``; the
     embedded engine imitates it by ``profile``. Waiting utterances of different
     ``organization_id`` take turns. ``is_long``: it belongs to a long text, which takes its time
-    anyway, so an engine may put short ones first.
+    anyway, so an engine may put short ones first. ``is_interactive``: it may be interrupted, and
+    the next one is awaited at once, so an engine begins no long work for it.
     """
 
     text: str
@@ -95,6 +96,7 @@ class Utterance:
     organization_id: str = ""
     instructions: str = ""
     is_long: bool = False
+    is_interactive: bool = False
 
 
 class Engine(ABC):

@@ -23,9 +23,12 @@ from core.errors import ServerOverloaded
 from core.monitoring.metrics import Counter
 from core.sharing import processors
 from core.sharing.fair_queue import FairQueue
+from core.sharing.priority import Priority
 from speech.engines import EngineError, EngineFull, EngineTimeout, worker_frames
 
 OrderT = TypeVar("OrderT")
+_Holder = tuple[str, Priority]
+"""The organization and the class of a lease."""
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _RUN: Final = (
@@ -228,20 +231,26 @@ class WorkerPool(ABC, Generic[OrderT]):
             self._idle = self._workers.copy()
 
     async def run(
-        self, order: OrderT, organization_id: str = "", *, is_long: bool = False
+        self,
+        order: OrderT,
+        organization_id: str = "",
+        *,
+        is_long: bool = False,
+        priority: Priority = Priority.STANDARD,
     ) -> bytes:
         """Run an order. Raises ``EngineFull``, ``EngineTimeout`` or ``EngineError``.
 
         One of a long text gets the last worker that is free, any other the first.
-        Waiting organizations take turns. When the caller is cancelled, a running order is finished
-        and its answer dropped, which costs less than a new worker.
+        Waiting organizations take turns, in the class ``priority``. When the caller is cancelled, a
+        running order is finished and its answer dropped, which costs less than a new worker.
         """
         self._set_up()
-        worker = await self._lease(organization_id, is_long=is_long)
+        holder = organization_id, priority
+        worker = await self._lease(holder, is_long=is_long)
         if self._closed:
-            self._release(worker, organization_id)
+            self._release(worker, holder)
             raise EngineError(f"The {self.name} engine is closed.")
-        task = asyncio.create_task(self._run_on(worker, order, organization_id))
+        task = asyncio.create_task(self._run_on(worker, order, holder))
         self._running.add(task)
         task.add_done_callback(self._discard)
         return await asyncio.shield(task)
@@ -251,20 +260,20 @@ class WorkerPool(ABC, Generic[OrderT]):
         if not task.cancelled():
             task.exception()  # marks it as retrieved when the caller was cancelled
 
-    async def _lease(self, organization_id: str, *, is_long: bool) -> Worker:
+    async def _lease(self, holder: _Holder, *, is_long: bool) -> Worker:
         try:
-            await self._slots.acquire(organization_id)
+            await self._slots.acquire(*holder)
         except ServerOverloaded:
             raise EngineFull(f"The {self.name} engine and its queue are full.") from None
         worker = (max if is_long else min)(self._idle, key=self._workers.index)
         self._idle.remove(worker)
         return worker
 
-    def _release(self, worker: Worker, organization_id: str) -> None:
+    def _release(self, worker: Worker, holder: _Holder) -> None:
         self._idle.append(worker)
-        self._slots.release(organization_id)
+        self._slots.release(*holder)
 
-    async def _run_on(self, worker: Worker, order: OrderT, organization_id: str) -> bytes:
+    async def _run_on(self, worker: Worker, order: OrderT, holder: _Holder) -> bytes:
         try:
             async with asyncio.timeout(self._order_seconds):
                 try:
@@ -282,7 +291,7 @@ class WorkerPool(ABC, Generic[OrderT]):
             await worker.kill()
             raise
         finally:
-            self._release(worker, organization_id)
+            self._release(worker, holder)
 
     async def close(self) -> None:
         """Stop every worker and delete its files."""

@@ -72,8 +72,8 @@ class EngineClock:
 class Speaker:
     """The voice, its engine, the manner, and the organization that queues for processes and engines.
 
-    ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions`` and
-    ``is_long`` as in ``Utterance``.
+    ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions``,
+    ``is_long`` and ``is_interactive`` as in ``Utterance``.
     """
 
     voice: VoiceRef
@@ -83,6 +83,7 @@ class Speaker:
     rate: float = 1.0
     instructions: str = ""
     is_long: bool = False
+    is_interactive: bool = False
 
 
 async def speak_sentence(
@@ -184,6 +185,7 @@ def _utterance(text: str, speaker: Speaker, rate: float) -> Utterance:
         clone_id=None if clone is None else clone.id,
         organization_id=speaker.organization_id,
         is_long=speaker.is_long,
+        is_interactive=speaker.is_interactive,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from core.sharing.priority import Priority
 from speech.audio.pcm import (
     FADE_SECONDS,
     SAMPLE_RATE,
@@ -187,7 +188,9 @@ class Kokoro(Engine):
         made = await self._runs(utterance, voice)
         for number, run in enumerate(made):
             order = Order(tokens(run.symbols), voice.name, speed, voice.gain)
-            raw = await self._pool.run(order, utterance.organization_id)
+            raw = await self._pool.run(
+                order, utterance.organization_id, priority=_priority(utterance)
+            )
             shaped = _shaped(samples(raw), utterance.rate / speed)
             for piece in _pieces(shaped):
                 yield piece
@@ -210,11 +213,20 @@ class Kokoro(Engine):
             Clause(_spelt(ipa, voice), clause.mark)
             for ipa, clause in zip(phonemes, parts, strict=True)
         ]
-        return [run for run in runs(spoken) if tokens(run.symbols)]
+        made = runs(spoken, is_interactive=utterance.is_interactive)
+        return [run for run in made if tokens(run.symbols)]
 
     async def close(self) -> None:
         """Stop the workers."""
         await self._pool.close()
+
+
+def _priority(utterance: Utterance) -> Priority:
+    """The class in which a run waits; of several workers, one is kept free of long texts while there
+    are interactive ones."""
+    if utterance.is_interactive:
+        return Priority.INTERACTIVE
+    return Priority.BATCH if utterance.is_long else Priority.STANDARD
 
 
 def _spelt(ipa: str, voice: KokoroVoice) -> str:

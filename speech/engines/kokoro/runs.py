@@ -20,6 +20,10 @@ FIRST_LEAST: Final = 15
 """Fewest symbols of the first run of a longer text."""
 
 FIRST_MOST: Final = 75
+INTERACTIVE_MOST: Final = 75
+"""Most symbols of every run of an interactive text, which may be interrupted: a run cannot be, and
+the next text waits for its end."""
+
 LATER_MOST: Final = (110, 150)
 """Most symbols of the second and later runs; the model's limit is 510.
 
@@ -97,14 +101,20 @@ def _mark(written: str) -> str:
     )
 
 
-def runs(spoken: list[Clause]) -> list[Run]:
+def runs(spoken: list[Clause], *, is_interactive: bool = False) -> list[Run]:
     """Join clauses, whose words are the model's symbols, to runs."""
+    later = (INTERACTIVE_MOST,) if is_interactive else LATER_MOST
+    longest = [INTERACTIVE_MOST * 3 // 4] * 2 if is_interactive else [FIRST_MOST, LATER_MOST[0]]
     spoken = [clause for clause in spoken if clause.words.strip()]
     if sum(len(clause.words) + 2 for clause in spoken) <= WHOLE:
         return [_run(spoken)] if spoken else []
-    pieces = [piece for index, clause in enumerate(spoken) for piece in _pieces(clause, index == 0)]
+    pieces = [
+        piece
+        for number, clause in enumerate(spoken)
+        for piece in _pieces(clause, longest[min(number, 1)])
+    ]
     made: list[Run] = []
-    limits = chain(LATER_MOST, repeat(LATER_MOST[-1]))
+    limits = chain(later, repeat(later[-1]))
     current: list[Clause] = []
     most = FIRST_MOST
     for piece in pieces:
@@ -117,9 +127,11 @@ def runs(spoken: list[Clause]) -> list[Run]:
     return [*made, _run(current)]
 
 
-def _pieces(clause: Clause, is_first: bool) -> list[Clause]:
-    """Cut a clause that is too long for a run between words, into parts of about equal length."""
-    most = FIRST_MOST if is_first else LATER_MOST[0]
+def _pieces(clause: Clause, most: int) -> list[Clause]:
+    """Cut a clause that is too long for a run between words, into parts of about equal length.
+
+    It is too long when it has a third more symbols than ``most``.
+    """
     if len(clause.words) <= most * 4 // 3:
         return [clause]
     words = clause.words.split(" ")

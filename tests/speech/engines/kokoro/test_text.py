@@ -12,7 +12,14 @@ from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro.engine import stretched
 from speech.engines.kokoro.files import VOICES, UnknownKokoroVoice, parse_voice
 from speech.engines.kokoro.phonemes import english, hindi, tokens
-from speech.engines.kokoro.runs import FIRST_MOST, LATER_MOST, Clause, clauses, runs
+from speech.engines.kokoro.runs import (
+    FIRST_MOST,
+    INTERACTIVE_MOST,
+    LATER_MOST,
+    Clause,
+    clauses,
+    runs,
+)
 from speech.engines.sanitize import sanitized
 from tests.support.speech.listening import median_pitch
 
@@ -101,6 +108,14 @@ def test_the_first_run_of_a_long_text_is_short_and_all_are_bounded() -> None:
 
 def test_a_very_long_word_is_bounded() -> None:
     assert max(len(run.symbols) for run in runs([Clause("a" * 5000, ".")])) <= max(LATER_MOST)
+
+
+def test_every_run_of_an_interactive_text_is_short() -> None:
+    spoken = [Clause(" ".join(["ˈɔlwAz"] * count), ",") for count in (2, 30, 7, 9, 1, 12)]
+    lengths = [len(run.symbols) for run in runs(spoken, is_interactive=True)]
+
+    assert max(lengths) <= INTERACTIVE_MOST
+    assert min(lengths[1:-1]) >= 40
 
 
 def test_only_voices_of_the_list_are_known() -> None:
