@@ -21,7 +21,11 @@ LONGEST_INPUT: Final = 4096
 """Code points of ``input``, and of ``text`` in one message."""
 
 LONGEST_SESSION: Final = 20_000
-"""Code points of all texts of one WebSocket session."""
+"""Code points of all texts of one WebSocket session, or of one utterance in a session that is kept
+open; also of all its texts that wait to be spoken."""
+
+MOST_UTTERANCES: Final = 100
+"""Utterances of a session that wait to be spoken."""
 
 LARGEST_MESSAGE: Final = 64 * 1024
 """Bytes of one WebSocket message. The longest text fits, each character as two ``\\u`` escapes."""
@@ -81,12 +85,17 @@ class SpeechRequest(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Starts a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``."""
+    """Starts a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``.
+
+    With ``keep_open``, ``Done`` ends an utterance and not the session, whose limits of text count
+    for each utterance then.
+    """
 
     voice: str
     response_format: AudioFormat
     speed: float = 1.0
     instructions: str = ""
+    keep_open: bool = False
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -96,7 +105,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """Ends the text."""
+    """Ends the text, of an utterance where the session is kept open."""
 
 
 class Flush(msgspec.Struct, frozen=True):
@@ -107,7 +116,15 @@ class Cancel(msgspec.Struct, frozen=True):
     """Drops the unspoken text and ends the session."""
 
 
-Message = Start | Text | Done | Flush | Cancel
+class Clear(msgspec.Struct, frozen=True):
+    """Drops the unspoken text of a session that is kept open, which goes on."""
+
+
+class Close(msgspec.Struct, frozen=True):
+    """Ends a session that is kept open, when its text so far is spoken."""
+
+
+Message = Start | Text | Done | Flush | Cancel | Clear | Close
 
 
 def parse_message(message: str) -> Message:
@@ -121,13 +138,21 @@ def parse_message(message: str) -> Message:
     read = _MESSAGES.get(kind) if type(kind) is str else None
     if read is None:
         raise InvalidField(
-            "'type' must be 'start', 'text', 'done', 'flush' or 'cancel'.", param="type"
+            "'type' must be 'start', 'text', 'done', 'flush' or 'cancel', "
+            "or with 'keep_open' 'clear' or 'close'.",
+            param="type",
         )
     return read(fields)
 
 
 def _start(fields: dict[str, Any]) -> Start:
-    return Start(_voice(fields), _response_format(fields), _speed(fields), _instructions(fields))
+    return Start(
+        voice=_voice(fields),
+        response_format=_response_format(fields),
+        speed=_speed(fields),
+        instructions=_instructions(fields),
+        keep_open=_keep_open(fields),
+    )
 
 
 def _text(fields: dict[str, Any]) -> Text:
@@ -142,6 +167,8 @@ _MESSAGES: dict[str, Callable[[dict[str, Any]], Message]] = {
     "done": lambda fields: Done(),
     "flush": lambda fields: Flush(),
     "cancel": lambda fields: Cancel(),
+    "clear": lambda fields: Clear(),
+    "close": lambda fields: Close(),
 }
 
 
@@ -205,6 +232,15 @@ def _instructions(fields: dict[str, Any]) -> str:
     text = _string(fields, "instructions", "how to speak")
     _bounded(text, "instructions", LONGEST_INSTRUCTIONS, "Send a shorter text.")
     return text if text.strip() else ""
+
+
+def _keep_open(fields: dict[str, Any]) -> bool:
+    keep_open = fields.get("keep_open")
+    if keep_open is None:
+        return False
+    if type(keep_open) is not bool:
+        raise InvalidField("'keep_open' must be true or false.", param="keep_open")
+    return keep_open
 
 
 def _stream_format(fields: dict[str, Any]) -> StreamFormat:

@@ -70,12 +70,32 @@ def _message(kind: str, required: Json | None = None, optional: Json | None = No
     return object_schema({"type": {"const": kind}, **(required or {})}, optional)
 
 
+_KEEP_OPEN: Final[Json] = {
+    "type": ["boolean", "null"],
+    "description": "`done` ends an utterance, and the next `text` begins another.",
+}
+_OF_AN_UTTERANCE: Final[Json] = {
+    "sentences": {**INTEGER, "description": "Those of the utterance that were sent."},
+    "characters": {**INTEGER, "description": "Their characters, which are charged."},
+}
 CLIENT_MESSAGES: Final[dict[str, Json]] = {
-    "start": _message("start", {"voice": VOICE}, {"response_format": FORMAT, **MANNER}),
+    "start": _message(
+        "start",
+        {"voice": VOICE},
+        {"response_format": FORMAT, **MANNER, "keep_open": _KEEP_OPEN},
+    ),
     "text": _message("text", {"text": TEXT}),
     "flush": _message("flush"),
     "done": _message("done"),
     "cancel": _message("cancel"),
+    "clear": {
+        **_message("clear"),
+        "description": "With `keep_open`: drop what was not spoken.",
+    },
+    "close": {
+        **_message("close"),
+        "description": "With `keep_open`: end the session after its text.",
+    },
 }
 SERVER_MESSAGES: Final[dict[str, Json]] = {
     "ready": _message(
@@ -92,6 +112,18 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
             ),
         },
     ),
+    "utterance.done": {
+        **_message("utterance.done", _OF_AN_UTTERANCE),
+        "description": "With `keep_open`: the utterance was sent.",
+    },
+    "cleared": {
+        **_message("cleared", {**_OF_AN_UTTERANCE, "text": STRING}),
+        "description": "The answer to `clear`: what of the utterance was sent.",
+    },
+    "draining": {
+        **_message("draining", {"seconds": INTEGER}),
+        "description": "The server stops; the session may last so long.",
+    },
     "session.done": _message("session.done"),
     "error": {
         **_message("error", {"error": object_schema({"message": STRING, "type": STRING})}),

@@ -1,8 +1,7 @@
 """One WebSocket session: text comes in, each sentence goes out as one complete file.
 
-Three tasks run concurrently: read messages, speak and send sentences, check the key. Sentences are
-spoken in order, at most two ahead of the one that is sent. When the process is about to end, the client
-is told how long the session may still last.
+Three tasks run concurrently: read messages, speak and send sentences (``delivery``), check the key.
+When the process is about to end, the client is told how long the session may still last.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +20,7 @@ from core.asgi.drain import absorbed_cancellation
 from core.asgi.websocket import SocketConsumer
 from core.errors import ApiError, InternalError, InvalidField
 from core.monitoring.logs import log_unexpected
-from speech.errors import UnreadableText
-from speech.quota.quota import Reserved
+from speech.requests.delivery import Delivery
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SpeechMeter
 from speech.requests.session_bounds import (
@@ -33,15 +29,16 @@ from speech.requests.session_bounds import (
     SessionIdle,
     SessionTooLong,
     is_read_aside,
+    refused_units,
 )
-from speech.requests.speaking import HeldSound, whole_sound
-from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import LONG_READING, ScriptReader, Sentence
-from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
 from speech.text.tags import NothingToSpeak, TagError
 from speech.wire import (
     LONGEST_SESSION,
+    MOST_UTTERANCES,
     Cancel,
+    Clear,
+    Close,
     Done,
     Flush,
     Start,
@@ -54,18 +51,8 @@ log = logging.getLogger(__name__)
 KEY_SECONDS: Final = 0.5
 """How often the key of an open session is checked; a revoked key ends the session."""
 
-_FRAMES_AHEAD: Final = 1
-"""Spoken sentences that may wait to be sent, besides the one that is being spoken."""
-
 CheckKey = Callable[[], Awaitable[Principal]]
 """Authenticates the key again and returns its owner. Raises ``InvalidCredential``."""
-
-
-@dataclass(eq=False, slots=True)
-class _Spoken:
-    sentence: Sentence
-    pieces: list[bytes]
-    cloned: bool
 
 
 class Session:
@@ -85,24 +72,26 @@ class Session:
         self._meter = meter
         self._bounds = bounds
         self._loop = asyncio.get_running_loop()
+        self._delivery = Delivery(service, socket, start, meter)
         self._reader = ScriptReader()
-        self._sentences: asyncio.Queue[Sentence | None] = asyncio.Queue()
-        """Sentences to speak, then None."""
         self._received = 0
-        self._queued = 0
-        self._unread = 0
-        """Sentences that the voice could not read."""
+        self._received_before = 0
+        """Characters that were received before the utterance; 0 in a session of one utterance."""
+        self._has_sentences = False
         self._is_done = False
         self._active_at = self._loop.time()
         self._pace = Pace(bounds.messages_per_second)
-        self._charged: list[Reserved] = []
-        """Reservations of the sentences that were not sent yet, in order."""
-        self._held = HeldSound(meter.identity.organization_id)
+        self._units = 0
+        """Refused requests that were counted for unspoken text."""
 
     @property
     def unspoken(self) -> int:
         """The characters that were received and not sent as sound."""
         return self._received - self._meter.characters
+
+    def refused_units(self, failure: ApiError | None) -> int:
+        """The refused requests to count for unspoken text when the session ended."""
+        return max(0, refused_units(self.unspoken, failure) - self._units)
 
     async def run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
         """Send ``ready``, then every sentence; return the failure or None.
@@ -116,7 +105,7 @@ class Session:
             return InternalError()
 
     async def _run(self, principal: Principal, check_key: CheckKey, ready: str) -> ApiError | None:
-        self._principal = principal
+        self._principal = self._delivery.principal = principal
         delivering = asyncio.create_task(self._deliver(ready))
         others = [
             asyncio.create_task(self._listen()),
@@ -139,9 +128,7 @@ class Session:
             for part in (*running, announcing):
                 part.cancel()
             await asyncio.gather(*running, announcing, return_exceptions=True)
-            for reserved in self._charged:
-                reserved.refund_characters()
-            self._held.release_all()
+            self._delivery.drop()
 
     def _failure(self, ended: asyncio.Task[None]) -> ApiError | None:
         error = ended.exception()
@@ -164,7 +151,8 @@ class Session:
             if isinstance(message, Start):
                 raise InvalidField("The session was started already. Send text.", param="type")
             if self._is_done:
-                raise InvalidField("Only 'cancel' can follow 'done'.", param="type")
+                last = "close" if self._start.keep_open else "done"
+                raise InvalidField(f"Only 'cancel' can follow '{last}'.", param="type")
             try:
                 await self._take(message)
             except TagError as error:
@@ -173,43 +161,113 @@ class Session:
 
     async def _next_message(self) -> str:
         while True:
-            due = None if self._is_done else self._active_at + self._bounds.idle_seconds
+            due = None if self._expects_no_text else self._active_since + self._bounds.idle_seconds
             try:
                 async with asyncio.timeout_at(due):
                     return await self._socket.receive_text()
             except TimeoutError:
                 self._end_if_idle()
 
+    @property
+    def _expects_no_text(self) -> bool:
+        """Whether the session may be silent: after its text, and between two utterances."""
+        return self._is_done or (self._start.keep_open and not self._in_utterance)
+
+    @property
+    def _in_utterance(self) -> int:
+        """The characters of the utterance that were received."""
+        return self._received - self._received_before
+
+    @property
+    def _active_since(self) -> float:
+        return max(self._active_at, self._delivery.active_at)
+
     def _end_if_idle(self) -> None:
         """Raise ``SessionIdle`` after the idle timeout; messages without text do not reset it."""
         now = self._loop.time()
-        if self._is_done or now < self._active_at + self._bounds.idle_seconds:
+        if self._expects_no_text or now < self._active_since + self._bounds.idle_seconds:
             return
-        if self._queued == self._meter.sentences + self._unread:
+        if not self._delivery.sentences_waiting:
             raise SessionIdle
         # The client may be waiting for sentences that it has already sent.
         self._active_at = now
 
-    async def _take(self, message: Text | Flush | Done) -> None:
-        if isinstance(message, Text):
-            if message.text:
-                self._active_at = self._loop.time()
-            unspoken = self.unspoken
-            self._received += len(message.text)
-            if self._received > LONGEST_SESSION:
+    async def _take(self, message: Text | Flush | Done | Clear | Close) -> None:
+        match message:
+            case Text(text):
+                await self._take_text(text)
+            case Flush():
+                self._queue(self._reader.flush())
+            case Done():
+                self._end_utterance()
+            case Clear() | Close() if not self._start.keep_open:
                 raise InvalidField(
-                    f"A session has at most {LONGEST_SESSION} characters of text. "
-                    "Open another one for the rest.",
-                    param="text",
+                    "'clear' and 'close' need 'keep_open': true in 'start'.", param="type"
                 )
-            self._queue(await self._read(message.text, unspoken))
-            return
+            case Clear():
+                await self._clear()
+            case Close():
+                if self._in_utterance:
+                    self._end_utterance()
+                self._is_done = True
+                self._delivery.end()
+
+    async def _take_text(self, text: str) -> None:
+        if text:
+            self._active_at = self._loop.time()
+        unspoken = self.unspoken
+        self._received += len(text)
+        if self._in_utterance > LONGEST_SESSION:
+            what, advice = "A session", "Open another one for the rest."
+            if self._start.keep_open:
+                what, advice = "An utterance", "Send 'done', and the rest as the next one."
+            raise InvalidField(
+                f"{what} has at most {LONGEST_SESSION} characters of text. {advice}", param="text"
+            )
+        if self._delivery.characters_waiting + len(text) > LONGEST_SESSION:
+            raise InvalidField(
+                f"At most {LONGEST_SESSION} characters may wait to be spoken. "
+                "Send the next utterance when 'utterance.done' has come.",
+                param="text",
+            )
+        self._queue(await self._read(text, unspoken))
+
+    def _end_utterance(self) -> None:
         self._queue(self._reader.flush())
-        if isinstance(message, Done):
-            if not self._queued:
+        if not self._start.keep_open:
+            if not self._has_sentences:
                 raise NothingToSpeak
             self._is_done = True
-            self._sentences.put_nowait(None)
+            self._delivery.end()
+            return
+        if self._delivery.utterances_waiting >= MOST_UTTERANCES:
+            raise InvalidField(
+                f"At most {MOST_UTTERANCES} utterances may wait to be spoken. "
+                "Send the next one when 'utterance.done' has come.",
+                param="type",
+            )
+        self._delivery.end_utterance()
+        self._begin_utterance()
+        self._count_unspoken()
+
+    def _begin_utterance(self) -> None:
+        self._reader = ScriptReader()
+        self._received_before = self._received
+
+    async def _clear(self) -> None:
+        """Drop what was not spoken."""
+        self._begin_utterance()
+        await self._delivery.clear()
+        self._count_unspoken()
+
+    def _count_unspoken(self) -> None:
+        """Count text that was read and will not be spoken as refused requests: nothing else charges
+        it. Raises ``QuotaExceeded`` when there are too many of them."""
+        lost = self.unspoken - self._delivery.characters_waiting
+        units = max(0, refused_units(lost, None) - self._units)
+        self._units += units
+        self._service.count_unspoken(self._principal, units)
+        self._service.check_refused(self._principal)
 
     async def _read(self, text: str, unspoken: int) -> list[Sentence]:
         """The sentences that ``text`` completed."""
@@ -232,69 +290,15 @@ class Session:
             await self._socket.send_text(msgspec.json.encode(message).decode())
 
     def _queue(self, sentences: list[Sentence]) -> None:
-        if sentences:
-            self._active_at = self._loop.time()
-        self._queued += len(sentences)
-        for sentence in sentences:
-            self._sentences.put_nowait(sentence)
-
-    # -- speaking ----------------------------------------------------------------------------
+        self._has_sentences = self._has_sentences or bool(sentences)
+        self._delivery.add(sentences)
 
     async def _deliver(self, ready: str) -> None:
-        """Send one file, or the error of an unreadable one, for each sentence, until the last."""
-        audio_format = self._start.response_format
         await self._socket.send_text(ready)
-        async with aclosing(prefetch(self._spoken(), _FRAMES_AHEAD)) as spoken:
-            async for each in spoken:
-                if isinstance(each, UnreadableText):
-                    await self._socket.send_text(self._socket.error_message(each))
-                    self._active_at = self._loop.time()
-                    self._unread += 1
-                    continue
-                file = await self._service.encoders.encode(
-                    each.pieces, audio_format, self._principal.organization_id
-                )
-                if each.cloned:
-                    # The clone may have been deleted since its sentence was spoken.
-                    await self._service.voices.resolve(self._start.voice, self._principal)
-                await self._socket.send_bytes(b"".join(file))
-                spoken_bytes = sum(map(len, each.pieces))
-                self._held.release(spoken_bytes)
-                self._active_at = self._loop.time()
-                self._charged.pop(0)
-                self._meter.characters += each.sentence.characters
-                self._meter.sentences += 1
-                self._meter.pcm_bytes += spoken_bytes
-                self._service.report_progress(self._meter)
-
-    async def _spoken(self) -> AsyncGenerator[_Spoken | UnreadableText, None]:
-        while (sentence := await self._sentences.get()) is not None:
-            principal = self._principal
-            # Resolved for each sentence: a clone may have been deleted, a plan changed.
-            voice = await self._service.voices.resolve(self._start.voice, principal)
-            engine = self._service.engines.of(voice)
-            manner = self._start.speed, self._start.instructions
-            speaker = Speaker(
-                voice, engine, self._service.texts, principal.organization_id, *manner
-            )
-            reserved = None
-            try:
-                # Before the charge, so that no limit refuses what is not charged.
-                parts = await read_sentence(sentence, speaker)
-                day = self._meter.identity.day
-                reserved = await self._service.quota.charge(principal, sentence.characters, day)
-                self._charged.append(reserved)
-                spoken = speak_parts(parts, speaker, self._meter.clock)
-                pieces = await whole_sound(spoken, "text", self._held)
-            except UnreadableText as unread:
-                if reserved is not None:
-                    self._charged.pop().refund_characters()
-                yield unread
-                continue
-            yield _Spoken(sentence, pieces, cloned=voice.clone is not None)
+        await self._delivery.run()
 
     async def _watch_key(self, check_key: CheckKey) -> None:
         """Check the key until it is revoked, then raise ``InvalidCredential``."""
         while True:
             await asyncio.sleep(KEY_SECONDS)
-            self._principal = await check_key()
+            self._principal = self._delivery.principal = await check_key()

@@ -46,7 +46,6 @@ from speech.requests.session_bounds import (
     SessionBounds,
     SessionIdle,
     SessionTooLong,
-    refused_units,
 )
 from speech.wire import LARGEST_MESSAGE, LONGEST_INPUT, LONGEST_SESSION, Start, parse_message
 from usage import metered
@@ -146,7 +145,7 @@ class SpeechStreamConsumer(SocketConsumer):
         session = Session(speech, self, start, meter, _BOUNDS)
         ready = msgspec.json.encode(self.ready()).decode()
         failure = await session.run(principal, check_key, ready)
-        speech.count_unspoken(principal, refused_units(session.unspoken, failure))
+        speech.count_unspoken(principal, session.refused_units(failure))
         status = metered.http_status(failure, SWITCHING_PROTOCOLS)
         receipt = meter.receipt(failure, status, self._ended_with(failure))
         metrics.observe(receipt)

@@ -153,6 +153,7 @@ def test_each_message_of_a_client_is_parsed_according_to_its_schema(kind: str) -
         "response_format": "wav",
         "speed": 1.5,
         "instructions": "Whisper.",
+        "keep_open": True,
     }
     wrong = [{**whole, field: [1]} for field in whole] + [
         {**whole, "speed": 0.24},
@@ -162,10 +163,12 @@ def test_each_message_of_a_client_is_parsed_according_to_its_schema(kind: str) -
         {**whole, "response_format": "vorbis"},
         {**whole, "text": "a" * 4097},
         {**whole, "voice": {"name": "ava"}},
+        {**whole, "keep_open": "true"},
     ]
     missing = [{name: value for name, value in whole.items() if name != one} for one in whole]
     others = [{**whole, "voice": {"id": "ava"}}]
-    others += [{**whole, name: None} for name in ("response_format", "speed", "instructions")]
+    optional = ("response_format", "speed", "instructions", "keep_open")
+    others += [{**whole, name: None} for name in optional]
     for message in (whole, *wrong, *missing, *others):
         try:
             read = type(parse_message(json.dumps(message))).__name__.lower() == kind
