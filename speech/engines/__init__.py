@@ -99,6 +99,19 @@ class Utterance:
     is_interactive: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """A word as an engine spoke it, with its start and end in seconds."""
+
+    text: str
+    start: float
+    end: float
+
+    def later(self, seconds: float) -> SpokenWord:
+        """The word when ``seconds`` of sound precede."""
+        return SpokenWord(self.text, self.start + seconds, self.end + seconds)
+
+
 class Engine(ABC):
     """Speaks utterances. An instance serves one event loop and any number of them at once."""
 
@@ -109,6 +122,14 @@ class Engine(ABC):
         Raises ``EngineError``, if possible before the first piece. Close the generator (``aclose``)
         to stop early; the worker or slot is freed promptly.
         """
+
+    def speak_timed(self, utterance: Utterance) -> AsyncGenerator[bytes | SpokenWord, None]:
+        """As ``speak``, with each word before the sound in which it begins.
+
+        The seconds of a word count from the beginning of the utterance's sound. Only the embedded
+        engines know them: ``speech.voices.snapshot.VoiceRef.has_word_times``.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     async def close(self) -> None:

@@ -3,7 +3,8 @@
 All big-endian: an order is a length (4 bytes) and JSON, an answer is a kind (1 byte), a length
 (4 bytes) and its bytes. After its start a worker sends ``READY`` with the payload that its program
 promises, or ``FAILED`` with a reason. An order is answered by any number of ``DATA``, then ``END``;
-or by ``FAILED``. A worker exits at the end of its standard input.
+or by ``FAILED``. A worker exits at the end of its standard input. An order with ``marks`` is answered
+by these, as a length and JSON, ahead of the sound.
 """
 
 from __future__ import annotations
@@ -32,6 +33,18 @@ def answer(answers: BinaryIO, kind: bytes, payload: bytes = b"") -> None:
     """Write one answer and flush it."""
     answers.write(ANSWER.pack(kind, len(payload)) + payload)
     answers.flush()
+
+
+def marked(marks: object, sound: bytes) -> bytes:
+    """``sound`` with ``marks`` ahead of it."""
+    content = json.dumps(marks).encode()
+    return ORDER.pack(len(content)) + content + sound
+
+
+def split_marks(answered: bytes) -> tuple[bytes, bytes]:
+    """The JSON of the marks and the sound of an answer that is ``marked``."""
+    end = ORDER.size + ORDER.unpack_from(answered)[0]
+    return answered[ORDER.size : end], answered[end:]
 
 
 def confine(memory_bytes: int, niceness: int = NICENESS) -> None:

@@ -12,7 +12,7 @@ from core.sharing.processors import Niceness
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
 from speech.engines.sanitize import plain_words
-from speech.engines.worker_frames import NICENESS
+from speech.engines.worker_frames import NICENESS, split_marks
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 
 _LONGEST_DATA_PATH = 140
@@ -24,7 +24,8 @@ class Order:
     """A text to speak; names and ranges are espeak-ng's (speak_lib.h).
 
     ``stretch`` is the factor by which the sound is lengthened afterwards, its pitch kept. Then it
-    is filtered with gains of ``eq_db`` decibels at ``eq_hz``, unless these are empty.
+    is filtered with gains of ``eq_db`` decibels at ``eq_hz``, unless these are empty. With ``marks``
+    the times of the words come ahead of the sound.
     """
 
     voice: str
@@ -37,6 +38,7 @@ class Order:
     variant: str | None = None
     eq_hz: tuple[float, ...] = ()
     eq_db: tuple[float, ...] = ()
+    marks: bool = False
 
     def plainer(self) -> Order:
         """The order with only words in its text."""
@@ -107,6 +109,14 @@ class EspeakPool(WorkerPool[Order | PhonemeOrder]):
         """The phonemes of each text, as the worker writes them. Raises as ``run`` does."""
         answer = await self.run(PhonemeOrder(voice, texts), organization_id)
         return msgspec.json.decode(answer, type=list[str])
+
+
+def marks_of(answered: bytes) -> tuple[str, list[tuple[int, float]], bytes]:
+    """The answer to an order with ``marks``: the text that was spoken, the offset in it and the second
+    of each reported word, in their order, and the sound."""
+    marks, sound = split_marks(answered)
+    text, words = msgspec.json.decode(marks, type=tuple[str, list[tuple[int, float]]])
+    return text, words, sound
 
 
 def _lay_over(original: Path, copy: Path) -> None:

@@ -6,7 +6,8 @@ separate program: only the messages below cross the pipe.
 
 Arguments: the library, the directory that holds ``espeak-ng-data``, the niceness. ``READY`` carries
 the sample rate; an order is answered by its sound (``speech.audio.pcm``), or by the phonemes of its
-texts as a JSON array.
+texts as a JSON array. The marks of an order are the text that was spoken, and the offset of each word that
+espeak-ng reported with its time in seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ import soxr
 from numpy.typing import NDArray
 
 from speech.audio.pcm import FADE_SECONDS, SAMPLE_RATE, faded, pcm_bytes, samples
-from speech.engines.worker_frames import DATA, FAILED, READY, answer, confine, own_answers, serve
+from speech.engines.worker_frames import (
+    DATA,
+    FAILED,
+    READY,
+    answer,
+    confine,
+    marked,
+    own_answers,
+    serve,
+)
 
 TAPS = 512
 _STRONGEST_DB = 18.0
@@ -97,6 +107,10 @@ _UTF8 = 1
 _AT_CHARACTER = 1
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
 _BUFFER_MILLISECONDS = 1000
+_WORD_EVENT, _LAST_EVENT = 1, 0
+_NORMAL_RATE, _SONIC_RATE = 175, 450
+"""From ``_SONIC_RATE`` words per minute on, espeak-ng speaks at ``_NORMAL_RATE`` and shortens the sound
+with sonic; its events have the place in the buffer before."""
 _OK = 0
 _TIE = "^"
 """Joins the letters of one phoneme, such as a diphthong."""
@@ -108,6 +122,21 @@ _DATA_BYTES = 1 << 19
 _MEMORY_BYTES = 1 << 30
 
 
+class _Event(ctypes.Structure):
+    """``espeak_EVENT`` of speak_lib.h; ``position`` counts code points from 1."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("identifier", ctypes.c_uint),
+        ("position", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("milliseconds", ctypes.c_int),
+        ("sample", ctypes.c_int),
+        ("user_data", ctypes.c_void_p),
+        ("id", ctypes.c_char * 8),
+    )
+
+
 class _Espeak:
     """The initialised library. ``rate`` is 0 when it did not find its files."""
 
@@ -115,6 +144,10 @@ class _Espeak:
         self._answers = answers
         self._spoken = bytearray()
         """The samples of the order that is spoken."""
+        self._words: list[tuple[int, float]] = []
+        """The offset of each word of it, and the sample at which the word begins."""
+        self._hurry = 1.0
+        """The factor by which espeak-ng shortens its sound after the events."""
         self._variant = Path(directory, "espeak-ng-data", "voices", "!v", CLONE_VARIANT)
         self._library = ctypes.CDLL(library)
         self._library.espeak_Synth.argtypes = [
@@ -138,15 +171,26 @@ class _Espeak:
         self._kept_alive = callback
         self._library.espeak_SetSynthCallback(callback)
 
-    def _on_audio(self, wave: int | None, count: int, _events: int | None) -> int:
+    def _on_audio(self, wave: int | None, count: int, events: int | None) -> int:
         """Keep one buffer of espeak-ng, which calls this. Return 1 to stop it."""
         try:
+            if events:
+                self._keep_words(ctypes.cast(events, ctypes.POINTER(_Event)))
             if wave and count > 0:
                 self._spoken += ctypes.string_at(wave, 2 * count)
         except BaseException:
             # ctypes would print the exception, and espeak-ng would go on speaking.
             return 1
         return 0
+
+    def _keep_words(self, events: Any) -> None:
+        before = len(self._spoken) // 2
+        at = 0
+        while (event := events[at]).type != _LAST_EVENT:
+            if event.type == _WORD_EVENT:
+                sample = before + (event.sample - before) / self._hurry
+                self._words.append((event.position - 1, sample))
+            at += 1
 
     def work(self, order: dict[str, Any]) -> str | None:
         """Run one order of either kind; return the reason of a failure, or None."""
@@ -188,6 +232,9 @@ class _Espeak:
             ):
                 self._library.espeak_SetParameter(parameter, int(order[name]), 0)
             self._spoken.clear()
+            self._words.clear()
+            rate = int(order["rate"])
+            self._hurry = rate / _NORMAL_RATE if rate >= _SONIC_RATE else 1.0
             text = str(order["text"]).encode() + b"\0"
             spoken = self._library.espeak_Synth(
                 text, len(text), 0, _AT_CHARACTER, 0, _UTF8, None, None
@@ -197,12 +244,18 @@ class _Espeak:
             stretch = float(order["stretch"])
             raw = self._stretched(stretch) if stretch > 1 else bytes(self._spoken)
             sound = shaped(raw, self.rate, order["eq_hz"], order["eq_db"])
+            if order.get("marks"):
+                sound = marked(self._marks(str(order["text"]), stretch), sound)
             for at in range(0, len(sound), _DATA_BYTES):
                 answer(self._answers, DATA, sound[at : at + _DATA_BYTES])
             return None
         finally:
             if variant is not None:
                 self._variant.unlink(missing_ok=True)
+
+    def _marks(self, text: str, stretch: float) -> tuple[str, list[tuple[int, float]]]:
+        seconds = max(stretch, 1.0) / self.rate
+        return text, [(offset, sample * seconds) for offset, sample in self._words]
 
     def _stretched(self, stretch: float) -> bytes:
         """What was spoken, lengthened by sonic, which espeak-ng includes for its fast rates."""

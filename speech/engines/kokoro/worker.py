@@ -1,7 +1,8 @@
 """The subprocess that runs Kokoro-82M. It needs numpy and onnxruntime, and nothing of svc.
 
 Arguments: the model, the directory of the voices' styles, the number of threads. ``READY`` carries
-the sample rate; an order is answered by its samples, 16-bit little-endian.
+the sample rate; an order is answered by its samples, 16-bit little-endian. The marks of an order are
+the frames that each token lasts, with those of the model's own first and last one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from speech.engines.worker_frames import DATA, FAILED, READY, answer, confine, own_answers, serve
+from speech.engines.kokoro.files import DURATIONS, model_source
+from speech.engines.worker_frames import (
+    DATA,
+    FAILED,
+    READY,
+    answer,
+    confine,
+    marked,
+    own_answers,
+    serve,
+)
 
 RATE = 24_000
 """Samples per second of the model's sound."""
@@ -29,7 +40,7 @@ _DATA_BYTES = 1 << 19
 
 
 class _Kokoro:
-    def __init__(self, model: str, voices: Path, threads: int) -> None:
+    def __init__(self, model: Path, voices: Path, threads: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -37,12 +48,15 @@ class _Kokoro:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4
         self._session = onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"]
+            model_source(model), options, providers=["CPUExecutionProvider"]
         )
+        self._sound = self._session.get_outputs()[0].name
         self.styles = cache(lambda voice: _styles(voices / f"{voice}.bin"))
 
-    def samples(self, tokens: list[int], voice: str, speed: float, gain: float) -> bytes:
-        """The sound of ``tokens`` by ``voice``."""
+    def samples(
+        self, tokens: list[int], voice: str, speed: float, gain: float
+    ) -> tuple[list[int], bytes]:
+        """The durations of ``tokens`` in frames, and their sound by ``voice``."""
         tokens = tokens[:MOST_TOKENS]
         style = self.styles(voice)[len(tokens) - 1]
         fed = {
@@ -50,9 +64,10 @@ class _Kokoro:
             "style": style.reshape(1, _STYLE_FIGURES),
             "speed": np.array([speed], dtype=np.float32),
         }
-        (sound,) = self._session.run(None, fed)
+        sound, durations = self._session.run([self._sound, DURATIONS], fed)
         loud = np.clip(np.asarray(sound).ravel() * gain, -1.0, 1.0)
-        return np.rint(loud * 32767).astype("<i2").tobytes()
+        frames = np.asarray(durations).ravel().tolist()
+        return frames, np.rint(loud * 32767).astype("<i2").tobytes()
 
 
 def _styles(path: Path) -> NDArray[np.float32]:
@@ -64,7 +79,7 @@ def main(model: str, voices: str, threads: str) -> int:
     confine(_MEMORY_BYTES)
     answers = own_answers()
     try:
-        kokoro = _Kokoro(model, Path(voices), int(threads))
+        kokoro = _Kokoro(Path(model), Path(voices), int(threads))
     except Exception as error:
         answer(answers, FAILED, f"the model cannot be loaded ({type(error).__name__})".encode())
         return 1
@@ -72,11 +87,15 @@ def main(model: str, voices: str, threads: str) -> int:
 
     def speak(order: dict[str, Any]) -> str | None:
         try:
-            said = kokoro.samples(order["tokens"], order["voice"], order["speed"], order["gain"])
+            frames, said = kokoro.samples(
+                order["tokens"], order["voice"], order["speed"], order["gain"]
+            )
         except OSError:
             return "the voice's file cannot be read"
         except Exception as error:
             return f"the model failed ({type(error).__name__})"
+        if order["marks"]:
+            said = marked(frames, said)
         for at in range(0, len(said), _DATA_BYTES):
             answer(answers, DATA, said[at : at + _DATA_BYTES])
         return None

@@ -76,3 +76,19 @@ def sentence_heard(pcm: bytes, sentences: Sequence[str]) -> str:
     decoder.end_utt()
     heard = decoder.hyp()
     return "" if heard is None else str(heard.hypstr)
+
+
+def aligned(pcm: bytes, words: Sequence[str]) -> list[tuple[float, float]]:
+    """The start and end in seconds of each of ``words``, which a recogniser is told, in ``pcm``."""
+    signal = soxr.resample(samples(pcm).astype(np.float32), SAMPLE_RATE, _RECOGNISER_RATE)
+    signal *= 20_000 / np.abs(signal).max()
+    decoder = Decoder(samprate=_RECOGNISER_RATE, lm=None, bestpath=False, loglevel="FATAL")
+    decoder.set_align_text(" ".join(words))
+    decoder.start_utt()
+    decoder.process_raw(signal.astype("<i2").tobytes(), full_utt=True)
+    decoder.end_utt()
+    return [
+        (part.start_frame / 100, (part.end_frame + 1) / 100)
+        for part in decoder.seg()
+        if part.word[0] not in "<[("
+    ]

@@ -73,3 +73,14 @@ def test_every_package_of_the_extra_is_pinned_with_hashes() -> None:
         entries = [entry for entry in pinned if entry.strip() and not entry.startswith("#")]
         assert entries
         assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
+
+
+def test_a_model_without_durations_gets_them_when_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version installed the file as it was published; its voices go on."""
+    model = tmp_path / files.MODEL
+    model.write_bytes(b"published")
+    assert files.model_source(model) == str(model)
+    monkeypatch.setattr(files, "PUBLISHED_BYTES", len(b"published"))
+    assert files.model_source(model) == b"published" + files.DURATIONS_OUTPUT
