@@ -56,11 +56,17 @@ class StreamFormat(StrEnum):
     SSE = "sse"
 
 
+class Timestamps(StrEnum):
+    """Of what a client is sent the times."""
+
+    WORD = "word"
+
+
 class SpeechRequest(msgspec.Struct, frozen=True):
     """A checked body of ``POST /v1/audio/speech``.
 
     ``speed`` is a factor on the voice's pace; ``instructions`` say how to speak, for engines that
-    support them; empty means none.
+    support them; empty means none. With ``timestamps`` the times of the words are sent as events.
     """
 
     voice: str
@@ -69,26 +75,32 @@ class SpeechRequest(msgspec.Struct, frozen=True):
     speed: float = 1.0
     instructions: str = ""
     stream_format: StreamFormat = StreamFormat.AUDIO
+    timestamps: Timestamps | None = None
 
     @classmethod
     def from_body(cls, body: bytes) -> SpeechRequest:
         """Parse a body. Raises ``InvalidField`` for the first wrong field."""
         fields = parse_object(body, _BODY_EXAMPLE, most_values=MOST_VALUES)
-        return cls(
+        request = cls(
             voice=_voice(fields),
             input=_input(fields),
             response_format=_response_format(fields),
             speed=_speed(fields),
             instructions=_instructions(fields),
             stream_format=_stream_format(fields),
+            timestamps=_timestamps(fields),
         )
+        if request.timestamps is not None and request.stream_format is not StreamFormat.SSE:
+            raise InvalidField("'timestamps' needs 'stream_format': 'sse'.", param="timestamps")
+        return request
 
 
 class Start(msgspec.Struct, frozen=True):
     """Starts a session with a voice; ``speed`` and ``instructions`` as in ``SpeechRequest``.
 
     With ``keep_open``, ``Done`` ends an utterance and not the session, whose limits of text count
-    for each utterance then.
+    for each utterance then. With ``timestamps`` each frame has a message with the times of its words
+    before it.
     """
 
     voice: str
@@ -96,6 +108,7 @@ class Start(msgspec.Struct, frozen=True):
     speed: float = 1.0
     instructions: str = ""
     keep_open: bool = False
+    timestamps: Timestamps | None = None
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -152,6 +165,7 @@ def _start(fields: dict[str, Any]) -> Start:
         speed=_speed(fields),
         instructions=_instructions(fields),
         keep_open=_keep_open(fields),
+        timestamps=_timestamps(fields),
     )
 
 
@@ -241,6 +255,16 @@ def _keep_open(fields: dict[str, Any]) -> bool:
     if type(keep_open) is not bool:
         raise InvalidField("'keep_open' must be true or false.", param="keep_open")
     return keep_open
+
+
+def _timestamps(fields: dict[str, Any]) -> Timestamps | None:
+    named = fields.get("timestamps")
+    if named is None:
+        return None
+    try:
+        return Timestamps(named)
+    except ValueError:
+        raise InvalidField("'timestamps' must be 'word'.", param="timestamps") from None
 
 
 def _stream_format(fields: dict[str, Any]) -> StreamFormat:

@@ -34,6 +34,7 @@ from speech.api.openapi_messages import (
     INPUT,
     MANNER,
     SERVER_MESSAGES,
+    TIMESTAMPS,
     VOICE,
     object_schema,
 )
@@ -153,6 +154,7 @@ def _speech() -> Json:
             "response_format": FORMAT,
             **MANNER,
             "stream_format": _STREAM_FORMAT,
+            "timestamps": {**TIMESTAMPS, "description": "Needs `stream_format` `sse`."},
             "model": {"description": "Ignored."},
         },
     )

@@ -9,7 +9,7 @@ from typing import Final
 from core.api.openapi import INTEGER, STRING, Json
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import CHANNELS, SAMPLE_RATE
-from speech.wire import FASTEST, LONGEST_INPUT, LONGEST_INSTRUCTIONS, SLOWEST
+from speech.wire import FASTEST, LONGEST_INPUT, LONGEST_INSTRUCTIONS, SLOWEST, Timestamps
 
 FORMAT: Final[Json] = {"enum": [*(each.value for each in AudioFormat), None]}
 MANNER: Final[dict[str, Json]] = {
@@ -70,6 +70,19 @@ def _message(kind: str, required: Json | None = None, optional: Json | None = No
     return object_schema({"type": {"const": kind}, **(required or {})}, optional)
 
 
+TIMESTAMPS: Final[Json] = {
+    "enum": [*(each.value for each in Timestamps), None],
+    "description": "Send when each word is spoken; only for embedded voices.",
+}
+_TIMED_WORD: Final[Json] = object_schema(
+    {
+        "text": {**STRING, "description": "The word as it is spoken."},
+        "start": {"type": "number", "description": "Seconds from the beginning of the frame."},
+        "end": {"type": "number"},
+        "from": {**INTEGER, "description": "The code points as received that it stands for."},
+        "to": INTEGER,
+    }
+)
 _KEEP_OPEN: Final[Json] = {
     "type": ["boolean", "null"],
     "description": "`done` ends an utterance, and the next `text` begins another.",
@@ -82,7 +95,12 @@ CLIENT_MESSAGES: Final[dict[str, Json]] = {
     "start": _message(
         "start",
         {"voice": VOICE},
-        {"response_format": FORMAT, **MANNER, "keep_open": _KEEP_OPEN},
+        {
+            "response_format": FORMAT,
+            **MANNER,
+            "keep_open": _KEEP_OPEN,
+            "timestamps": TIMESTAMPS,
+        },
     ),
     "text": _message("text", {"text": TEXT}),
     "flush": _message("flush"),
@@ -112,6 +130,13 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
             ),
         },
     ),
+    "timestamps": {
+        **_message(
+            "timestamps",
+            {"sentence": INTEGER, "words": {"type": "array", "items": _TIMED_WORD}},
+        ),
+        "description": "The words of the next frame, the frames counted from 0.",
+    },
     "utterance.done": {
         **_message("utterance.done", _OF_AN_UTTERANCE),
         "description": "With `keep_open`: the utterance was sent.",

@@ -126,6 +126,8 @@ class EdgeTrimmer:
         self._longest = round(LONGEST_EDGE_SECONDS * SAMPLE_RATE)
         self._still = np.zeros(0, dtype=np.int16)
         self._sounded = False
+        self.cut = 0
+        """Samples of silence that were removed before the part that has begun."""
 
     def piece(self, pcm: bytes) -> bytes:
         """Add a piece; return the PCM that can be passed on, which may be empty."""
@@ -136,6 +138,7 @@ class EdgeTrimmer:
         if not loud.any():
             return self._hold(waiting)
         start = 0 if self._sounded else max(0, int(loud.argmax()) - self._edge)
+        self.cut += start
         end = len(loud) - int(loud[::-1].argmax())
         self._sounded = True
         self._still = waiting[end:]
@@ -145,11 +148,13 @@ class EdgeTrimmer:
         """Return the end of the part; the next piece begins a new one."""
         kept = self._edge if self._sounded else 2 * self._edge
         rest = self._still[:kept]
-        self._still, self._sounded = self._still[:0], False
+        self._still, self._sounded, self.cut = self._still[:0], False, 0
         return pcm_bytes(rest)
 
     def _hold(self, still: Samples) -> bytes:
         passed = max(0, len(still) - self._longest) if self._sounded else 0
+        if not self._sounded:
+            self.cut += max(0, len(still) - self._longest)
         self._still = still[passed:][-self._longest :]
         return pcm_bytes(still[:passed])
 

@@ -17,14 +17,16 @@ import msgspec
 
 from accounts.keys.principal import Principal
 from core.asgi.websocket import SocketConsumer
+from speech.engines import SpokenWord
 from speech.errors import UnreadableText
 from speech.quota.quota import Reserved
-from speech.requests.http_request import SpeechService
+from speech.requests.http_request import SpeechService, require_word_times
 from speech.requests.meter import SpeechMeter
 from speech.requests.speaking import HeldSound, whole_sound
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence
 from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
+from speech.synthesis.word_spans import TimedSentence, timed_words
 from speech.wire import Start
 
 _FRAMES_AHEAD: Final = 1
@@ -43,6 +45,8 @@ class _Spoken:
     sentence: Sentence
     pieces: list[bytes]
     cloned: bool
+    words: list[SpokenWord] | None
+    """The times of its words; None unless the client wants them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -165,6 +169,10 @@ class Delivery:
             if spoken.cloned:
                 # The clone may have been deleted since its sentence was spoken.
                 await self._service.voices.resolve(self._start.voice, self.principal)
+            if spoken.words is not None:
+                words = timed_words(sentence, spoken.words, 0.0)
+                timed = TimedSentence(self._meter.sentences, words).message("timestamps")
+                await self._socket.send_text(msgspec.json.encode(timed).decode())
             await self._socket.send_bytes(b"".join(file))
             spoken_bytes = sum(map(len, spoken.pieces))
             self._held.release(spoken_bytes)
@@ -216,6 +224,10 @@ class Delivery:
             self._start.instructions,
             is_interactive=self._start.keep_open,
         )
+        words: list[SpokenWord] | None = None
+        if self._start.timestamps is not None:
+            require_word_times(voice)
+            words = []
         reserved = None
         try:
             # Before the charge, so that no limit refuses what is not charged.
@@ -223,10 +235,10 @@ class Delivery:
             day = self._meter.identity.day
             reserved = await self._service.quota.charge(principal, sentence.characters, day)
             self._charged.append(reserved)
-            spoken = speak_parts(parts, speaker, self._meter.clock)
+            spoken = speak_parts(parts, speaker, self._meter.clock, words)
             pieces = await whole_sound(spoken, "text", self._held)
         except UnreadableText as unread:
             if reserved is not None:
                 self._charged.pop().refund_characters()
             return _Unread(sentence, unread)
-        return _Spoken(sentence, pieces, cloned=voice.clone is not None)
+        return _Spoken(sentence, pieces, voice.clone is not None, words)

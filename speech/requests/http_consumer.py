@@ -22,6 +22,7 @@ from speech.errors import RETRY_SOON, error_type, speech_error_body
 from speech.requests.http_request import SpeechService
 from speech.requests.meter import SpeechMeter
 from speech.requests.speaking import Synthesis
+from speech.synthesis.word_spans import TimedSentence
 from speech.wire import LARGEST_BODY, StreamFormat
 
 _EVENTS: Final = "text/event-stream; charset=utf-8"
@@ -101,6 +102,9 @@ class SpeechSink:
         if sound:
             await self._hand_over(sound, more=True)
 
+    async def send_words(self, timed: TimedSentence) -> None:
+        """Nothing: an answer without events has no place for words."""
+
     async def finish(self, last: bytes) -> None:
         await self._hand_over(last, more=False)
 
@@ -135,7 +139,8 @@ class SpeechSink:
 class EventSink(SpeechSink):
     """Sends the same bytes as server-sent events of the OpenAI-compatible convention.
 
-    ``speech.audio.delta`` carries a piece in base64, ``speech.audio.done`` the usage: the charged
+    ``speech.audio.delta`` carries a piece in base64, ``speech.audio.timestamps`` the words of a
+    sentence, if the client wants them, ``speech.audio.done`` the usage: the charged
     characters, in the place of tokens. The last piece is sent with it, after the row is durable.
     A failure after the first event is sent as an event.
     """
@@ -151,6 +156,9 @@ class EventSink(SpeechSink):
     async def send(self, sound: bytes) -> None:
         if sound:
             await self._hand_over(_delta(sound), more=True)
+
+    async def send_words(self, timed: TimedSentence) -> None:
+        await self._hand_over(_event(timed.message("speech.audio.timestamps")), more=True)
 
     async def finish(self, last: bytes) -> None:
         charged = 0 if self._meter is None else self._meter.characters

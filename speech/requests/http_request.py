@@ -29,8 +29,10 @@ from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.speaking import Resources, Sink, SpeechCall, Synthesis
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
 from speech.synthesis.text_process import TextProcess
+from speech.text.ssml import is_ssml
 from speech.text.tags import TagError
 from speech.voices.engines import Engines
+from speech.voices.snapshot import VoiceRef
 from speech.voices.voices import Voices
 from speech.wire import SpeechRequest
 from usage import metered
@@ -60,6 +62,9 @@ class SpeechService:
         try:
             request = SpeechRequest.from_body(body)
             voice = await self.voices.resolve(request.voice, principal)
+            if request.timestamps is not None:
+                _require_no_ssml(request.input)
+                require_word_times(voice)
             with input_named():
                 characters = metered_characters(request.input)
         except ApiError as error:
@@ -143,6 +148,25 @@ class SpeechService:
         """Write the progress of a request to the journal, at most once in ``every_seconds``."""
         if (progress := meter.progress(every_seconds)) is not None:
             self.ledger.progress(progress)
+
+
+def require_word_times(voice: VoiceRef) -> None:
+    """Raise ``InvalidField`` if the engine of ``voice`` does not know when it speaks a word."""
+    if not voice.has_word_times:
+        raise InvalidField(
+            "'timestamps' is not available with this voice: it is spoken by a speech server, which "
+            "gives no times of words. Leave it out, or choose an embedded voice.",
+            param="timestamps",
+        )
+
+
+def _require_no_ssml(text: str) -> None:
+    """Raise ``InvalidField`` for SSML, whose words have no place in the text as received."""
+    if is_ssml(text):
+        raise InvalidField(
+            "'timestamps' is not available for SSML. Leave it out, or send text with audio tags.",
+            param="timestamps",
+        )
 
 
 @contextmanager

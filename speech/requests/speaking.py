@@ -20,12 +20,14 @@ from core.sharing.places import sound_bytes
 from speech.audio.encoders import Encoders
 from speech.audio.encoding import AudioFormat, chunks
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
+from speech.engines import SpokenWord
 from speech.errors import UnreadableText
 from speech.requests.meter import SpeechMeter
 from speech.synthesis.prefetch import prefetch
-from speech.synthesis.script import LONG_READING, Script
-from speech.synthesis.sentence import Speaker, speak_sentence
+from speech.synthesis.script import LONG_READING, Script, Sentence
+from speech.synthesis.sentence import EngineClock, Speaker, speak_sentence
 from speech.synthesis.text_process import TextProcess
+from speech.synthesis.word_spans import TimedSentence, timed_words
 from speech.voices.engines import Engines
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest
@@ -110,6 +112,9 @@ class Sink(Protocol):
     async def send(self, sound: bytes) -> None:
         """Send a part of the body; do nothing when the client disconnected."""
 
+    async def send_words(self, timed: TimedSentence) -> None:
+        """Send the words of the sentence whose sound comes next; only for an answer by events."""
+
     async def finish(self, last: bytes) -> None:
         """Send the last bytes."""
 
@@ -186,6 +191,9 @@ class Synthesis:
         sink.prepare(self._meter, None)
         async with aclosing(prefetch(self._sound(), PIECES_AHEAD)) as pieces:
             async for piece in pieces:
+                if isinstance(piece, TimedSentence):
+                    await sink.send_words(piece)
+                    continue
                 ready, self.last = self.last + piece[:-SAMPLE_WIDTH], piece[-SAMPLE_WIDTH:]
                 await sink.send(ready)
                 if sink.disconnected:
@@ -204,8 +212,11 @@ class Synthesis:
             held.release_all()
 
     async def _send_file(self, sink: Sink, held: HeldSound) -> None:
-        parts, spoken_bytes = await self._file(held)
+        timed: list[TimedSentence] = []
+        parts, spoken_bytes = await self._file(held, timed)
         sink.prepare(self._meter, sum(map(len, parts)))
+        for sentence in timed:
+            await sink.send_words(sentence)
         for chunk in chunks(parts, CHUNK_BYTES):
             if self.last:
                 await sink.send(self.last)
@@ -213,16 +224,18 @@ class Synthesis:
         if not sink.disconnected:
             self._meter.pcm_bytes = spoken_bytes
 
-    async def _file(self, held: HeldSound) -> tuple[list[bytes], int]:
-        """Return the parts of the encoded file, which ``held`` counts, and the bytes spoken."""
+    async def _file(self, held: HeldSound, timed: list[TimedSentence]) -> tuple[list[bytes], int]:
+        """Return the parts of the encoded file, which ``held`` counts, and the bytes spoken; ``timed``
+        gets the words, if the client wants them."""
         call, encoders = self._call, self._resources.encoders
-        pieces = await whole_sound(self._sound(), "input", held)
+        pieces = await whole_sound(_sound_alone(self._sound(), timed), "input", held)
         parts = await encoders.encode(pieces, call.audio_format, call.principal.organization_id)
         spoken_bytes = sum(map(len, pieces))
         held.release(max(0, spoken_bytes - sum(map(len, parts))))
         return parts, spoken_bytes
 
-    async def _sound(self) -> AsyncGenerator[bytes, None]:
+    async def _sound(self) -> AsyncGenerator[bytes | TimedSentence, None]:
+        """Yield the sound of each sentence, after its words if the client wants their times."""
         call = self._call
         engine = self._resources.engines.of(call.voice)
         speaker = Speaker(
@@ -234,18 +247,59 @@ class Synthesis:
             call.request.instructions,
             self._script.characters > LONG_READING,
         )
-        is_read, unread = False, None
+        spoken_bytes, unread = 0, None
+        timing = _Timing(call.principal.organization_id) if call.request.timestamps else None
         for sentence in self._script.sentences:
-            spoken = speak_sentence(sentence, speaker, self._meter.clock)
-            async with aclosing(spoken) as pieces:
+            sound: AsyncGenerator[bytes | TimedSentence, None]
+            if timing is None:
+                sound = speak_sentence(sentence, speaker, self._meter.clock)
+            else:
+                sound = timing.spoken(sentence, speaker, self._meter.clock, spoken_bytes)
+            async with aclosing(sound) as pieces:
                 try:
                     async for piece in pieces:
-                        is_read = True
+                        spoken_bytes += len(piece) if isinstance(piece, bytes) else 0
                         yield piece
                 except UnreadableText as error:
                     unread = unread or error
-        if unread is not None and not is_read:
+        if unread is not None and not spoken_bytes:
             raise unread
+
+
+class _Timing:
+    """Speaks sentences, each with its words before its sound, which is held meanwhile."""
+
+    def __init__(self, organization_id: str) -> None:
+        self._held = HeldSound(organization_id)
+        self._spoken = 0
+
+    async def spoken(
+        self, sentence: Sentence, speaker: Speaker, clock: EngineClock, before: int
+    ) -> AsyncGenerator[bytes | TimedSentence, None]:
+        """The words of ``sentence``, then its sound; ``before`` bytes of sound precede."""
+        words: list[SpokenWord] = []
+        try:
+            spoken = speak_sentence(sentence, speaker, clock, words)
+            pieces = await whole_sound(spoken, "input", self._held)
+            later = before / (SAMPLE_RATE * SAMPLE_WIDTH)
+            yield TimedSentence(self._spoken, timed_words(sentence, words, later))
+            self._spoken += 1
+            for piece in pieces:
+                yield piece
+        finally:
+            self._held.release_all()
+
+
+async def _sound_alone(
+    spoken: AsyncGenerator[bytes | TimedSentence, None], timed: list[TimedSentence]
+) -> AsyncGenerator[bytes, None]:
+    """The sound in ``spoken``; ``timed`` gets the rest."""
+    async with aclosing(spoken) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, TimedSentence):
+                timed.append(piece)
+            else:
+                yield piece
 
 
 async def whole_sound(

@@ -39,7 +39,7 @@ from speech.errors import (
     speech_error_body,
 )
 from speech.requests import metrics
-from speech.requests.http_request import SpeechService
+from speech.requests.http_request import SpeechService, require_word_times
 from speech.requests.meter import SWITCHING_PROTOCOLS, Identity, SpeechMeter
 from speech.requests.session import CheckKey, Session
 from speech.requests.session_bounds import (
@@ -178,6 +178,8 @@ class SpeechStreamConsumer(SocketConsumer):
     async def _open(self, speech: SpeechService, start: Start, principal: Principal) -> SpeechMeter:
         """Resolve the voice and admit the session: one request unit and a record in the journal."""
         voice = await speech.voices.resolve(start.voice, principal)
+        if start.timestamps is not None:
+            require_word_times(voice)
         reserved = await speech.quota.open_session(principal)
         meter = SpeechMeter(
             Identity(

@@ -6,7 +6,8 @@ soon as it is surely complete; HTTP feeds it once. Rules: docs/explain/speech-te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -32,7 +33,9 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence as it was received; each mark stands before the code point at its offset.
 
     ``lead`` is the silence before the sentence in seconds. ``place`` is where in the Markdown text
-    the sentence begins. ``rate`` is the factor on the voice's pace there.
+    the sentence begins. ``rate`` is the factor on the voice's pace there. ``origins`` are the offsets
+    of ``text`` from which on it was received without a tag in between, and where they are in the
+    whole text; empty: from its beginning. Those of SSML mean nothing.
     """
 
     text: str
@@ -40,11 +43,19 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     lead: float = 0.0
     place: markdown.MarkdownState = markdown.START
     rate: float = 1.0
+    origins: tuple[tuple[int, int], ...] = ()
 
     @property
     def characters(self) -> int:
         """Code points that are metered: all but tags."""
         return len(self.text)
+
+    def received(self, offsets: Iterable[int]) -> list[int]:
+        """Where the code points at ``offsets`` of ``text`` are in the whole text as received."""
+        origins = self.origins or ((0, 0),)
+        begins = [begin for begin, _ in origins]
+        found = ((at, origins[bisect_right(begins, at) - 1]) for at in offsets)
+        return [place + at - begin for at, (begin, place) in found]
 
 
 class ScriptReader(msgspec.Struct):
@@ -59,6 +70,8 @@ class ScriptReader(msgspec.Struct):
     _tags: TagReader = msgspec.field(default_factory=TagReader)
     _splitter: SentenceSplitter = msgspec.field(default_factory=SentenceSplitter)
     _marks: list[tuple[int, Mark]] = []
+    _origins: list[tuple[int, int]] = []
+    """As those of a sentence, for all text that was fed; the last one of the text that was taken."""
     _fed: int = 0
     _taken: int = 0
     _held: str = ""
@@ -105,6 +118,9 @@ class ScriptReader(msgspec.Struct):
         texts: list[str] = []
         for part in parts:
             if isinstance(part, Text):
+                fed, place = self._origins[-1] if self._origins else (0, 0)
+                if part.at != place + self._fed - fed:
+                    self._origins.append((self._fed, part.at))
                 self._fed += len(part.text)
                 texts += self._splitter.feed(part.text)
             else:
@@ -129,7 +145,21 @@ class ScriptReader(msgspec.Struct):
         self._rate = next(
             (mark.factor for _, mark in reversed(marks) if isinstance(mark, Rate)), rate
         )
-        return Sentence(text, marks, self._lead(text, marks), self._held_place, rate)
+        lead, origins = self._lead(text, marks), self._take_origins(start)
+        return Sentence(text, marks, lead, self._held_place, rate, origins)
+
+    def _take_origins(self, start: int) -> tuple[tuple[int, int], ...]:
+        """The origins of the text from ``start`` to what was taken."""
+        known = self._origins
+        if not known or known[0][0]:
+            known = [(0, 0), *known]
+        fed = [each for each, _ in known]
+        first, end = bisect_right(fed, start) - 1, bisect_left(fed, self._taken)
+        self._origins = known[end - 1 :]
+        taken = known[first:end]
+        if taken == [(0, 0)] and not start:
+            return ()
+        return tuple((max(0, at - start), place + max(0, start - at)) for at, place in taken)
 
     def _lead(self, text: str, marks: tuple[tuple[int, Mark], ...]) -> float:
         """The silence before ``text`` in seconds; 0 beside a pause tag, which gives its own."""

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.errors import ApiError
-from speech.audio.pcm import EdgeTrimmer, Joiner, silence
-from speech.engines import Engine, EngineError, EngineFull, EngineTimeout, Utterance
+from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH, EdgeTrimmer, Joiner, silence
+from speech.engines import (
+    Engine,
+    EngineError,
+    EngineFull,
+    EngineTimeout,
+    SpokenWord,
+    Utterance,
+)
 from speech.engines.sanitize import unread_letters
 from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnreadableText
 from speech.synthesis.script import LONG_READING, Sentence
@@ -27,6 +34,8 @@ from speech.voices.snapshot import VoiceRef
 
 LONGEST_UTTERANCE: Final = 300
 """Code points of one utterance; a longer sentence is cut at clauses."""
+
+_BYTES_PER_SECOND: Final = SAMPLE_RATE * SAMPLE_WIDTH
 
 _SIGNS = re.compile(r"[^\w\s]+")
 
@@ -87,27 +96,66 @@ class Speaker:
 
 
 async def speak_sentence(
-    sentence: Sentence, speaker: Speaker, clock: EngineClock
+    sentence: Sentence,
+    speaker: Speaker,
+    clock: EngineClock,
+    words: list[SpokenWord] | None = None,
 ) -> AsyncGenerator[bytes, None]:
     """``read_sentence``, then ``speak_parts``; raises what they raise."""
     async with aclosing(
-        speak_parts(await read_sentence(sentence, speaker), speaker, clock)
+        speak_parts(await read_sentence(sentence, speaker), speaker, clock, words)
     ) as sound:
         async for piece in sound:
             yield piece
 
 
 async def speak_parts(
-    parts: list[str | Pause | Rate], speaker: Speaker, clock: EngineClock
+    parts: list[str | Pause | Rate],
+    speaker: Speaker,
+    clock: EngineClock,
+    words: list[SpokenWord] | None = None,
 ) -> AsyncGenerator[bytes, None]:
     """Yield the sound of ``read_sentence`` as PCM pieces, none empty; each part starts and ends at 0.
 
     The silence that an engine leaves around a part is removed, so that pauses last as long as they
-    should on every engine. Nothing is yielded before there is sound.
+    should on every engine. Nothing is yielded before there is sound. ``words`` gets the words with
+    their seconds in the sound, those of a part at its end.
 
     Raises ``SpeechFailed``, ``SpeechTimedOut`` or ``SpeechFull`` when the engine does, and
     ``UnreadableText`` when it made no sound.
     """
+    size = 0
+    async with aclosing(_spoken(parts, speaker, clock, words is not None)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, bytes):
+                size += len(piece)
+                yield piece
+            elif words is not None:
+                words += piece.ending_at(size)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartWords:
+    """The words of a part with their seconds in its sound, which has ``size`` bytes."""
+
+    words: list[SpokenWord]
+    size: int
+
+    def ending_at(self, size: int) -> list[SpokenWord]:
+        """The words in a sound whose first ``size`` bytes end with the part's."""
+        since, until = (size - self.size) / _BYTES_PER_SECOND, size / _BYTES_PER_SECOND
+
+        def within(seconds: float) -> float:
+            # The silence around the part was removed.
+            return min(max(since, since + seconds), until)
+
+        return [SpokenWord(word.text, within(word.start), within(word.end)) for word in self.words]
+
+
+async def _spoken(
+    parts: list[str | Pause | Rate], speaker: Speaker, clock: EngineClock, is_timed: bool
+) -> AsyncGenerator[bytes | _PartWords, None]:
+    """Yield the sound of ``parts``; if ``is_timed``, the words of each after its sound."""
     before: list[Pause] = []
     is_heard = False
     rate = 1.0
@@ -121,9 +169,8 @@ async def speak_parts(
             elif still := silence(part.seconds):
                 yield still
             continue
-        async with aclosing(
-            _sound(_utterance(part, speaker, rate), speaker.engine, clock)
-        ) as pieces:
+        sound = _sound(_utterance(part, speaker, rate), speaker.engine, clock, is_timed)
+        async with aclosing(sound) as pieces:
             async for piece in pieces:
                 is_heard = True
                 while before:
@@ -135,27 +182,36 @@ async def speak_parts(
 
 
 async def _sound(
-    utterance: Utterance, engine: Engine, clock: EngineClock
-) -> AsyncGenerator[bytes, None]:
+    utterance: Utterance, engine: Engine, clock: EngineClock, is_timed: bool
+) -> AsyncGenerator[bytes | _PartWords, None]:
     """Yield the engine's sound without the silence around it; nothing if all of it is silent."""
     trimmer, joiner = EdgeTrimmer(), Joiner()
-    is_heard = False
-    async with aclosing(_timed(engine, utterance, clock)) as pieces:
+    size = cut = 0
+    words: list[SpokenWord] = []
+    async with aclosing(_timed(engine, utterance, clock, is_timed)) as pieces:
         async for piece in pieces:
-            if sound := trimmer.piece(piece):
-                is_heard = True
+            if isinstance(piece, SpokenWord):
+                words.append(piece)
+            elif sound := trimmer.piece(piece):
+                size, cut = size + len(sound), trimmer.cut
                 clock.audio_arrived()
                 if ready := joiner.piece(sound):
                     yield ready
-    if is_heard and (rest := joiner.piece(trimmer.end()) + joiner.end_part()):
+    if not size:
+        return
+    end = trimmer.end()
+    if rest := joiner.piece(end) + joiner.end_part():
         yield rest
+    if is_timed:
+        yield _PartWords([word.later(-cut / SAMPLE_RATE) for word in words], size + len(end))
 
 
 async def _timed(
-    engine: Engine, utterance: Utterance, clock: EngineClock
-) -> AsyncGenerator[bytes, None]:
+    engine: Engine, utterance: Utterance, clock: EngineClock, is_timed: bool
+) -> AsyncGenerator[bytes | SpokenWord, None]:
     """Yield the engine's sound, timed by ``clock``; raise its failures as ``ApiError``."""
-    async with aclosing(engine.speak(utterance)) as pieces:
+    speak = engine.speak_timed if is_timed else engine.speak
+    async with aclosing(speak(utterance)) as pieces:
         while True:
             try:
                 with clock.running():

@@ -65,9 +65,10 @@ class SoundName(StrEnum):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Words to speak, exactly as they were received."""
+    """Words to speak, exactly as they were received; ``at`` is their offset in the whole text."""
 
     text: str
+    at: int = 0
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
@@ -150,6 +151,7 @@ class TagReader(msgspec.Struct):
 
     _held: str = ""
     _pauses: int = 0
+    _read_before: int = 0
 
     def feed(self, text: str) -> list[Part]:
         """Return the complete parts. A possible beginning of a tag, at most 64 characters, is held.
@@ -172,11 +174,12 @@ class TagReader(msgspec.Struct):
         start = 0
         for tag in _TAG.finditer(text):
             if tag.start() > start:
-                parts.append(Text(text[start : tag.start()]))
+                parts.append(Text(text[start : tag.start()], self._read_before + start))
             parts.append(self._part(tag))
             start = tag.end()
         if start < len(text):
-            parts.append(Text(text[start:]))
+            parts.append(Text(text[start:], self._read_before + start))
+        self._read_before += len(text)
         return parts
 
     def _part(self, tag: re.Match[str]) -> Part:

@@ -49,6 +49,11 @@ class VoiceRef:
         return self.backend is None and self.embedded_engine == embedded.KOKORO
 
     @property
+    def has_word_times(self) -> bool:
+        """Whether its engine knows when it speaks each word; speech servers do not say."""
+        return self.backend is None
+
+    @property
     def engine(self) -> str:
         """The name of the engine or backend in the catalog and the ledger."""
         return self.embedded_engine if self.backend is None else self.backend.name

@@ -154,6 +154,7 @@ def test_each_message_of_a_client_is_parsed_according_to_its_schema(kind: str) -
         "speed": 1.5,
         "instructions": "Whisper.",
         "keep_open": True,
+        "timestamps": "word",
     }
     wrong = [{**whole, field: [1]} for field in whole] + [
         {**whole, "speed": 0.24},
@@ -164,10 +165,11 @@ def test_each_message_of_a_client_is_parsed_according_to_its_schema(kind: str) -
         {**whole, "text": "a" * 4097},
         {**whole, "voice": {"name": "ava"}},
         {**whole, "keep_open": "true"},
+        {**whole, "timestamps": "phoneme"},
     ]
     missing = [{name: value for name, value in whole.items() if name != one} for one in whole]
     others = [{**whole, "voice": {"id": "ava"}}]
-    optional = ("response_format", "speed", "instructions", "keep_open")
+    optional = ("response_format", "speed", "instructions", "keep_open", "timestamps")
     others += [{**whole, name: None} for name in optional]
     for message in (whole, *wrong, *missing, *others):
         try:

@@ -16,9 +16,10 @@ async def test_a_script_has_its_sentences_and_its_metered_characters() -> None:
 
 
 async def test_marks_before_and_after_all_words_are_kept() -> None:
-    script = read_script("[pause]Hi.\n[pause:2s]")
+    [sentence] = read_script("[pause]Hi.\n[pause:2s]").sentences
 
-    assert script.sentences == (Sentence("Hi.\n", ((0, Pause(0.5)), (4, Pause(2.0)))),)
+    assert sentence.text == "Hi.\n"
+    assert sentence.marks == ((0, Pause(0.5)), (4, Pause(2.0)))
 
 
 async def test_a_very_long_sentence_becomes_several() -> None:

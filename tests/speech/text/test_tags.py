@@ -37,14 +37,14 @@ from speech.text.tags import (
     ],
 )
 def test_a_pause_tag_is_silence_of_its_length(tag: str, seconds: float) -> None:
-    assert parse(f"a{tag}b") == [Text("a"), Pause(seconds), Text("b")]
+    assert parse(f"a{tag}b") == [Text("a"), Pause(seconds), Text("b", 1 + len(tag))]
 
 
 @pytest.mark.parametrize("name", list(SoundName))
 def test_a_sound_is_known_in_both_spellings(name: SoundName) -> None:
     singular = {"clears throat": "clear throat"}.get(name, name.removesuffix("s"))
     for spelling in (name, singular, name.upper()):
-        assert parse(f"[{spelling}] Hi") == [Sound(name), Text(" Hi")]
+        assert parse(f"[{spelling}] Hi") == [Sound(name), Text(" Hi", len(spelling) + 2)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def joined(parts: list[Part]) -> list[Part]:
     result: list[Part] = []
     for part in parts:
         if result and isinstance(part, Text) and isinstance(result[-1], Text):
-            result[-1] = Text(result[-1].text + part.text)
+            result[-1] = Text(result[-1].text + part.text, result[-1].at)
         else:
             result.append(part)
     return result

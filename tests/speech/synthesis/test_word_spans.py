@@ -1,0 +1,75 @@
+"""Which written words the spoken ones stand for."""
+
+from __future__ import annotations
+
+import time
+from itertools import chain
+
+import pytest
+
+from speech.synthesis.script import LONGEST_SENTENCE, ScriptReader
+from speech.synthesis.word_spans import spans, written_words
+from speech.text.language import Language
+from speech.text.normalise.locale import Region
+from speech.text.preparation import prepared
+
+ALL_OF_A_SENTENCE = [
+    ("We met at noon.", "We met at noon", "We met at noon"),
+    (
+        "I paid $3.50 and left.",
+        "I paid three dollars and fifty cents and left",
+        "I paid $3.50 $3.50 $3.50 $3.50 $3.50 and left",
+    ),
+    (
+        "**Dr.** Smith's _well-known_ tea",
+        "Doctor Smith's well known tea",
+        "Dr Smith's well known tea",
+    ),
+    ("See [the docs](https://x.y/z) (now)!", "See the docs now", "See the docs now"),
+    (
+        "It is 10:30 now, e.g. here",
+        "It is ten thirty now for example here",
+        "It is 10:30 10:30 now e.g e.g here",
+    ),
+    ("5 kg of 20% salt", "five kilograms of twenty percent salt", "5 kg of 20% 20% salt"),
+    ("Hi 😀 there — yes", "Hi there yes", "Hi there yes"),
+    ("mujhe 3 chai chahiye", "मुझे तीन चाय चाहिए", "mujhe 3 chai chahiye"),
+    ("यह 3 किताबें हैं", "यह तीन किताबें हैं", "यह 3 किताबें हैं"),
+    ("7", "seven", "7"),
+    ("...", "", ""),
+]
+
+
+@pytest.mark.parametrize(("written", "spoken", "stands_for"), ALL_OF_A_SENTENCE)
+def test_a_spoken_word_stands_for_a_written_one(written: str, spoken: str, stands_for: str) -> None:
+    found = spans(written_words(written), spoken.split())
+
+    assert [written[start:end] for start, end in found] == stands_for.split()
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_words_are_found_again_behind_tags_and_in_pieces_of_text(step: int) -> None:
+    text = "[pause]  One [laughs]two. [pause:500ms] Three[pause] four! <break time='1s'/> Five."
+    words = ["One", "two", "Three", "four", "Five"]
+    reader, found = ScriptReader(), []
+    pieces = [reader.feed(text[at : at + step]) for at in range(0, len(text), step)]
+    for sentence in chain(*pieces, reader.flush()):
+        written = written_words(sentence.text)
+        starts = sentence.received(word.start for word in written)
+        lasts = sentence.received(word.end - 1 for word in written)
+        found += [text[start : last + 1] for start, last in zip(starts, lasts, strict=True)]
+
+    assert found == words
+
+
+@pytest.mark.parametrize("pattern", ["1 a ", "a b ", "$1.50,", "a", "1 and ", "&amp; "])
+def test_the_worst_sentences_take_little_time(pattern: str) -> None:
+    text = (pattern * LONGEST_SENTENCE)[:LONGEST_SENTENCE]
+    spoken = prepared(text, Language.ENGLISH, Region.US, only_clean=False).split()
+    taken = []
+    for _ in range(3):
+        began = time.thread_time()
+        spans(written_words(text), spoken)
+        taken.append(time.thread_time() - began)
+
+    assert min(taken) < 0.2
