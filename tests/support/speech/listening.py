@@ -79,7 +79,10 @@ def sentence_heard(pcm: bytes, sentences: Sequence[str]) -> str:
 
 
 def aligned(pcm: bytes, words: Sequence[str]) -> list[tuple[float, float]]:
-    """The start and end in seconds of each of ``words``, which a recogniser is told, in ``pcm``."""
+    """The start and end in seconds of each of ``words``, which a recogniser is told, in ``pcm``.
+
+    Empty when it does not find them, as sometimes in fast speech, whose pitch differs each time.
+    """
     signal = soxr.resample(samples(pcm).astype(np.float32), SAMPLE_RATE, _RECOGNISER_RATE)
     signal *= 20_000 / np.abs(signal).max()
     decoder = Decoder(samprate=_RECOGNISER_RATE, lm=None, bestpath=False, loglevel="FATAL")
@@ -89,6 +92,6 @@ def aligned(pcm: bytes, words: Sequence[str]) -> list[tuple[float, float]]:
     decoder.end_utt()
     return [
         (part.start_frame / 100, (part.end_frame + 1) / 100)
-        for part in decoder.seg()
+        for part in decoder.seg() or ()
         if part.word[0] not in "<[("
     ]
