@@ -16,7 +16,7 @@ from tests.support.builders import catalog_rows
 from tests.support.pages.console import Insert
 
 MOST = {
-    "": 29,
+    "": 31,
     "models": 14,
     "models/acme/model-3-0": 17,
     "keys": 13,

@@ -25,7 +25,7 @@ from tests.support.builders import catalog_rows, speech_rows
 from tests.support.builders.receipts import receipt, speech_receipt
 from tests.support.pages.console import words
 from usage.ledger import rows
-from usage.models import UsageRow
+from usage.models import Refusal, UsageRow
 
 LISTS = sorted(model._meta.label_lower for model in admin.site._registry)
 UNSTAMPED = {
@@ -72,6 +72,13 @@ def fill(number: int) -> None:
     )
     CaptureReading.objects.create(
         request_id=row.request_id, organization_id=organization.pk, operator=user
+    )
+    Refusal.objects.create(
+        request_id=request_id(),
+        occurred_at=now(),
+        organization_id=organization.pk,
+        api_key_id=key.pk,
+        status=404,
     )
     trail.record("looked at", organization, {})
 
