@@ -18,8 +18,11 @@ from core.errors import ModelNotFound, ModelRetired
 from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
 
 _SHOWN_CHARACTERS = 200
-_NAME = re.compile(r"[\w./:@+-]{1,100}", re.ASCII)
-"""The form of a model's name. Other text where a name belongs is kept nowhere."""
+_NAME = re.compile(r"(?!.{0,80}[A-Za-z0-9]{20})[\w./:@+-]{1,100}", re.ASCII)
+"""The form of a model's name. Other text where a name belongs is kept nowhere.
+
+No name has twenty letters and digits in a row; keys of most services do, whichever they are.
+"""
 
 
 class Catalog(SnapshotHolder[CatalogSnapshot]):

@@ -24,6 +24,7 @@ CHATS: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     ({"n": 2}, ("chat", 400, "unsupported_parameter", "n", MODEL)),
     ({"model": "gpt-9"}, ("chat", 404, "model_not_found", "model", "")),
     ({"model": "acme/my secret"}, ("chat", 404, "model_not_found", "model", "")),
+    ({"model": "sk-proj-secret78901234567890ab"}, ("chat", 404, "model_not_found", "model", "")),
     (
         {"response_format": SCHEMA},
         ("chat", 400, "unsupported_json_schema", "response_format", MODEL),
@@ -64,7 +65,7 @@ def test_chats_that_were_refused(gateway: Gateway) -> None:
     assert {each.api_key_id for each in found.values()} == {gateway.api_key.pk}
     counts = RefusalCount.objects.filter(organization_id=gateway.organization.pk)
     assert sorted(counts.values_list("error", "count"))[2:4] == [
-        ("model_not_found", 2),
+        ("model_not_found", 3),
         ("rate_limit_exceeded", 1),
     ]
     assert all(error_named(each.error) for each in found.values())
