@@ -20,6 +20,8 @@ from usage.models import Refusal
 KEPT_NEWEST: Final = 200
 MOST_WAITING: Final = 5_000
 """Of all organizations, in one process; about a kilobyte each."""
+MOST_UNKNOWN: Final = 500
+"""Likewise, of all keys whose organization is not known yet: anyone can invent such keys."""
 
 _COLUMNS: Final = ("route", "status", "error", "param", "message")
 _BATCH: Final = 500
@@ -28,7 +30,7 @@ _BATCH: Final = 500
 class Waiting:
     """Refusals that wait to be written. Beyond its bounds the oldest of the owner that has most is dropped.
 
-    Those whose key is not known yet are of one owner. For one thread at a time.
+    For one thread at a time.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
@@ -38,14 +40,15 @@ class Waiting:
         self._of: dict[str, deque[Refused]] = {}
 
     def add(self, refused: Refused) -> None:
-        """Append the newest refusal of its organization."""
-        own = self._of.setdefault(refused.organization_id, deque())
+        """Append the newest refusal of its organization, or of its key where that is not known yet."""
+        owner = refused.organization_id or refused.digests[0]
+        own = self._of.setdefault(owner, deque())
         own.append(refused)
         self._held += 1
         if len(own) > KEPT_NEWEST:
-            self._drop(own)
+            self._drop(owner)
         elif self._held > self._most:
-            self._drop(max(self._of.values(), key=len))
+            self._drop(max(self._of, key=lambda each: len(self._of[each])))
 
     def take(self) -> list[Refused]:
         """Remove and return all, those of an organization in their order."""
@@ -53,8 +56,11 @@ class Waiting:
         self._of, self._held = {}, 0
         return taken
 
-    def _drop(self, own: deque[Refused]) -> None:
+    def _drop(self, owner: str) -> None:
+        own = self._of[owner]
         own.popleft()
+        if not own:
+            del self._of[owner]
         self._held -= 1
         self.dropped += 1
 

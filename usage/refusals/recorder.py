@@ -50,6 +50,7 @@ class Recorder:
         self._throttled: Counter[ThrottleKey] = Counter()
         self._refused: Counter[ErrorKey] = Counter()
         self._newest = newest.Waiting()
+        self._unknown = newest.Waiting(newest.MOST_UNKNOWN)
         self._batch: Batch | None = None
         """The batch that the database has not confirmed; unchanged until it does."""
         self._process = ""
@@ -78,7 +79,9 @@ class Recorder:
         with self._lock:
             if refused.organization_id:
                 self._refused[_key_of(refused)] += 1
-            self._newest.add(refused)
+                self._newest.add(refused)
+            else:
+                self._unknown.add(refused)
         self._thread.ensure()
 
     def close(self) -> None:
@@ -105,7 +108,7 @@ class Recorder:
         yield total(
             "svc_refusals_dropped",
             "Refused requests that are counted, but too many to be listed.",
-            self._newest.dropped,
+            self._newest.dropped + self._unknown.dropped,
         )
 
     def _next_batch(self) -> Batch | None:
@@ -114,7 +117,7 @@ class Recorder:
             with self._lock:
                 throttled, self._throttled = self._throttled, Counter()
                 refused, self._refused = self._refused, Counter()
-                kept = self._newest.take()
+                kept = [*self._newest.take(), *self._unknown.take()]
             if throttled or refused or kept:
                 # Set at the first one, so that a forked worker does not inherit its parent's id.
                 self._process = self._process or str(uuid.uuid4())

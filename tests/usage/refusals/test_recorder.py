@@ -63,6 +63,31 @@ def test_who_floods_displaces_nobody_else(monkeypatch: pytest.MonkeyPatch) -> No
     assert waiting.take() == []
 
 
+def test_keys_of_nobody_displace_neither_each_other_nor_what_has_an_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = Recorder()
+    monkeypatch.setattr(recorder._thread, "ensure", lambda: None)
+    for second in range(5):
+        recorder.refused(refusal(KEY, second))
+        recorder.refused(refusal("", second, digests=("quiet",)))
+    for second in range(1000):
+        recorder.refused(refusal("", second, digests=("flood",)))
+    batch = recorder._next_batch()
+    assert batch is not None
+    assert sum(each.digests == ("quiet",) for each in batch.newest) == 5
+    recorder._batch = None
+    recorder.refused(refusal(KEY))
+    for number in range(2 * newest.MOST_UNKNOWN):
+        recorder.refused(refusal("", digests=(f"invented {number}",)))
+
+    batch = recorder._next_batch()
+
+    assert batch is not None
+    assert len(batch.newest) == 1 + newest.MOST_UNKNOWN
+    assert batch.newest[0].organization_id == KEY
+
+
 @pytest.mark.django_db
 def test_the_newest_stay_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newest, "KEPT_NEWEST", 3)
