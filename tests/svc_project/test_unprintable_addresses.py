@@ -19,7 +19,18 @@ from tests.svc_project.test_csrf import VALUES, addresses
 
 UNPRINTABLE = ("a%00b", "a_00b", "%0A", "%FF")
 PARAMETERS = (
-    *("api_key_id", "bucket", "cursor", "end", "format", "group_by", "limit", "metric", "model"),
+    *(
+        "api_key_id",
+        "bucket",
+        "cursor",
+        "end",
+        "error",
+        "format",
+        "group_by",
+        "limit",
+        "metric",
+        "model",
+    ),
     *("next", "page", "request_id", "start"),
 )
 OF_LISTS = ("q", "p", "o", "scope", "status", "pk__exact", "_changelist_filters", "_to_field")

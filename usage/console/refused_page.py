@@ -9,6 +9,7 @@ from typing import Any, Final
 from django import forms
 
 from accounts.models import Scope
+from core.errors import InvalidQuery
 from usage.console.key_names import KeyName, names_of
 from usage.console.period_page import PeriodPage
 from usage.console.requests_page import PAGE_ROWS, surfaces
@@ -77,6 +78,9 @@ class RefusedPage(PeriodPage):
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         organization_id = str(self.organization.pk)
         filters, error = query.filters, self.page_query.parameters.get("error")
+        # PostgreSQL refuses NUL in a text.
+        if error is not None and not error.isprintable():
+            raise InvalidQuery("'error' must be the name of an error.", param="error")
         self._counted = counted(organization_id, query.period)
         chosen = [
             each
