@@ -4,12 +4,12 @@
 
 const DEEPEST = 8;
 const LONGEST_LINK = 2000;
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t](.*)$/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: (.*))?$/;
-const TABLE_RULE = /^ *\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$/;
+const TABLE_RULE = /^ *(?:\| *)?(?::?-+:? *\| *)+(?::?-+:? *)?$/;
 const ADDRESS = /https?:\/\/[^\s<>"`]+/y;
 const sources = new WeakMap();
 
@@ -171,8 +171,9 @@ function table(lines, at) {
   const build = () => {
     const head = cells(lines[at]);
     const numeric = cells(lines[at + 1]).map((mark) => mark.endsWith(":"));
-    const row = (name, texts) => made("tr", head.map((_, column) =>
-      made(name, inline(texts[column] ?? ""), { className: numeric[column] ? "n" : "" })));
+    // Only the cells that a row has: with those that it lacks, a table is as large as its square.
+    const row = (name, texts) => made("tr", texts.slice(0, head.length).map((text, column) =>
+      made(name, inline(text), { className: numeric[column] ? "n" : "" })));
     const body = lines.slice(at + 2, end).map((line) => row("td", cells(line)));
     return made("div", [made("table", [made("thead", [row("th", head)]), made("tbody", body)])],
       { className: "scroll", tabIndex: 0, role: "group", ariaLabel: "Table" });

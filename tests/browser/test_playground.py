@@ -295,6 +295,28 @@ def test_markdown_becomes_elements_and_never_markup(consoling: Visit) -> None:
         assert made == shown
 
 
+SLOW = ("```" + " " * 50_000 + "`", "#" + " " * 50_000 + "\r", "a|b\n" + " " * 50_000 + "x")
+WIDE = "|a" * 1000 + "\n" + "|-" * 1000 + "|\n" + "|a\n" * 1000
+
+
+def test_no_text_of_a_model_stops_the_page(consoling: Visit) -> None:
+    page = consoling.open("/console/playground")
+    took, cells = page.evaluate(
+        """async ([slow, wide]) => {
+          const { show } = await import("/static/playground-markdown.js");
+          const place = document.createElement("div");
+          const began = performance.now();
+          for (const text of slow) show(place, text);
+          const took = performance.now() - began;
+          show(place, wide);
+          return [took, place.querySelectorAll("td").length];
+        }""",
+        [SLOW, WIDE],
+    )
+    assert took < 1000  # ten seconds when a blank was tried at each of its places
+    assert cells == 1000
+
+
 @pytest.mark.parametrize(
     ("cookies", "token", "origin", "status"),
     [
