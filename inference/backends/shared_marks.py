@@ -82,6 +82,7 @@ class SharedMarks:
         self._cipher = Cipher([salted_hmac(_KEY_SALT, "", algorithm="sha256").hexdigest()])
         self._untold: deque[Told] = deque(maxlen=_MOST_TOLD)
         self._read = b""
+        """The id of the last batch that was read; empty: what was told lately is read next."""
         self._told_at = -_IDLE_AFTER
         self._wakes = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +96,6 @@ class SharedMarks:
 
     def start(self, listener: Listener) -> None:
         """Tell, and let ``listener`` hear, from now on."""
-        self._from_lately()
         self._task = asyncio.get_running_loop().create_task(self._share(listener))
 
     async def close(self) -> None:
@@ -103,10 +103,6 @@ class SharedMarks:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._store.drop()
-
-    def _from_lately(self) -> None:
-        """Read what was told lately: the clock of a store that was restarted may be behind."""
-        self._read = b"%d-0" % ((time.time() - _KEPT_SECONDS) * 1000)
 
     async def _share(self, listener: Listener) -> None:
         while True:
@@ -136,24 +132,28 @@ class SharedMarks:
                 "the store of shared marks failed (%s); each worker knows only what it sent itself",
                 type(error).__name__,
             )
-            self._untold.extendleft(reversed(told[: _MOST_TOLD - len(self._untold)]))
-            self._from_lately()
+            self._untold = deque([*told, *self._untold], maxlen=_MOST_TOLD)
+            # The clock of a store that was restarted may be behind.
+            self._read = b""
             listener.hears(others=False)
             return False
         self._outages.ended("the store of shared marks answers again")
         if told:
             self._told_at = time.monotonic()
         listener.hears(others=True)
-        self._hear(listener, answer)
+        await self._hear(listener, answer)
         return True
 
-    def _hear(self, listener: Listener, answer: Any) -> None:
-        for self._read, (name, batch) in answer[0][1] if answer else ():
-            if name == self._name:
-                continue
+    async def _hear(self, listener: Listener, answer: Any) -> None:
+        for self._read, fields in answer[0][1] if answer else ():
             try:
+                name, batch = fields
+                if name == self._name:
+                    continue
                 told = self._decode(self._cipher.open(batch))
-            except (Unreadable, msgspec.DecodeError):
+            except (ValueError, Unreadable):
                 continue  # of hosts with another secret or another release
             for each in told:
                 listener.heard(each)
+            # Many batches are read by a new worker, and requests do not wait for all of them.
+            await asyncio.sleep(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -71,6 +73,27 @@ async def test_the_others_hear_of_a_prompt_and_so_does_who_comes_after(prefix: s
             await until_async(lambda: teller.told == [told(FIRST, "b2")])  # nothing of its own
 
 
+async def test_a_worker_with_a_wrong_clock_hears_batch_by_batch(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workers(prefix) as (teller, other):
+        for _ in range(5):
+            other.told.clear()
+            teller.marks.tell(FIRST, "b0")
+            await until_async(lambda: other.told)
+        monkeypatch.setattr(time, "time", lambda now=time.time: now() + 3600)
+        heard = [0]
+        async with workers(prefix, 1) as [new]:
+
+            async def watch() -> None:
+                while heard[-1] < 5:
+                    heard.append(len(new.told))
+                    await asyncio.sleep(0)
+
+            await asyncio.wait_for(watch(), 30)
+    assert sorted(set(heard)) == [0, 1, 2, 3, 4, 5]
+
+
 async def test_the_store_can_neither_read_nor_add_marks(prefix: str, settings: Any) -> None:
     async with workers(prefix) as (teller, other), redis.asyncio.from_url(REDIS_URL) as store:
         teller.marks.tell(FIRST, "b0")
@@ -79,6 +102,7 @@ async def test_the_store_can_neither_read_nor_add_marks(prefix: str, settings: A
         assert FIRST.organization_id not in kept
         assert not [mark for mark in FIRST.marks if str(mark) in kept]
         await store.xadd(prefix + "marks", {"anyone": b'[["a","b1",9,[1]]]'})
+        await store.xadd(prefix + "marks", {"one": "1", "another": "2"})
         settings.SECRET_KEY = "of another installation that uses the same store"
         async with workers(prefix, 1) as [stranger]:
             stranger.marks.tell(LATER, "b1")
