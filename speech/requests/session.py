@@ -262,12 +262,14 @@ class Session:
 
     def _count_unspoken(self) -> None:
         """Count text that was read and will not be spoken as refused requests: nothing else charges
-        it. Raises ``QuotaExceeded`` when there are too many of them."""
+        it. Raises ``QuotaExceeded`` when there are too many of them. What others were refused ends no
+        conversation."""
         lost = self.unspoken - self._delivery.characters_waiting
         units = max(0, refused_units(lost, None) - self._units)
-        self._units += units
-        self._service.count_unspoken(self._principal, units)
-        self._service.check_refused(self._principal)
+        if units:
+            self._units += units
+            self._service.count_unspoken(self._principal, units)
+            self._service.check_refused(self._principal)
 
     async def _read(self, text: str, unspoken: int) -> list[Sentence]:
         """The sentences that ``text`` completed."""

@@ -147,6 +147,21 @@ def test_text_that_is_never_spoken_is_not_parsed_for_free(
     assert speech.row_when_written().characters == 0
 
 
+def test_what_others_were_refused_ends_no_conversation(
+    gateway_with: Callable[..., Gateway],
+) -> None:
+    gateway = gateway_with(SVC_REFUSED_REQUESTS_PER_MINUTE="10")
+    speech = speech_account(gateway, speech_requests_per_minute=10)
+    with speech.session(keep_open=True) as session:
+        while speech.post({"voice": "ava"}).status_code != 429:
+            pass
+        utterance(session, FIRST)
+        assert told(session, "utterance.done")[1] == 1
+        session.text(FIRST)
+        session.send(type="clear")
+        told(session, "cleared")
+
+
 @pytest.mark.parametrize(
     ("messages", "named"),
     [
