@@ -259,7 +259,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Paus
     start = 0
     place = sentence.place
     for offset, mark in (*sentence.marks, (len(sentence.text), None)):
-        plain, place = markdown.read(sentence.text[start:offset], place)
+        plain, place = markdown.read(sentence.text[start:offset], place, sentence.text[offset:])
         start = max(start, offset)
         # An entity such as &nbsp; has letters, and means none.
         if has_words(meant := cleaned(plain)):

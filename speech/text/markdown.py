@@ -53,26 +53,31 @@ _BOX = re.compile(r"[ \t]*\[[ xX]\](?=[ \t])")
 _HEADING = re.compile(r"[ \t]*#{1,6}(?=[ \t]|\Z)")
 _ROW = re.compile(r"[ \t]*\|[^|]*\|")
 _ONLY_SIGNS = re.compile(r"[-=*_~+|: \t]{2,}\Z")
+_REST_OF_SIGNS = re.compile(r"[-=*_~+|: \t]*(?:[\n\r\u2028\u2029]|\Z)")
 _DEFINITION = re.compile(
     r"[ ]{0,3}\[[^\[\]^][^\[\]]{0,200}\]:[ \t]*<?(?:[a-zA-Z][a-zA-Z0-9+.-]{0,30}:|[/#]|\.{1,2}/|www\.)\S"
 )
 _NOTE = re.compile(r"[ ]{0,3}\[\^[^\[\]\s]{1,64}\]:")
 
 
-def read(text: str, place: MarkdownState = START) -> tuple[str, MarkdownState]:
-    """Return the words of a piece that begins at ``place``, and the place after the piece."""
+def read(text: str, place: MarkdownState = START, following: str = "") -> tuple[str, MarkdownState]:
+    """Return the words of a piece that begins at ``place``, and the place after the piece.
+
+    ``following`` is the text after it, which says what its last line is: "- " may begin an item.
+    """
     said: list[str] = []
     for line in _LINE.findall(text):
-        words, place = _line(line, place)
+        words, place = _line(line, place, following)
         said.append(words)
     return "".join(said), place
 
 
-def _line(line: str, place: MarkdownState) -> tuple[str, MarkdownState]:
+def _line(line: str, place: MarkdownState, following: str) -> tuple[str, MarkdownState]:
     body = line.rstrip(_BREAKS)
     ending = line[len(body) :]
     if place.at_line_start:
-        body, place = _begun(body, replace(place, length=0))
+        is_whole = ending or _REST_OF_SIGNS.match(following)
+        body, place = _begun(body, replace(place, length=0), is_whole=bool(is_whole))
     words = _said(body, place)
     length = place.length + len(line) - len(ending)
     return words + ending, replace(place, length=length, at_line_start=bool(ending))
@@ -92,8 +97,11 @@ def _said(body: str, place: MarkdownState) -> str:
             return inline(body)
 
 
-def _begun(body: str, place: MarkdownState) -> tuple[str, MarkdownState]:
-    """Remove the marks at the beginning of a line; return the rest and the kind of line."""
+def _begun(body: str, place: MarkdownState, *, is_whole: bool) -> tuple[str, MarkdownState]:
+    """Remove the marks at the beginning of a line; return the rest and the kind of line.
+
+    ``is_whole``: whether at most signs follow ``body`` in its line.
+    """
     fence = _FENCE.match(body)
     if place.fence:
         if fence and _closes(body, fence["mark"], place.fence):
@@ -101,7 +109,7 @@ def _begun(body: str, place: MarkdownState) -> tuple[str, MarkdownState]:
         return body, replace(place, line=Line.CODE)
     if fence:
         return "", replace(place, line=Line.UNSPOKEN, fence=fence["mark"])
-    if _ONLY_SIGNS.match(body) or _DEFINITION.match(body):
+    if (is_whole and _ONLY_SIGNS.match(body)) or _DEFINITION.match(body):
         return "", replace(place, line=Line.UNSPOKEN)
     rest, kind = _unmarked(body)
     return rest, replace(place, line=kind)

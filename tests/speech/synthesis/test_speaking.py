@@ -161,6 +161,11 @@ async def test_a_wrapped_sentence_has_no_pause_at_the_line_break() -> None:
             "en",
             ["three dollars and fifty cents for it"],
         ),
+        (
+            "- [pause] One.\n  - [laughs] Two.\n---[pause]\n  **[sad]Three**.",
+            "en",
+            ["One.", "Two.", "Three."],
+        ),
         ("Well [laughs] now [sighs] go.", "en", ["Well  now  go."]),
         ("It costs $3.50.", "en", ["It costs three dollars and fifty cents."]),
         ("₹500 का", "hi", ["पाँच सौ रुपये का"]),
