@@ -274,7 +274,7 @@ def test_the_usage_page_takes_few_queries(
     for hour in range(20):
         insert(f"2026-11-05T{hour:02d}:10:00", api_key_id=str(uuid.uuid4()))
 
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(19):
         get(console, PAGE)
 
 
