@@ -1,6 +1,6 @@
-"""What is told of a request that was refused: whose it was, and why, never its body.
+"""Refused requests as the consumers report them: whose each was and why, never its body.
 
-Consumers report each; the listeners keep them (``usage.refusals``). Nothing is made while nobody listens.
+The listeners keep them (``usage.refusals``). Without a listener a report costs nothing.
 """
 
 from __future__ import annotations

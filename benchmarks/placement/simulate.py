@@ -75,7 +75,7 @@ class Cell:
     """So many times slower is the second replica."""
     round_robin: bool = False
     told_seconds: float | None = 0.05
-    """After how long workers hear of each other's prompts; None: never."""
+    """Seconds until workers hear of each other's prompts; None: they never do."""
 
 
 @dataclass(frozen=True, slots=True)

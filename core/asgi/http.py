@@ -337,7 +337,7 @@ class HttpConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # channel
             self.observed.end(status or ClientDisconnected.status, failure)
 
     def refused(self, error: ApiError) -> None:
-        """Is told of the error that answered a request without a row. Does nothing here."""
+        """Called with the error that answered a request without a row; a subclass reports it."""
 
     def organization(self) -> str | None:
         """The id of the caller's organization, if it is known."""

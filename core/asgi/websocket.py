@@ -177,7 +177,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
         """The close code of a failed session."""
 
     def refused(self, error: ApiError) -> None:
-        """Is told of the error that ended a session without a row. Does nothing here."""
+        """Called with the error that ended a session without a row; a subclass reports it."""
 
     def server_draining(self, seconds: float) -> None:
         self.draining.set_result(seconds)

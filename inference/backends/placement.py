@@ -272,14 +272,13 @@ class Placement:
         server.unanswered_tokens += uncached
         use = None
         if prompt.beginning:
-            use = self._use(prompt.organization_id, prompt.marks, prompt.size, server)
+            use = self.remember(prompt.organization_id, prompt.marks, prompt.size, server)
         return Placed(prompt, server, have, uncached, use)
 
-    def heard(self, organization_id: str, marks: Sequence[int], size: int, server: Server) -> None:
-        """Note that another worker sent ``server`` a prompt of ``size`` bytes with these ``marks``."""
-        self._use(organization_id, marks, size, server)
-
-    def _use(self, organization_id: str, marks: Sequence[int], size: int, server: Server) -> Use:
+    def remember(
+        self, organization_id: str, marks: Sequence[int], size: int, server: Server
+    ) -> Use:
+        """Note that ``server`` was sent a prompt of ``size`` bytes, by this worker or another one."""
         use = Use(size, self._clock())
         for mark in marks:
             self._note(organization_id, mark)[server] = use

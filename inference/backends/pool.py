@@ -225,7 +225,7 @@ class BackendPool:
     def heard(self, told: Told) -> None:
         """Note where another worker sent a prompt."""
         if (pooled := self._backends.get(told.backend_id)) is not None:
-            self.placement.heard(told.organization_id, told.marks, told.size, pooled.server)
+            self.placement.remember(told.organization_id, told.marks, told.size, pooled.server)
 
     def hears(self, *, others: bool) -> None:
         """Note whether other workers are heard: where they are not, conversations have homes."""

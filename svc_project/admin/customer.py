@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -12,7 +13,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, Sum
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -26,17 +27,18 @@ from core.ids import NIL_UUID
 from inference.catalog.snapshot import read_models
 from inference.console.overview import LimitLine, limit_lines
 from svc_project.admin.bars import Bar, bars
-from usage.models import ThrottleCount
 from usage.queries.everyone import By, Entry, sums, totals
 from usage.queries.failures import Failure, failures
 from usage.queries.health import sample
 from usage.queries.periods import Period
+from usage.refusals.reading import counted
 
 DAYS: Final = 30
 _MOST_KEYS: Final = 50
 _MOST_MEMBERS: Final = 50
 _MOST_ENTRIES: Final = 10
 _MOST_FAILURES: Final = 25
+_MOST_REFUSED: Final = 10
 _ROWS: Final = "admin:usage_usagerow_changelist"
 
 
@@ -86,10 +88,10 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Requests that a limit refused, of one model."""
+    """Requests that were refused with one error. ``model`` is empty where none was found."""
 
+    error: str
     model: str
-    scope: str
     count: int
 
 
@@ -149,7 +151,7 @@ def _chats(organization: Organization, period: Period, now: datetime) -> dict[st
             since=found.since if found.since > period.start else None,
         ),
         "limits": _limits(organization, now),
-        "refused": _refused(organization, period.start),
+        "refused": _refused(organization, period),
     }
 
 
@@ -231,11 +233,15 @@ def _limits(organization: Organization, now: datetime) -> list[LimitLine]:
     return limit_lines(organization, models, sample(str(organization.pk), day))
 
 
-def _refused(organization: Organization, since: datetime) -> list[Refused]:
-    """What limits refused; refusals for other reasons are not counted yet."""
-    counts = ThrottleCount.objects.filter(organization_id=organization.pk, hour__gte=since)
-    groups = counts.values_list("model_identifier", "limit_scope").order_by()
-    return [Refused(*each) for each in groups.annotate(sum=Sum("count")).order_by("-sum")]
+def _refused(organization: Organization, period: Period) -> list[Refused] | None:
+    """The most frequent refusals, over all keys; None where they were not counted."""
+    found = counted(str(organization.pk), period)
+    if found is None:
+        return None
+    sums: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        sums[each.error, each.model] += each.count
+    return [Refused(*kind, count) for kind, count in sums.most_common(_MOST_REFUSED)]
 
 
 def _keys(organization: Organization, requests: Mapping[str, int]) -> list[Key]:

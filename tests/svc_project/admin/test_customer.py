@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,10 +12,12 @@ from django.test import Client
 from accounts.audit import trail
 from accounts.keys.keys import mint
 from accounts.models import Membership, Organization, Scope, User
+from core.clock import hour_of, now
 from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.admin_forms import operator as operator_with
 from tests.support.pages.console import text_of, words
 from tests.support.pages.ledger_lists import FAILED, listed, write
+from usage.refusals.counts import ErrorKey, add_refused
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +67,25 @@ def test_the_page_of_a_customer_has_its_failures_by_code_server_model_and_key(
         f'href="/admin/customer/{customer.pk}/"'
         in operator.get(f"/admin/accounts/organization/{customer.pk}/change/").content.decode()
     )
+
+
+def test_the_page_of_a_customer_has_what_was_refused_over_all_keys(operator: Client) -> None:
+    customer = Organization.objects.create(name="Globex")
+    other = Organization.objects.create(name="other")
+    hour = hour_of(now())
+    for owner, model, error in (
+        *((customer, "", "model_not_found"), (customer, "", "model_not_found")),
+        *((customer, "acme/demo-8b", "invalid-field"), (other, "", "invalid-field")),
+    ):
+        key = ErrorKey(str(owner.pk), hour, str(uuid.uuid4()), model, error)
+        add_refused(Counter({key: 2}))
+
+    page = operator.get(f"/admin/customer/{customer.pk}/").content.decode()
+
+    found = words(page)
+    assert "model_not_found 4" in found
+    assert "invalid-field, acme/demo-8b 2" in found
+    assert found.count("invalid-field") == 1
 
 
 def test_keys_members_and_changes_are_there_and_the_organization_leads_to_the_page(
