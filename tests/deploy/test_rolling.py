@@ -1,7 +1,8 @@
 """Two gateways behind each proxy of ``deploy/`` are restarted or reloaded under load, and nobody notices.
 
-``SVC_TEST_ROLLING_STREAMS`` is how many streams run at a time, ``SVC_TEST_ROLLING_SECONDS`` how long the
-longest of them takes: 200 and 300 for a run of the size that docs/operate/upgrade.md has figures of.
+``SVC_TEST_ROLLING_STREAMS`` is how many streams run at a time (and a tenth as many sessions), and
+``SVC_TEST_ROLLING_SECONDS`` how long the longest of them takes: 200 and 300 for a run of the size that
+docs/operate/upgrade.md has figures of.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -38,13 +40,14 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(0)]
 STREAMS = int(os.environ.get("SVC_TEST_ROLLING_STREAMS", "20"))
 LONGEST = float(os.environ.get("SVC_TEST_ROLLING_SECONDS", "20"))
 SECONDS = (LONGEST / 15, LONGEST / 5, LONGEST / 2, LONGEST)
-SESSIONS = 4
+SESSIONS = max(4, STREAMS // 10)
+SAMPLES_A_SECOND = 24_000
 DRAIN = 660
 """The default of SVC_DRAIN_SECONDS, which the gateways of other tests do not have."""
 
 
 class Sessions:
-    """People who speak over the WebSocket, one text after the other, and open a session for each.
+    """People who hear a text over the WebSocket to its end and then open a session for the next one.
 
     They run on an event loop: a thread that reads TLS from a socket that another one closes may read
     from the next socket of that number.
@@ -91,11 +94,13 @@ class Sessions:
             for _ in range(4):
                 await socket.send(json.dumps({"type": "text", "text": SENTENCE + " "}))
             await socket.send(json.dumps({"type": "done"}))
-            sounds = 0
+            began, sound = time.monotonic(), 0
             async for message in socket:  # until it is closed with 1000
-                sounds += isinstance(message, bytes)
+                sound += len(message) if isinstance(message, bytes) else 0
                 assert '"error"' not in str(message)[:200], message
-            assert sounds, "nothing was spoken"
+            assert sound, "nothing was spoken"
+            heard = began + sound / 2 / SAMPLES_A_SECOND
+            await asyncio.sleep(max(0.0, heard - time.monotonic()))
 
 
 class Host:
