@@ -345,7 +345,7 @@ class Placement:
                 self._forget(marks, 1)
             elif self._count > _ALL_MARKS:
                 largest = max(self._marks.values(), key=len)
-                self._forget(largest, len(largest) // 4)
+                self._forget(largest, -(-len(largest) // 4))
         marks[mark] = uses
         return uses
 

@@ -197,6 +197,16 @@ def test_one_organizations_prompts_displace_no_other_ones(
     assert [found.stays(prompt, candidates) for prompt in kept] == [0] * 4
 
 
+def test_many_organizations_with_few_prompts_each_stay_within_the_bound_of_all(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setattr(placement, "_ALL_MARKS", 40)
+    found, server = Placement(homes=False, clock=clock), Server("b0")
+    for number in range(100):
+        found.answered(found.place(chat(ASKED, organization=str(number)), server))
+    assert sum(len(marks) for marks in found._marks.values()) <= 41
+
+
 def test_workers_that_hear_nothing_of_each_other_agree_on_the_home_of_a_conversation(
     clock: Clock,
 ) -> None:
