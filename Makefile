@@ -77,7 +77,8 @@ $(VENV)/installed-neural: $(VENV)/installed requirements-neural.txt speech/engin
 
 neural: $(VENV)/installed-neural
 
-# VOICES=neural adds the neural voices to the demo. MODEL_SERVER=ADDRESS[,ADDRESS] asks model servers
+# The neural engine is installed beside the demo unless VOICES=plain. VOICES=neural installs it first and
+# adds more of its voices. MODEL_SERVER=ADDRESS[,ADDRESS] asks model servers
 # what they can do and publishes their models, or MODEL=NAME[,NAME] of them.
 run: $(VENV)/installed $(if $(filter neural,$(VOICES)),$(VENV)/installed-neural)
 	$(BIN)/python manage.py run_demo $(if $(VOICES),--voices $(VOICES)) $(if $(MODEL_SERVER),--model-server '$(MODEL_SERVER)') $(if $(MODEL),--model '$(MODEL)') $(if $(CONTEXT),--context $(CONTEXT)) $(ARGS)

@@ -65,6 +65,7 @@ class VoiceAdmin(VoiceModelAdmin):
         "backend",
         "embedded_engine",
         "engine_voice",
+        "neural_voice",
         "enabled",
         "served",
         "created_at",
@@ -79,10 +80,12 @@ class VoiceAdmin(VoiceModelAdmin):
     def engine(self, voice: Voice) -> str:
         if voice.backend:
             return voice.backend.name
-        speed = (
-            monitoring.neural_speed() if voice.embedded_engine == EmbeddedEngine.KOKORO else None
-        )
-        return f"embedded ({voice.get_embedded_engine_display()}{f', {speed}' if speed else ''})"
+        engine = voice.get_embedded_engine_display()
+        if voice.neural_voice:
+            engine = f"{EmbeddedEngine.KOKORO.label}, else {engine}"
+        is_neural = voice.neural_voice or voice.embedded_engine == EmbeddedEngine.KOKORO
+        speed = monitoring.neural_speed() if is_neural else None
+        return f"embedded ({engine}{f', {speed}' if speed else ''})"
 
     @admin.display(description="served to")
     def served(self, voice: Voice) -> str:

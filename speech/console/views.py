@@ -28,6 +28,7 @@ from speech.errors import MOST_CLONES, CloneNotFound
 from speech.models import Language, VoiceClone
 from speech.names import MAX_NAME_LENGTH
 from speech.requests.http_request import input_named
+from speech.serving import monitoring
 from speech.synthesis.script import metered_characters
 from speech.text.tags import LONGEST_PAUSE, MOST_PAUSES, SoundName
 from speech.voices.clones import rows
@@ -145,7 +146,11 @@ def voice_groups(organization: Organization, snapshot: VoiceSnapshot) -> list[Vo
             "Your clones", [_cloned(row, snapshot) for row in rows.existing(str(organization.pk))]
         )
     ]
-    catalog = [_line(voice.ref) for voice in snapshot.visible_to(organization.plan)]
+    lives = monitoring.speaks_live()
+    catalog = [
+        _line(voice.ref.as_neural() if lives else voice.ref)
+        for voice in snapshot.visible_to(organization.plan)
+    ]
     groups += [
         VoiceGroup(title, [line for line in catalog if line.language == code])
         for code, title in LANGUAGES.items()

@@ -213,6 +213,11 @@ class WorkerPool(ABC, Generic[OrderT]):
         """The number of workers, running or not."""
         return self._size
 
+    @property
+    def orders(self) -> int:
+        """The orders that run or wait."""
+        return self._slots.inflight + self._slots.waiting
+
     async def run_on_all(self, orders: tuple[OrderT, ...]) -> None:
         """Run ``orders`` on every worker, so that later orders find the data loaded."""
         await asyncio.gather(*(self.run(order) for order in orders for _ in range(self._size)))

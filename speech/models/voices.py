@@ -63,6 +63,13 @@ class Voice(models.Model):
     engine_voice = models.CharField(
         max_length=120, help_text="The engine's own name of it, such as en-us+f3 or af_heart."
     )
+    neural_voice = models.CharField(
+        max_length=120,
+        blank=True,
+        db_default="",
+        help_text="Kokoro's voice, such as af_heart, that speaks it instead of espeak-ng's where the neural "
+        "engine is installed, fast enough for live streams and free. Empty: always as above.",
+    )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
@@ -82,19 +89,32 @@ class Voice(models.Model):
     def clean(self) -> None:
         """Check that the embedded engine has the voice, in the same language.
 
-        An enabled voice also needs an engine that can run here.
+        An enabled voice also needs an engine that can run here; a neural voice beside it does not, since the
+        other one speaks where it cannot.
         """
         super().clean()
+        if self.neural_voice:
+            self._check_neural_voice()
         if self.backend_id is not None:
             return
-        try:
-            spoken = embedded.language_of(self.embedded_engine, self.engine_voice)
-        except EngineError as error:
-            raise ValidationError({"engine_voice": str(error)}) from None
-        if spoken != self.language:
-            raise ValidationError(
-                {"engine_voice": f"{self.engine_voice} speaks {spoken}, not {self.language}."}
-            )
+        self._check_language("engine_voice", self.embedded_engine)
         problem = embedded.problem(self.embedded_engine, settings.SVC_NEURAL_DIR)
         if self.enabled and problem is not None:
             raise ValidationError({"embedded_engine": problem})
+
+    def _check_neural_voice(self) -> None:
+        if self.backend_id is not None or self.embedded_engine != EmbeddedEngine.ESPEAK:
+            raise ValidationError(
+                {"neural_voice": "Only a voice of espeak-ng can have a neural one beside it."}
+            )
+        self._check_language("neural_voice", EmbeddedEngine.KOKORO)
+
+    def _check_language(self, field: str, engine: str) -> None:
+        """Raise ``ValidationError`` unless ``engine`` has the voice in ``field``, in this language."""
+        engine_voice = getattr(self, field)
+        try:
+            spoken = embedded.language_of(engine, engine_voice)
+        except EngineError as error:
+            raise ValidationError({field: str(error)}) from None
+        if spoken != self.language:
+            raise ValidationError({field: f"{engine_voice} speaks {spoken}, not {self.language}."})

@@ -215,6 +215,8 @@ class Delivery:
         principal = self.principal
         # Resolved for each sentence: a clone may have been deleted, a plan changed.
         voice = await self._service.voices.resolve(self._start.voice, principal)
+        if self._meter.identity.voice.is_neural:
+            voice = voice.as_neural()  # by the engine with which the session began
         speaker = Speaker(
             voice,
             self._service.engines.of(voice),

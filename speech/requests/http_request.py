@@ -61,7 +61,7 @@ class SpeechService:
         self.check_refused(principal)
         try:
             request = SpeechRequest.from_body(body)
-            voice = await self.voices.resolve(request.voice, principal)
+            voice = self.engines.chosen(await self.voices.resolve(request.voice, principal))
             if request.timestamps is not None:
                 _require_no_ssml(request.input)
                 require_word_times(voice)

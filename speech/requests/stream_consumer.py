@@ -177,7 +177,7 @@ class SpeechStreamConsumer(SocketConsumer):
 
     async def _open(self, speech: SpeechService, start: Start, principal: Principal) -> SpeechMeter:
         """Resolve the voice and admit the session: one request unit and a record in the journal."""
-        voice = await speech.voices.resolve(start.voice, principal)
+        voice = speech.engines.chosen(await speech.voices.resolve(start.voice, principal))
         if start.timestamps is not None:
             require_word_times(voice)
         reserved = await speech.quota.open_session(principal)

@@ -24,11 +24,22 @@ def own_speed() -> list[float]:
 
 def neural_speed() -> str | None:
     """How fast the neural engine is on the slowest worker, in words; None while none measured it."""
-    found = [speed for _, speeds in worker_stats.read(STATS_NAME, list[float]) for speed in speeds]
-    if not found:
+    if (slowest := _slowest()) is None:
         return None
-    speed = f"{max(found):.2f} s of work for a second of sound"
-    return f"{speed}: too slow for live streams" if max(found) > TOO_SLOW else speed
+    speed = f"{slowest:.2f} s of work for a second of sound"
+    return f"{speed}: too slow for live streams" if slowest > TOO_SLOW else speed
+
+
+def speaks_live() -> bool:
+    """Whether every worker measured that the neural engine speaks faster than it is heard."""
+    slowest = _slowest()
+    return slowest is not None and slowest <= TOO_SLOW
+
+
+def _slowest() -> float | None:
+    """The highest real-time factor that a worker measured; None while none did."""
+    found = worker_stats.read(STATS_NAME, list[float])
+    return max((speed for _, speeds in found for speed in speeds), default=None)
 
 
 def families() -> Iterator[Family]:

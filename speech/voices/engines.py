@@ -33,6 +33,13 @@ class Engines:
             return self._http(voice.backend)
         return self.neural if voice.is_neural else self.embedded
 
+    def chosen(self, voice: VoiceRef) -> VoiceRef:
+        """``voice`` as it is spoken now: by the neural engine where it has one there that can begin at once.
+
+        Chosen for a request or session as a whole, since another engine is another voice.
+        """
+        return voice.as_neural() if self.neural.is_free else voice
+
     async def delete_upload(self, backend: BackendRef, upload_name: str) -> None:
         """Delete an uploaded clip on ``backend``. Raises ``EngineError``: retry later."""
         await self._http(backend).delete_upload(upload_name)

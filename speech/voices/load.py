@@ -28,6 +28,7 @@ class VoiceTable(Table, frozen=True):
     engine_voice: str
     language: str = "en"
     engine: str = EMBEDDED_ENGINE
+    neural_voice: str = ""
     enabled: bool = True
 
 
@@ -122,6 +123,7 @@ def _voice(table: VoiceTable, where: str) -> list[str]:
         "backend": backend,
         "embedded_engine": EmbeddedEngine.KOKORO if neural else EmbeddedEngine.ESPEAK,
         "engine_voice": table.engine_voice,
+        "neural_voice": table.neural_voice,
         "enabled": table.enabled,
     }
     keys = {"backend": "engine", "embedded_engine": "engine"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
@@ -42,6 +42,16 @@ class VoiceRef:
     backend: BackendRef | None
     clone: CloneRef | None = None
     embedded_engine: str = embedded.ESPEAK
+    neural_voice: str = ""
+    """The neural engine's voice that speaks it where that engine can; empty: none."""
+
+    def as_neural(self) -> VoiceRef:
+        """The voice as the neural engine speaks it; itself without a voice there."""
+        if not self.neural_voice:
+            return self
+        return replace(
+            self, engine_voice=self.neural_voice, embedded_engine=embedded.KOKORO, neural_voice=""
+        )
 
     @property
     def is_neural(self) -> bool:
@@ -83,15 +93,12 @@ class VoiceSnapshot:
 
     voices: Mapping[str, GlobalVoice] = field(default_factory=dict)
     clone_backend: BackendRef | None = None
+    wants_neural: bool = False
+    """Whether a voice of the catalog is the neural engine's or has one there, installed or not."""
 
     def speaks(self, language: str) -> bool:
         """Whether there is a voice of ``language``."""
         return any(voice.ref.language == language for voice in self.voices.values())
-
-    @property
-    def has_neural(self) -> bool:
-        """Whether there is a voice of the neural engine."""
-        return any(voice.ref.is_neural for voice in self.voices.values())
 
     def visible_to(self, plan: str) -> list[GlobalVoice]:
         """The voices that an account of ``plan`` may list and use, sorted by id."""
@@ -112,10 +119,11 @@ def read_snapshot() -> VoiceSnapshot:
         for row in Voice.objects.filter(enabled=True).order_by("pk")
         if row.backend_id is None or row.backend_id in backends
     }
+    wants_neural = any(each.ref.as_neural().is_neural for each in voices.values())
     if neural_problem is not None and _leave_out_neural(voices):
         log.error("voices of the neural engine are not served: %s", neural_problem)
     serving = next((backends[row.pk] for row in rows if row.serves_clones), None)
-    return VoiceSnapshot(voices, serving)
+    return VoiceSnapshot(voices, serving, wants_neural)
 
 
 def _leave_out_neural(voices: dict[str, GlobalVoice]) -> bool:
@@ -163,7 +171,12 @@ def backend_ref(row: SpeechBackend) -> BackendRef:
 def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
     return GlobalVoice(
         ref=VoiceRef(
-            row.pk, row.language, row.engine_voice, backend, embedded_engine=row.embedded_engine
+            row.pk,
+            row.language,
+            row.engine_voice,
+            backend,
+            embedded_engine=row.embedded_engine,
+            neural_voice=row.neural_voice,
         ),
         created=int(row.created_at.timestamp()),
         name_key=name_key(row.pk),

@@ -17,6 +17,7 @@ def stored_speech_tables() -> SpeechTables:
                 engine_voice=row.engine_voice,
                 language=row.language,
                 engine=row.embedded_engine if row.backend is None else row.backend.name,
+                neural_voice=row.neural_voice,
                 enabled=row.enabled,
             )
             for row in Voice.objects.select_related("backend").order_by("id")

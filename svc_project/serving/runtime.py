@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 UPKEEP_SECONDS = 600.0
 _HOLD_SECONDS = 1.0
+_NEURAL_SECONDS = 5.0
 
 
 class Runtime:
@@ -119,8 +120,7 @@ class Runtime:
         await caches.start()
         hub.start()
         await speech.start()
-        if voices.snapshot.has_neural:
-            self._beside.append(asyncio.create_task(_start_neural()))
+        self._beside.append(asyncio.create_task(_start_neural()))
         shared_slots.start()
         chat.start()
         self._beside.append(asyncio.create_task(_hold_slots()))
@@ -160,8 +160,22 @@ def _register_stats() -> None:
     worker_stats.register(FAILED_ENGINES, embedded.failed)
 
 
+def _neural_is_installed() -> bool:
+    return embedded.problem(embedded.KOKORO, settings.SVC_NEURAL_DIR) is None
+
+
 async def _start_neural() -> None:
-    """Start the neural engine beside the first requests; without it, its voices are not served."""
+    """Start the neural engine beside the first requests, or once it is installed and a voice wants it.
+
+    Without it, its own voices are not served, and espeak-ng speaks those that have one there.
+    """
+    waited = False
+    while not (voices.snapshot.wants_neural and await asyncio.to_thread(_neural_is_installed)):
+        waited = True
+        await asyncio.sleep(_NEURAL_SECONDS)
+    if waited:
+        with contextlib.suppress(Error):
+            await run_once(voices.load)
     try:
         await speech.service().engines.neural.start()
     except EngineError as error:

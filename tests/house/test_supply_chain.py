@@ -90,6 +90,6 @@ def test_the_list_of_components_names_what_packages_carry() -> None:
     model = carried["Kokoro-82M, int8 ONNX"]
     assert model.hashes == (("sha256", files.MODEL_SHA256),)
     styles = carried["kokoro-js"]
-    assert f"{styles.name}@{styles.version}" == files.STYLES_PACKAGE
+    assert (styles.name, styles.version) == (files.STYLES_PACKAGE, files.STYLES_VERSION)
     assert styles.hashes == (("sha512", b64decode(files.STYLES_SHA512).hex()),)
     assert all(component.hashes for component in packages())

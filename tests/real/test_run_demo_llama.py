@@ -94,6 +94,7 @@ def demo(calling_llama: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -
             f"--port={port}",
             f"--speech-port={speech_port}",
             f"--simulator-port={simulator_port}",
+            "--voices=plain",
             # Without /v1, and beside a server that is not there.
             f"--model-server=http://127.0.0.1:{calling_llama.port},http://127.0.0.1:{free_port()}",
         ],

