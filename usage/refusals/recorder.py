@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import Error, connections, transaction
+from django.db import DataError, Error, IntegrityError, connections, transaction
 
 from accounts.keys.refusals import Refusal as Refused
 from core.clock import hour_of, now
@@ -91,10 +91,15 @@ class Recorder:
         self._ending.clear()
 
     def flush(self) -> None:
-        """Bring everything into the database; keep it for the next time when that fails."""
+        """Bring everything into the database; keep it for the next time when that fails.
+
+        What the database cannot take is dropped: it would hold up all that comes after it.
+        """
         while (batch := self._next_batch()) is not None:
             try:
                 add(batch)
+            except (DataError, IntegrityError) as error:
+                log.error("a batch of refusals is dropped: %s", type(error).__name__)
             except Error as error:
                 if not self._failing:
                     log.warning("refusals postponed: %s", type(error).__name__)

@@ -115,6 +115,20 @@ def test_the_newest_stay_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.django_db
+def test_what_the_database_cannot_take_does_not_hold_up_what_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder, organization_id = Recorder(), str(uuid.uuid4())
+    monkeypatch.setattr(recorder._thread, "ensure", lambda: None)
+    recorder.refused(refusal(organization_id, status=None))
+    recorder.flush()
+    recorder.refused(refusal(organization_id))
+    recorder.flush()
+    assert Refusal.objects.count() == 1
+    assert "a batch of refusals is dropped: IntegrityError" in caplog.text
+
+
+@pytest.mark.django_db
 def test_a_key_that_no_longer_works_has_an_owner_and_an_invented_one_has_none(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
