@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
+from django.db import DataError
 from pytest_django.fixtures import Settings
 
 from accounts.keys.keyring import keyring
@@ -120,12 +122,14 @@ def test_what_the_database_cannot_take_does_not_hold_up_what_comes_after_it(
 ) -> None:
     recorder, organization_id = Recorder(), str(uuid.uuid4())
     monkeypatch.setattr(recorder._thread, "ensure", lambda: None)
-    recorder.refused(refusal(organization_id, status=None))
-    recorder.flush()
+    recorder.refused(refusal(organization_id))
+    with monkeypatch.context() as once:
+        once.setattr(newest, "insert", Mock(side_effect=DataError))
+        recorder.flush()
     recorder.refused(refusal(organization_id))
     recorder.flush()
     assert Refusal.objects.count() == 1
-    assert "a batch of refusals is dropped: IntegrityError" in caplog.text
+    assert "a batch of refusals is dropped: DataError" in caplog.text
 
 
 @pytest.mark.django_db
