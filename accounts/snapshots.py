@@ -5,6 +5,7 @@ A snapshot is loaded again when the stamp of its subject moves (``accounts.chang
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from threading import Lock
 from typing import Generic, TypeVar
@@ -28,6 +29,7 @@ class SnapshotHolder(ABC, Generic[Snapshot]):
         self.snapshot = empty
         self.is_loaded = False
         """Whether it was loaded at least once."""
+        self._loaded = float("-inf")
         self._watcher = watcher
         self._subject = subject
         self._loading = Lock()
@@ -45,8 +47,18 @@ class SnapshotHolder(ABC, Generic[Snapshot]):
         """
         # One at a time: an older snapshot must not replace a newer one.
         with self._loading:
+            began = time.monotonic()
             self.snapshot = self.read()
+            self._loaded = began
         self.is_loaded = True
+
+    @property
+    def age(self) -> float:
+        """Seconds since the database was known to hold nothing newer; 0 before the first load."""
+        if not self.is_loaded:
+            return 0.0
+        known = max(self._loaded, self._watcher.confirmed(self._subject))
+        return time.monotonic() - known
 
     def load_changes(self) -> None:
         """Load what changed since the last load. Raises ``django.db.Error``."""

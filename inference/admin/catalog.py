@@ -7,10 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from django import forms
-from django.conf import settings
-from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -18,13 +15,11 @@ from django.utils.safestring import SafeString
 
 from core import clock
 from core.admin.columns import Tone, badge
-from core.clock import iso_milliseconds
 from core.money import price_text
 from inference.admin import backends, captures, facts  # noqa: F401  # registers their pages
-from inference.admin.lifecycle import LifecycleAdmin
+from inference.admin.prices import PricedAdmin, PriceInline
 from inference.catalog.lifecycle import Status, status
 from inference.catalog.model_object import served
-from inference.catalog.pricing import PriceError, effective_moment
 from inference.catalog.snapshot import read_models
 from inference.models import Deployment, ModelEntry, ModelLimit, Price, WeightsRecord
 from usage.admin import sums_page
@@ -72,13 +67,9 @@ class ShuttingDownFilter(admin.SimpleListFilter):
 
 
 if TYPE_CHECKING:  # generic in the stubs only
-    PriceModelForm = forms.ModelForm[Price]
-    PriceTabularInline = admin.TabularInline[Price, ModelEntry]
     LimitTabularInline = admin.TabularInline[ModelLimit, ModelEntry]
     WeightsModelAdmin = admin.ModelAdmin[WeightsRecord]
 else:
-    PriceModelForm = forms.ModelForm
-    PriceTabularInline = admin.TabularInline
     LimitTabularInline = admin.TabularInline
     WeightsModelAdmin = admin.ModelAdmin
 
@@ -109,44 +100,6 @@ def _is_retired(entry: ModelEntry) -> bool:
     return status(entry, clock.now()) is Status.RETIRED
 
 
-class PriceForm(PriceModelForm):
-    """A new price; an empty ``effective_from`` means now."""
-
-    effective_from = forms.SplitDateTimeField(
-        required=False,
-        widget=admin.widgets.AdminSplitDateTime(),
-        help_text="UTC; empty: now. Applies to requests from then on; rows already written keep "
-        "their price.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if "currency" in self.fields:
-            self.fields["currency"].initial = settings.SVC_DEFAULT_CURRENCY
-
-    def clean_effective_from(self) -> Any:
-        try:
-            return effective_moment(self.cleaned_data["effective_from"])
-        except PriceError as error:
-            raise ValidationError(error.message) from None
-
-
-class PriceInline(PriceTabularInline):
-    """Shows the prices, and one blank row to add another: prices are append-only."""
-
-    model = Price
-    form = PriceForm
-    extra = 1
-    can_delete = False
-    ordering = ("effective_from",)
-
-    def has_add_permission(self, request: HttpRequest, obj: ModelEntry | None = None) -> bool:
-        return super().has_add_permission(request, obj) and not (obj and _is_retired(obj))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
 class ModelLimitInline(LimitTabularInline):
     model = ModelLimit
     extra = 0
@@ -155,7 +108,7 @@ class ModelLimitInline(LimitTabularInline):
 
 
 @admin.register(ModelEntry)
-class ModelEntryAdmin(LifecycleAdmin):
+class ModelEntryAdmin(PricedAdmin):
     list_display = (
         "identifier",
         "status",
@@ -181,9 +134,11 @@ class ModelEntryAdmin(LifecycleAdmin):
         css = {"all": ("inference/admin.css",)}  # noqa: RUF012  # as Django declares it
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelEntry]:
-        in_force = Price.objects.filter(
-            entry=OuterRef("pk"), effective_from__lte=clock.now()
-        ).order_by("-effective_from")
+        in_force = (
+            Price.objects.standing()
+            .filter(entry=OuterRef("pk"), effective_from__lte=clock.now())
+            .order_by("-effective_from")
+        )
         serving = (
             Deployment.objects.filter(
                 weights=OuterRef("weights"), enabled=True, draining=False, backend__enabled=True
@@ -233,16 +188,6 @@ class ModelEntryAdmin(LifecycleAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: ModelEntry | None = None) -> bool:
         is_draft = obj is not None and obj.published_at is None
         return is_draft and super().has_delete_permission(request, obj)
-
-    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        super().save_formset(request, form, formset, change)
-        for row in formset.new_objects:
-            if isinstance(row, Price):
-                messages.info(
-                    request,
-                    f"The new price applies to requests from {iso_milliseconds(row.effective_from)}"
-                    " on; rows already written keep theirs.",
-                )
 
     @admin.display(description="status", ordering="shutdown_at")
     def status(self, entry: ModelEntry) -> str:

@@ -135,17 +135,21 @@ class LifecycleAdmin(EntryAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         entry = self.get_object(request, unquote(object_id))
-        buttons: list[tuple[str, str]] = []
-        if entry is not None and self.has_change_permission(request, entry):
-            standing = status(entry, clock.now())
-            buttons = [
-                (verb.label, reverse(f"admin:inference_modelentry_{verb.name}", args=[entry.pk]))
-                for verb in VERBS
-                if standing in verb.offered
-            ]
+        buttons = [] if entry is None else self.buttons(request, entry)
         return super().change_view(
             request, object_id, form_url, {**(extra_context or {}), "verbs": buttons}
         )
+
+    def buttons(self, request: HttpRequest, entry: ModelEntry) -> list[tuple[str, str]]:
+        """The labels and addresses of what the viewer may do with ``entry`` now."""
+        if not self.has_change_permission(request, entry):
+            return []
+        standing = status(entry, clock.now())
+        return [
+            (verb.label, reverse(f"admin:inference_modelentry_{verb.name}", args=[entry.pk]))
+            for verb in VERBS
+            if standing in verb.offered
+        ]
 
     def _page_of(self, verb: Verb) -> Callable[[HttpRequest, str], HttpResponse]:
         def page(request: HttpRequest, object_id: str) -> HttpResponse:

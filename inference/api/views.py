@@ -34,11 +34,12 @@ class ModelListView(CatalogView):
     def get(self, request: Request) -> Response:
         now = time.time()
         models = catalog.current().models
+        priced = catalog.pricing_time(now)
         return Response(
             ModelList(
                 object="list",
                 data=[
-                    served(models[identifier], now)
+                    served(models[identifier], priced)
                     for identifier in sorted(models)
                     if not models[identifier].is_retired(now)
                 ],
@@ -52,4 +53,4 @@ class ModelView(CatalogView):
     def get(self, request: Request, model: str) -> Response:
         now = time.time()
         catalog.current()
-        return Response(served(catalog.resolve(model, now), now))
+        return Response(served(catalog.resolve(model, now), catalog.pricing_time(now)))

@@ -2,7 +2,8 @@
 
 A worker holds one ``CatalogSnapshot`` and replaces it as a whole when the catalog's change stamp
 changes (``accounts.changes``). Future prices and shutdown dates are in the snapshot and take effect
-by the clock, so no reload has to happen on time.
+by the clock, so no reload has to happen on time (a price as long as the database is seen to answer:
+``Catalog.pricing_time``).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from accounts.models import Organization
 from accounts.snapshots import SnapshotHolder
 from core.clock import iso_milliseconds
 from core.errors import ModelNotFound, ModelRetired
+from inference.catalog.pricing import CERTAIN
 from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
 
+_CERTAIN_SECONDS = CERTAIN.total_seconds()
 _SHOWN_CHARACTERS = 200
 _NAME = re.compile(r"(?!.{0,80}[A-Za-z0-9]{20})[\w./:@+-]{1,100}", re.ASCII)
 """The form of a model's name. Other text where a name belongs is kept nowhere.
@@ -51,6 +54,14 @@ class Catalog(SnapshotHolder[CatalogSnapshot]):
             retired.model = model.id
             raise retired
         return model
+
+    def pricing_time(self, now: float) -> float:
+        """Return the moment whose prices hold at ``now``; both in seconds since the epoch.
+
+        That is ``now``, unless the database has not answered for longer than prices are certain: one
+        that began since may have been withdrawn, and the price before it holds on.
+        """
+        return now - max(0.0, self.age - _CERTAIN_SECONDS)
 
     def _serving_successor(self, model: PublishedModel, now: float) -> str | None:
         """Return the first successor that is not retired."""

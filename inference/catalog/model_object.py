@@ -57,7 +57,7 @@ class ModelList(msgspec.Struct, frozen=True):
 
 
 def served(model: PublishedModel, now: float) -> ModelObject:
-    """Return ``model`` as the API shows it at ``now``, in seconds since the epoch."""
+    """Return ``model`` as the API shows it with the price of ``now``, in seconds since the epoch."""
     price = model.price_at(now)
     return ModelObject(
         id=model.id,

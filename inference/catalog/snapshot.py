@@ -114,7 +114,7 @@ class PublishedModel:
     shutdown_epoch: float
     """``shutdown_at`` in seconds since the epoch; infinity when there is none."""
     prices: tuple[StampedPrice, ...]
-    """By ``effective_from``; future ones included."""
+    """By ``effective_from``; announced ones included, withdrawn ones not."""
     deployments: tuple[DeploymentRef, ...]
     limits: dict[str, RateLimits]
     """An organization's own limits on this model, by organization id."""
@@ -166,7 +166,7 @@ def read_models(which: Q) -> dict[str, PublishedModel]:
         .order_by("identifier")
     )
     prices = defaultdict(list)
-    for price in Price.objects.filter(entry__in=entries).order_by("effective_from"):
+    for price in Price.objects.standing().filter(entry__in=entries).order_by("effective_from"):
         prices[price.entry_id].append(_stamped(price))
     deployments = _deployments()
     limits: dict[object, dict[str, RateLimits]] = defaultdict(dict)

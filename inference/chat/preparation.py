@@ -137,7 +137,7 @@ class Preparation:
             principal=principal,
             request=request,
             model=model,
-            price=model.price_at(now),
+            price=model.price_at(self.catalog.pricing_time(now)),
             body_bytes=len(body),
             captured=captured,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Final
 
 from django.conf import settings
@@ -18,8 +19,9 @@ from accounts.console.first_request import FirstRequest, first_request
 from accounts.console.snippets import KEY_VARIABLE
 from accounts.models import ApiKey, Organization, Scope
 from core import clock
+from core.money import price_text
 from inference.catalog.catalog import catalog
-from inference.catalog.snapshot import PublishedModel
+from inference.catalog.snapshot import PublishedModel, StampedPrice
 from usage.api import throttles
 from usage.console.charts import Chart, Metric, stacked
 from usage.console.key_names import KeyName, key_name, names_of
@@ -93,6 +95,62 @@ def endings(
         )
         for model in ending
     ]
+
+
+ANNOUNCED_TO: Final = timedelta(days=30)
+"""Organizations that used a model within this time are told of a higher price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """A higher price that is announced: each pair is from and to."""
+
+    model: str
+    since: datetime
+    input: tuple[str, str]
+    output: tuple[str, str]
+    currency: tuple[str, str]
+
+
+def rises(
+    organization: Organization, models: Mapping[str, PublishedModel], now: datetime
+) -> list[Rise]:
+    """Return the announced higher prices of models that the organization used, the next one first.
+
+    Another currency counts as higher. Raises ``django.db.Error``.
+    """
+    announced = [
+        (model.id, before, after)
+        for model in models.values()
+        if not model.is_retired(now.timestamp())
+        for before, after in pairwise(model.prices)
+        if after.effective_from > now.timestamp() and _is_higher(before, after)
+    ]
+    since = now - ANNOUNCED_TO
+    calls = key_calls(str(organization.pk), {model for model, *_ in announced}, since)
+    called = {each.model_identifier for each in calls}
+    return sorted(
+        (
+            Rise(
+                model,
+                datetime.fromtimestamp(after.effective_from, UTC),
+                (price_text(before.input), price_text(after.input)),
+                (price_text(before.output), price_text(after.output)),
+                (before.currency, after.currency),
+            )
+            for model, before, after in announced
+            if model in called
+        ),
+        key=lambda each: (each.since, each.model),
+    )
+
+
+def _is_higher(before: StampedPrice, after: StampedPrice) -> bool:
+    return (
+        after.input > before.input
+        or after.output > before.output
+        or after.currency != before.currency
+    )
 
 
 _NEARLY = 0.8
@@ -201,6 +259,7 @@ class OverviewPage(ConsoleView):
             refused_link=f"?start={bound_text(day.start)}&end={bound_text(day.end)}",
             speech=speech_card(self.organization),
             endings=endings(self.organization, models, now),
+            rises=rises(self.organization, models, now),
             called_days=CALLED_DAYS,
             steps=steps,
             variable=KEY_VARIABLE,

@@ -2,7 +2,14 @@
 
 from inference.models.backends import Backend, Deployment
 from inference.models.captures import CaptureReading, DiagnosticCapture
-from inference.models.catalog import ModelEntry, ModelLimit, Price, Unchangeable, WeightsRecord
+from inference.models.catalog import (
+    ModelEntry,
+    ModelLimit,
+    Price,
+    PriceWithdrawal,
+    Unchangeable,
+    WeightsRecord,
+)
 
 __all__ = [
     "Backend",
@@ -12,6 +19,7 @@ __all__ = [
     "ModelEntry",
     "ModelLimit",
     "Price",
+    "PriceWithdrawal",
     "Unchangeable",
     "WeightsRecord",
 ]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from accounts.audit import trail
 from accounts.audit.trail import Facts
-from inference.models import Backend, Deployment, ModelEntry, ModelLimit, Price, WeightsRecord
+from inference.models import (
+    Backend,
+    Deployment,
+    ModelEntry,
+    ModelLimit,
+    Price,
+    PriceWithdrawal,
+    WeightsRecord,
+)
 
 
 def watch() -> None:
@@ -13,6 +21,7 @@ def watch() -> None:
     trail.watch(ModelEntry, ignored=made, verb=_entry)
     trail.watch(WeightsRecord, ignored=made)
     trail.watch(Price, ignored=made, verb=lambda was, now: None if was else "appended")
+    trail.watch(PriceWithdrawal, ignored=made, verb=lambda was, now: None if was else "appended")
     trail.watch(Backend)
     trail.watch(Deployment)
     trail.watch(ModelLimit)

@@ -67,12 +67,26 @@ class EntryQuerySet(models.QuerySet["ModelEntry"]):
 
 
 class PriceQuerySet(models.QuerySet["Price"]):
+    def standing(self) -> PriceQuerySet:
+        """The prices that were not withdrawn: only these are ever in force."""
+        return self.filter(withdrawal=None)
+
     def update(self, **changes: Any) -> int:
         raise Unchangeable("A price never changes; add a new one.")
 
     def delete(self) -> tuple[int, dict[str, int]]:
         if self.filter(entry__published_at__isnull=False).exists():
             raise Unchangeable("A price of a published entry stays; add a new one.")
+        return super().delete()
+
+
+class WithdrawalQuerySet(models.QuerySet["PriceWithdrawal"]):
+    def update(self, **changes: Any) -> int:
+        raise Unchangeable("A withdrawal never changes.")
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        if self.filter(price__entry__published_at__isnull=False).exists():
+            raise Unchangeable("The withdrawal of a price stays; add a new price.")
         return super().delete()
 
 
@@ -292,6 +306,32 @@ class Price(models.Model):
         if self.entry.published_at is not None:
             raise Unchangeable("A price of a published entry stays; add a new one.")
         return super().delete(*args, **kwargs)
+
+
+class PriceWithdrawal(models.Model):
+    """An announced price that will not come into force; appended only, by ``inference.catalog.pricing``.
+
+    The price itself stays as it was announced.
+    """
+
+    price = models.OneToOneField(Price, on_delete=models.CASCADE, related_name="withdrawal")
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    objects = WithdrawalQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "withdrawal of a price"
+        verbose_name_plural = "withdrawals of prices"
+        # Whoever may add a price may withdraw one.
+        default_permissions: ClassVar[tuple[str, ...]] = ()
+
+    def __str__(self) -> str:
+        return str(self.price)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise Unchangeable("A withdrawal never changes.")
+        super().save(*args, **kwargs)
 
 
 class ModelLimit(models.Model):

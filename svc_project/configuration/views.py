@@ -60,14 +60,14 @@ class CatalogView(ManagementView):
 
 class PricesView(ManagementView):
     def get(self, request: Request) -> Response:
-        """Every price that a model had, has and will have, in this order."""
+        """Every price that a model had, has and will have, in this order; withdrawn ones are left out."""
         require_parameters(request, "model")
         named = request.query_params.get("model", "")
         # PostgreSQL cannot compare with a null character.
         entry = None if "\0" in named else ModelEntry.objects.filter(identifier=named).first()
         if entry is None:
             raise InvalidQuery("'model' must name a model of the catalog.", param="model")
-        rows = entry.prices.order_by("effective_from")
+        rows = Price.objects.standing().filter(entry=entry).order_by("effective_from")
         return Response({"data": [_price_facts(entry, row) for row in rows]})
 
 

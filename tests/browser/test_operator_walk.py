@@ -98,9 +98,13 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
 
     before = gateway.chat("say: before", model=model)
     assert before.status_code == 200
-    page.fill("#id_prices-1-input_per_mtok", "0.25")
-    page.fill("#id_prices-1-output_per_mtok", "1.00000001")
-    page.click("[name=_continue]")
+    page.click(".object-tools >> text=New price")
+    page.fill("#id_input_per_mtok", "0.25")
+    page.fill("#id_output_per_mtok", "1.00000001")
+    page.click("text=Preview")
+    expect(page.locator("#svc-price + dl")).to_contain_text("0.15 → 0.25 (+66.7 %)")
+    expect(page.locator(".svc-card >> tbody")).to_contain_text(gateway.organization.name)
+    page.click("text=Save this price")
     until(lambda: entry(gateway, model)["pricing"]["output_per_mtok"] == "1.00000001")
     end = datetime.now(UTC) + timedelta(days=30)
     page.click(".object-tools >> text=Supersede")
