@@ -10,7 +10,7 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
@@ -90,8 +90,21 @@ TEST_SECONDS: Final = 30.0
 """How long a whole test may take."""
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A page where something that is missing is added; ``rights`` are all needed to open it."""
+
+    label: str
+    address: str
+    rights: tuple[str, ...] = ()
+
+
 class StepFailed(Exception):
     """A step failed; the message says why, in words for operators."""
+
+    def __init__(self, words: str, links: tuple[Link, ...] = ()) -> None:
+        super().__init__(words)
+        self.links = links
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +115,18 @@ class Step:
     passed: bool
     words: str
     milliseconds: int
+    links: tuple[Link, ...] = ()
 
 
 async def try_step(label: str, work: Callable[[], Awaitable[str]]) -> Step:
     """Run ``work``, which returns what it found or raises ``StepFailed``, and time it."""
     began = time.monotonic()
+    links: tuple[Link, ...] = ()
     try:
         words, passed = await work(), True
     except StepFailed as failure:
-        words, passed = str(failure), False
-    return Step(label, passed, words, round((time.monotonic() - began) * 1000))
+        words, passed, links = str(failure), False, failure.links
+    return Step(label, passed, words, round((time.monotonic() - began) * 1000), links)
 
 
 async def failed(step: Step) -> AsyncIterator[Step]:
@@ -134,6 +149,9 @@ class TestedBackendAdmin(KeptKeyAdmin):
     def record_test(self, backend: Any) -> None:
         """Write the test of ``backend`` into the audit log: it sends the backend's key."""
 
+    def keep_test(self, backend: Any, steps: list[Step]) -> None:
+        """Keep what a test found, where that is shown elsewhere."""
+
     def get_urls(self) -> list[URLPattern]:
         named = f"{self.opts.app_label}_{self.opts.model_name}_test"
         page = path("<path:object_id>/test/", self.admin_site.admin_view(self._page), name=named)
@@ -149,6 +167,8 @@ class TestedBackendAdmin(KeptKeyAdmin):
         if request.method == "POST":
             self.record_test(backend)
             found = asyncio.run(_collect(self.steps(backend)))
+            self.keep_test(backend, found)
+            found = [_for_viewer(step, request) for step in found]
         context = {
             **self.admin_site.each_context(request),
             "title": f"Test {backend}",
@@ -159,6 +179,12 @@ class TestedBackendAdmin(KeptKeyAdmin):
             "passed": bool(found) and all(step.passed for step in found or ()),
         }
         return TemplateResponse(request, "admin/backend_test.html", context)
+
+
+def _for_viewer(step: Step, request: HttpRequest) -> Step:
+    """``step`` without the links that the viewer may not open."""
+    links = tuple(each for each in step.links if request.user.has_perms(each.rights))
+    return replace(step, links=links)
 
 
 async def _collect(steps: AsyncIterator[Step]) -> list[Step]:

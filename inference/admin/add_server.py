@@ -8,6 +8,7 @@ find something else than what is published.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -101,7 +102,9 @@ class AddServerAdmin(TestedBackendAdmin):
             raise PermissionDenied
         if request.method == "POST" and "found" in request.POST:
             return self._publish(request)
-        form = ServerForm(request.POST if request.method == "POST" else None)
+        form = ServerForm(
+            request.POST if request.method == "POST" else None, initial=_known(request)
+        )
         if not form.is_valid():
             return self._server_page(request, form=form)
         checked = self._check(form)
@@ -193,6 +196,17 @@ class AddServerAdmin(TestedBackendAdmin):
                 **context,
             },
         )
+
+
+def _known(request: HttpRequest) -> dict[str, str]:
+    """The address, key variable and name of the backend that ``?backend=`` names, to add its models."""
+    try:
+        row = Backend.objects.filter(pk=uuid.UUID(request.GET.get("backend", ""))).first()
+    except ValueError:
+        return {}
+    if row is None:
+        return {}
+    return {"base_url": row.base_url, "api_key_env": row.api_key_env, "name": row.name}
 
 
 def _forms(server: ServerFindings, data: Any = None) -> list[ModelForm]:

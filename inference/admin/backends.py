@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
@@ -13,20 +12,16 @@ from django.utils.safestring import SafeString
 
 from accounts.audit import trail
 from core import variables
-from core.admin.backends import (
-    Step,
-    StepFailed,
-    failed,
-    try_step,
-)
+from core.admin.backends import Step
 from core.admin.columns import Tone, badge
 from core.monitoring.worker_stats import worker_stats
+from inference.admin import backend_tests
 from inference.admin.add_server import AddServerAdmin
 from inference.backends.pooled import BackendView
 from inference.models import Backend, Deployment
-from inference.probe.chat import first_answer
-from inference.probe.client import ProbeClient, ProbeError, Target
-from inference.probe.connect import KeyUnreadable, deployed, reach, target_of
+from inference.models.last_tests import Verdict
+from inference.probe import retest
+from inference.probe.retest import Found
 from inference.serving.draining import left_on
 from inference.serving.monitoring import STATS_NAME
 
@@ -34,12 +29,6 @@ if TYPE_CHECKING:  # generic in the stubs only
     DeploymentTabularInline = admin.TabularInline[Deployment, Backend]
 else:
     DeploymentTabularInline = admin.TabularInline
-
-MOST_MODELS: Final = 8
-"""Models that a test requests an answer of."""
-
-ANSWER_SECONDS: Final = 15.0
-"""How long a model may take for the one token of a test."""
 
 
 class DeploymentInline(DeploymentTabularInline):
@@ -60,6 +49,7 @@ class BackendAdmin(AddServerAdmin):
         "deployed",
         "max_concurrency",
         "health",
+        "tested",
         "base_url",
         "cached",
         "unreported",
@@ -71,6 +61,7 @@ class BackendAdmin(AddServerAdmin):
     inlines = (DeploymentInline,)
     readonly_fields = (
         "health",
+        "tested",
         "cached",
         "moves",
         "unanswered",
@@ -85,6 +76,7 @@ class BackendAdmin(AddServerAdmin):
         rows: QuerySet[Backend] = (
             super()
             .get_queryset(request)
+            .select_related("last_test")
             .annotate(
                 serving=Count("deployments", filter=is_on),
                 draining=Count("deployments", filter=is_on & Q(deployments__draining=True)),
@@ -96,11 +88,12 @@ class BackendAdmin(AddServerAdmin):
         trail.record_values("tested", backend, "base_url", "api_key_env")
 
     def steps(self, backend: Backend) -> AsyncIterator[Step]:
-        try:
-            target = target_of(backend, ANSWER_SECONDS)
-        except KeyUnreadable as error:
-            return failed(Step("Key", False, str(error), 0))
-        return _steps(target, deployed(backend))
+        return backend_tests.steps_of(backend)
+
+    def keep_test(self, backend: Backend, steps: list[Step]) -> None:
+        broken = next((step for step in steps if not step.passed), None)
+        verdict = Verdict.PASSED if broken is None else Verdict.FAILED
+        retest.keep(backend.pk, Found(verdict, (broken or steps[0]).words))
 
     @admin.display(description="status")
     def standing(self, backend: Any) -> SafeString:
@@ -130,6 +123,10 @@ class BackendAdmin(AddServerAdmin):
     @admin.display(description="health on this host")
     def health(self, backend: Any) -> str:
         return health_of(backend)
+
+    @admin.display(description="last test", ordering="last_test__tested_at")
+    def tested(self, backend: Any) -> str:
+        return backend_tests.last_test(backend)
 
     @admin.display(description="cached prompts")
     def cached(self, backend: Any) -> str:
@@ -221,40 +218,3 @@ def _failures_of(worker: int, view: BackendView) -> str:
         return failed
     left = f"for {view.seconds_left:.0f} s more" if view.seconds_left else "until the next probe"
     return f"{failed}, ejected {left}"
-
-
-async def _steps(target: Target, names: Sequence[str]) -> AsyncIterator[Step]:
-    listed: set[str] = set()
-
-    async def reached() -> str:
-        try:
-            connected = await reach(target)
-        except ProbeError as error:
-            raise StepFailed(str(error)) from None
-        listed.update(connected.models)
-        return connected.words
-
-    async def answered(name: str) -> str:
-        async with ProbeClient(target) as client:
-            found = (await first_answer(client, name)).found
-        words = found.words
-        if not found.value:
-            raise StepFailed(words)
-        return (
-            f"{words}, though its list does not name it" if listed and name not in listed else words
-        )
-
-    connected = await try_step("Connect and list models", reached)
-    yield connected
-    if not connected.passed:
-        return
-    if not names:
-        yield Step(
-            "Models",
-            False,
-            "No deployment is enabled. Add one below the backend, or with the page Add a server, "
-            "which finds its models and publishes them.",
-            0,
-        )
-    for name in names[:MOST_MODELS]:
-        yield await try_step(f"One token of {name}", partial(answered, name))

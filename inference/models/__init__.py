@@ -10,9 +10,11 @@ from inference.models.catalog import (
     Unchangeable,
     WeightsRecord,
 )
+from inference.models.last_tests import BackendTest
 
 __all__ = [
     "Backend",
+    "BackendTest",
     "CaptureReading",
     "Deployment",
     "DiagnosticCapture",

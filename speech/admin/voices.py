@@ -11,11 +11,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from accounts.audit import trail
 from core import variables
-from core.admin.backends import Step, StepFailed, TestedBackendAdmin, failed, try_step
+from core.admin.backends import Link, Step, StepFailed, TestedBackendAdmin, failed, try_step
 from core.admin.columns import Tone, badge
 from speech.audio.pcm import duration
 from speech.engines import EngineError, Utterance, embedded
@@ -165,10 +166,13 @@ class SpeechBackendAdmin(TestedBackendAdmin):
 
     def steps(self, backend: SpeechBackend) -> AsyncIterator[Step]:
         if unread := variables.problem(backend.api_key_env):
-            return failed(Step("Key", False, unread, 0))
+            page = reverse("admin:speech_speechbackend_change", args=[backend.pk])
+            variable = Link("Name another variable", f"{page}#id_api_key_env")
+            return failed(Step("Key", False, unread, 0, (variable,)))
         voice = Voice.objects.filter(backend=backend, enabled=True).order_by("pk").first()
         if voice is None:
-            return failed(Step("Voice", False, "No voice that is switched on uses it: add one.", 0))
+            add = Link("Add a voice", reverse("admin:speech_voice_add"), ("speech.add_voice",))
+            return failed(Step("Voice", False, "No voice that is switched on uses it.", 0, (add,)))
         return _spoken(backend, voice)
 
     @admin.display(description="status")

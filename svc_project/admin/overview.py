@@ -15,7 +15,8 @@ from core import clock
 from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
 from core.monitoring.worker_stats import worker_stats
 from inference.backends.pooled import BackendView
-from inference.models import ModelEntry
+from inference.models import BackendTest, ModelEntry
+from inference.models.last_tests import Verdict
 from inference.probe.publishing import RIGHTS
 from inference.serving.monitoring import STATS_NAME
 from svc_project.admin.attention import Attention, attention
@@ -26,6 +27,7 @@ ENDS_WITHIN: Final = timedelta(days=60)
 LATELY: Final = timedelta(hours=1)
 WEEK: Final = timedelta(days=7)
 _MOST_TOP: Final = 5
+_MOST_FAILED: Final = 20
 
 Viewer = User | AnonymousUser
 
@@ -53,6 +55,16 @@ class Backends:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A model server whose last test failed, and the page that tests it again."""
+
+    name: str
+    address: str
+    words: str
+    tested_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """A model that ends soon; ``requests`` are those of the last seven days."""
 
@@ -74,7 +86,12 @@ class Overview:
     attention: Attention | None
     problems: Sequence[str]
     """What the workers of this host report, in words."""
+    failed_tests: Sequence[FailedTest]
     may_add_server: bool
+
+    @property
+    def is_alarmed(self) -> bool:
+        return bool(self.problems or self.failed_tests)
 
 
 def overview(viewer: Viewer) -> Overview:
@@ -88,6 +105,7 @@ def overview(viewer: Viewer) -> Overview:
         ending=_ending(now, week) if viewer.has_perm("inference.view_modelentry") else None,
         attention=attention(now) if sees_usage else None,
         problems=_problems(),
+        failed_tests=_failed_tests() if viewer.has_perm("inference.view_backend") else (),
         may_add_server=viewer.has_perms(RIGHTS),
     )
 
@@ -132,6 +150,20 @@ def _backends() -> Backends:
             for pk, name in sorted(ejected.items(), key=lambda each: each[1])
         ],
     )
+
+
+def _failed_tests() -> list[FailedTest]:
+    tests = BackendTest.objects.filter(backend__enabled=True, result=Verdict.FAILED)
+    return [
+        FailedTest(
+            test.backend.name,
+            reverse("admin:inference_backend_test", args=[test.backend_id]),
+            test.words,
+            test.tested_at,
+        )
+        for test in tests.select_related("backend").order_by("backend__name")[:_MOST_FAILED]
+        if test.tested_at is not None
+    ]
 
 
 def _ending(now: datetime, week: Period) -> list[Ending]:

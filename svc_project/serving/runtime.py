@@ -24,6 +24,7 @@ from core.sharing.slots import shared_slots
 from inference.backends.health_checks import check_ejected
 from inference.catalog.catalog import catalog
 from inference.chat import captures
+from inference.probe.retest import retest_due
 from inference.serving import wiring as chat
 from inference.serving.monitoring import STATS_NAME, backends, current_backends, is_draining
 from speech.engines import EngineError, embedded
@@ -146,9 +147,12 @@ class Runtime:
             try:
                 await run_once(_upkeep)
                 await outbox.delete_due()
+                await asyncio.sleep(UPKEEP_SECONDS)
+                # Not at the start: a restart of many workers sends no server anything.
+                await retest_due()
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
-            await asyncio.sleep(UPKEEP_SECONDS)
+                await asyncio.sleep(UPKEEP_SECONDS)
 
 
 def _register_stats() -> None:

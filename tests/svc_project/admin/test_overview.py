@@ -28,7 +28,7 @@ from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.models import ThrottleCount
 
-QUERIES = 12
+QUERIES = 13
 
 
 @pytest.fixture
