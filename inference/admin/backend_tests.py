@@ -87,18 +87,25 @@ async def _steps(target: Target, names: Sequence[str], backend_id: Any) -> Async
         return
     for name in names[:MOST_MODELS]:
         yield await try_step(f"One token of {name}", partial(answered, name))
+    if (others := _others(listed, names, backend_id)) is not None:
+        yield others
+
+
+def _others(listed: Sequence[str], names: Sequence[str], backend_id: Any) -> Step | None:
+    """What the server lists and does not serve here, with the pages where that is changed."""
     others = [name for name in listed if name not in names]
     publish = Link(
         "Publish them",
         f"{reverse('admin:inference_backend_add_server')}?backend={backend_id}",
         tuple(RIGHTS),
     )
-    if not names:
-        words = f"No deployment is enabled. {_named('It lists', others)}"
-        add = Link("Add a deployment", f"{page}#deployments-group")
-        yield Step("Models", False, words, 0, (publish, add) if others else (add,))
-    elif others:
-        yield Step("Other models", True, _named("It also lists", others), 0, (publish,))
+    if names:
+        words = _named("It also lists", others)
+        return Step("Other models", True, words, 0, (publish,)) if others else None
+    page = reverse("admin:inference_backend_change", args=[backend_id])
+    add = Link("Add a deployment", f"{page}#deployments-group")
+    words = f"No deployment is enabled. {_named('It lists', others)}"
+    return Step("Models", False, words, 0, (publish, add) if others else (add,))
 
 
 def _named(words: str, names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from core import clock
 from inference.admin.backends import health_of, standing_of_drain
 from inference.catalog.lifecycle import missing
 from inference.models import Deployment, ModelEntry
-from usage.admin.sums_page import Names
+from usage.admin.sums_lines import Names
 from usage.queries.everyone import By, sums
 from usage.queries.periods import Period
 from usage.templatetags.formats import figure, total

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, Final
 
 from django import forms
@@ -15,21 +13,22 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
 
-from accounts.models import ApiKey, Organization
+from accounts.models import Organization
 from core import clock
 from core.clock import midnight
-from core.ids import NIL_UUID
 from core.money import cost_text
+from usage.admin.sums_lines import Selection, Sums, chart_of, sums_of
 from usage.api.export_views import slug
-from usage.queries.everyone import By, Entry, sums, totals
+from usage.queries.everyone import By
 from usage.queries.periods import Period
 
 PERMISSION: Final = "usage.view_usagerow"
 MOST_SHOWN: Final = 200
 """Groups that the page shows; the CSV has all."""
 
+_DAY: Final = timedelta(days=1)
+_SPEECH: Final = ("requests", "characters", "audio_ms")
 _DEFAULT_DAYS: Final = 30
 _MOST_DAYS: Final = 366
 _LABELS: Final[Mapping[By, str]] = {
@@ -74,19 +73,15 @@ class SumsForm(forms.Form):
             raise ValidationError({"last": f"A period has at most {_MOST_DAYS} days."})
         return cleaned
 
-    def period(self) -> Period:
-        """The chosen days, from midnight to midnight UTC."""
+    def selection(self) -> Selection:
+        """What is chosen; days are from midnight to midnight UTC."""
         first, last = self.cleaned_data["first"], self.cleaned_data["last"]
-        return Period(midnight(first), midnight(last) + timedelta(days=1))
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A group as people read it."""
-
-    names: tuple[tuple[str, str], ...]
-    """For each part its name, and the address of its admin page or an empty text."""
-    entry: Entry
+        chosen = self.cleaned_data["organization"]
+        return Selection(
+            Period(midnight(first), midnight(last) + _DAY),
+            _GROUPS[self.cleaned_data["by"]],
+            str(chosen.pk) if chosen else None,
+        )
 
 
 def page(request: HttpRequest) -> HttpResponse:
@@ -109,17 +104,19 @@ def page(request: HttpRequest) -> HttpResponse:
         "form": form,
     }
     if form.is_valid():
-        by = _GROUPS[form.cleaned_data["by"]]
-        chosen = form.cleaned_data["organization"]
-        entries = sums(form.period(), by, organization_id=str(chosen.pk) if chosen else None)
+        selection = form.selection()
+        found = sums_of(selection)
         if request.GET.get("format") == "csv":
-            return _csv(form, by, entries)
-        shown = entries[:MOST_SHOWN]
+            return _csv(form, selection, found)
+        shown = found.lines[:MOST_SHOWN]
         context |= {
-            "labels": [_LABELS[each] for each in by],
-            "lines": _lines(by, shown),
-            "left_out": len(entries) - len(shown),
-            "totals": totals(entries),
+            "labels": [_LABELS[each] for each in selection.by],
+            "lines": shown,
+            "left_out": len(found.lines) - len(shown),
+            "found": found,
+            "selection": selection,
+            "before": _days(selection.before),
+            "chart": chart_of(selection),
             "csv": f"?{_query(request)}&format=csv",
         }
     return TemplateResponse(
@@ -127,29 +124,38 @@ def page(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _lines(by: tuple[By, ...], entries: list[Entry]) -> list[Line]:
-    names = Names(by, entries)
-    return [Line(tuple(map(names.of, by, entry.key)), entry) for entry in entries]
+def _days(period: Period | None) -> tuple[date, date] | None:
+    """The first and the last day of ``period``."""
+    return None if period is None else (period.start.date(), (period.end - _DAY).date())
 
 
-def _csv(form: SumsForm, by: tuple[By, ...], entries: list[Entry]) -> HttpResponse:
+def _csv(form: SumsForm, selection: Selection, found: Sums) -> HttpResponse:
     """One line for each group and currency, with exact costs."""
-    names = Names(by, entries)
     content = io.StringIO()
     writer = csv.writer(content)
+    compared = ("cost_before",) if selection.before is not None else ()
+    speech = _SPEECH if selection.has_speech else ()
     writer.writerow(
         [
-            *(name for each in by for name in _columns(each)),
-            *("requests", "input_tokens", "output_tokens", "cost", "currency"),
+            *(name for each in selection.by for name in _columns(each)),
+            *("requests", "input_tokens", "output_tokens", "cost", "currency", "failed"),
+            *compared,
+            *(f"speech_{name}" for name in speech),
         ]
     )
-    for entry in entries:
-        parts = zip(by, entry.key, strict=True)
+    for line in found.lines:
+        entry = line.entry
         writer.writerow(
             [
-                *(cell for each, value in parts for cell in _cells(each, value, names)),
+                *(
+                    cell
+                    for each, value, name in zip(selection.by, entry.key, line.names, strict=True)
+                    for cell in _cells(each, value, name[0])
+                ),
                 *(entry.requests, entry.input_tokens, entry.output_tokens),
-                *(cost_text(entry.cost), entry.currency),
+                *(cost_text(entry.cost), entry.currency, entry.failed),
+                *(() if line.before is None else (cost_text(line.before),)),
+                *(getattr(line.speech, name, 0) for name in speech),
             ]
         )
     answer = HttpResponse(content.getvalue(), content_type="text/csv; charset=utf-8")
@@ -168,9 +174,9 @@ def _columns(by: By) -> tuple[str, ...]:
     return (by.value,)
 
 
-def _cells(by: By, value: str, names: Names) -> tuple[str, ...]:
+def _cells(by: By, value: str, name: str) -> tuple[str, ...]:
     if by in (By.ORGANIZATION, By.API_KEY):
-        return value, _plain(names.of(by, value)[0])
+        return value, _plain(name)
     return (_plain(value),)
 
 
@@ -183,38 +189,3 @@ def _query(request: HttpRequest) -> str:
     kept = request.GET.copy()
     kept.pop("format", None)
     return kept.urlencode()
-
-
-class Names:
-    """Names and admin pages of the organizations and keys in ``entries``."""
-
-    def __init__(self, by: tuple[By, ...], entries: list[Entry]) -> None:
-        ids = {each: {entry.key[at] for entry in entries} for at, each in enumerate(by)}
-        self._organizations = dict(
-            Organization.objects.filter(pk__in=ids.get(By.ORGANIZATION, ())).values_list(
-                "pk", "name"
-            )
-        )
-        self._keys = {
-            pk: f"{prefix}… {label}".strip()
-            for pk, prefix, label in ApiKey.objects.filter(
-                pk__in=ids.get(By.API_KEY, ())
-            ).values_list("pk", "prefix", "label")
-        }
-
-    def of(self, by: By, value: str) -> tuple[str, str]:
-        """Return the name of ``value``, and the address of its admin page or an empty text."""
-        if by is By.ORGANIZATION:
-            return self._named(self._organizations, value, "admin:accounts_organization_change")
-        if by is By.API_KEY:
-            if value == str(NIL_UUID):
-                return "without a key", ""
-            return self._named(self._keys, value, "admin:accounts_apikey_change")
-        return value, ""
-
-    @staticmethod
-    def _named(names: dict[uuid.UUID, str], value: str, page_name: str) -> tuple[str, str]:
-        name = names.get(uuid.UUID(value))
-        if name is None:
-            return f"{value} (no longer here)", ""
-        return name, reverse(page_name, args=[value])

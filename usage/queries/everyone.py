@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import F, Max, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from core.money import price_units, sum_costs
-from usage.models import Outcome, ThrottleCount, UsageRollup, UsageRow
+from usage.models import Outcome, SpeechDay, ThrottleCount, UsageRollup, UsageRow
+from usage.models.health_sums import OUTCOME_SUMS
 from usage.models.partitions import lower_bound
 from usage.queries.health import UNFAILED, Latency, latency
 from usage.queries.periods import Period
@@ -29,6 +32,10 @@ _MOST_NAMED: Final = 5_000
 with more of them the database reads all roll-ups of the period."""
 
 
+_ENDED: Final = reduce(add, map(F, OUTCOME_SUMS.values()))
+_FAILED: Final = reduce(
+    add, (F(column) for outcome, column in OUTCOME_SUMS.items() if outcome not in UNFAILED)
+)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -60,6 +67,9 @@ class Entry:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: Decimal = Decimal(0)
+    failed: int = 0
+    unknown: int = 0
+    """Requests whose outcome upkeep has not added to the sums yet."""
     last_hour: datetime = _NEVER
     """The hour of its last request."""
 
@@ -106,6 +116,8 @@ def sums(
             count=Sum("requests"),
             read=Sum("backend_reported_input_tokens"),
             written=Sum("backend_reported_output_tokens"),
+            failed=Sum(_FAILED),
+            ended=Sum(_ENDED),
             last=Max("hour"),
         )
     ):
@@ -121,8 +133,18 @@ def _entries(
     """Yield the entry of each key and currency, whose last hour is in ``last``."""
     for key, group in parts.items():
         for each in add_up(group):
-            read, written = each.figures
-            yield Entry(key[:-1], each.currency, each.requests, read, written, each.cost, last[key])
+            read, written, failed, ended = each.figures
+            yield Entry(
+                key[:-1],
+                each.currency,
+                each.requests,
+                read,
+                written,
+                each.cost,
+                failed,
+                max(0, each.requests - ended),
+                last[key],
+            )
 
 
 def _of(rows: QuerySet[UsageRollup], organization_id: str | None) -> QuerySet[UsageRollup]:
@@ -139,8 +161,43 @@ def _priced_sum(row: Mapping[str, Any]) -> PricedSum:
         price_units(row["input_price_per_mtok"]),
         price_units(row["output_price_per_mtok"]),
         row["count"],
-        (row["read"], row["written"]),
+        (row["read"], row["written"], row["failed"], row["ended"]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Speech of one group: characters charged, and audio sent, in milliseconds."""
+
+    requests: int
+    characters: int
+    audio_ms: int
+
+
+def spoken(
+    period: Period, by: tuple[By, ...], *, organization_id: str | None = None
+) -> dict[tuple[str, ...], Speech]:
+    """Return the speech of the whole days in ``period``, by the key that ``sums`` gives its group.
+
+    ``by`` has organizations and days only: the sums of days have neither model nor key. Raises
+    ``django.db.Error``.
+    """
+    days = SpeechDay.objects.filter(day__gte=period.start.date(), day__lt=period.end.date())
+    if organization_id is not None:
+        days = days.filter(organization_id=organization_id)
+    columns = [_COLUMNS[each] for each in by]
+    found = (
+        days.values(*columns)
+        .order_by()
+        .annotate(count=Sum("requests"), charged=Sum("characters"), sent=Sum("audio_ms"))
+    )
+    return {
+        tuple(str(row[column]) for column in columns): Speech(
+            row["count"], row["charged"], row["sent"]
+        )
+        for row in found
+        if row["count"]
+    }
 
 
 def totals(entries: Iterable[Entry]) -> list[Entry]:
@@ -151,6 +208,8 @@ def totals(entries: Iterable[Entry]) -> list[Entry]:
         whole.requests += entry.requests
         whole.input_tokens += entry.input_tokens
         whole.output_tokens += entry.output_tokens
+        whole.failed += entry.failed
+        whole.unknown += entry.unknown
         whole.last_hour = max(whole.last_hour, entry.last_hour)
         whole.cost = sum_costs((whole.cost, entry.cost))
     return [found[currency] for currency in sorted(found)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -19,11 +22,13 @@ from accounts.keys.keys import mint
 from accounts.models import Organization, Scope, User
 from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
+from tests.support.pages.admin_forms import text_of
 from usage.ledger import rows
+from usage.models import SpeechDay
 from usage.queries import days
 
 PAGE = "/admin/usage/usagerow/sums/"
-QUERIES = 7
+QUERIES = 13
 
 
 @pytest.fixture
@@ -68,8 +73,10 @@ def test_sums_by_organization_are_exact_and_dearest_first(operator: Client) -> N
     found = lines(operator, by="organization", **NOVEMBER)
 
     named = ["organization_id", "organization", "requests", "input_tokens", "output_tokens"]
-    assert [list(line) for line in found] == [[*named, "cost", "currency"]] * 2
-    assert [list(line.values()) for line in found] == [
+    columns = [*named, "cost", "currency", "failed", "cost_before"]
+    speech = [f"speech_{name}" for name in ("requests", "characters", "audio_ms")]
+    assert [list(line) for line in found] == [[*columns, *speech]] * 2
+    assert [list(line.values())[:7] for line in found] == [
         [str(large.pk), "large", "2", "1000003", "0", "0.15000045000000", "USD"],
         [str(small.pk), "small", "1", "7", "0", "0.00000105000000", "USD"],
     ]
@@ -130,6 +137,59 @@ def test_keys_are_named_and_a_use_without_a_key_is_said(operator: Client) -> Non
     # A spreadsheet must not read a name as a formula.
     organizations = {line["organization"] for line in found}
     assert organizations == {"'=Northwind", f"{gone} (no longer here)"}
+
+
+def test_failures_speech_and_the_change_against_the_month_before_are_shown(
+    operator: Client,
+) -> None:
+    grown, lost, speaker = (
+        Organization.objects.create(name=name) for name in ("grown", "lost", "speaker")
+    )
+    dollar = {"backend_reported_input_tokens": 1_000_000, "input_price_per_mtok": Decimal(1)}
+    free = {"backend_reported_output_tokens": 0}
+    october = datetime(2026, 10, 31, 23, tzinfo=UTC)
+    for at, organization, outcome in (
+        (october, grown, "success"),
+        (october, lost, "success"),
+        (datetime(2026, 9, 30, 23, tzinfo=UTC), grown, "success"),
+        (NOON, grown, "success"),
+        (NOON, grown, "success"),
+        (NOON, grown, "backend_timeout"),
+        (NOON, grown, "client_disconnected"),
+    ):
+        write(at, organization_id=str(organization.pk), outcome=outcome, **dollar, **free)
+    SpeechDay.objects.create(
+        organization_id=speaker.pk, day=NOON.date(), requests=3, characters=1200, audio_ms=5
+    )
+
+    shown = text_of(ask(operator, by="organization", **NOVEMBER))
+    found = {line["organization"]: line for line in lines(operator, **NOVEMBER)}
+
+    assert "against 1 Oct 2026 to 31 Oct 2026" in shown
+    assert "grown 4.00 USD +300 % 4 1 " in shown
+    assert "lost 0.00 USD −100 % 0 – " in shown  # noqa: RUF001  # a dash in a cell
+    assert "speaker 0.00 USD – 0 – 0 0 3 1,200 " in shown  # noqa: RUF001  # a dash in a cell
+    assert "Total 4.00 USD +100 % 4 1 4.00 M 0 3 1,200" in shown
+    assert found["grown"]["cost_before"] == "1.00000000000000"
+    assert (found["grown"]["failed"], found["speaker"]["speech_characters"]) == ("1", "1200")
+    assert "3 speech requests with 1,200 characters" in text_of(
+        ask(operator, by="model", **NOVEMBER)
+    )
+    ten_days = ask(operator, first="2026-11-11", last="2026-11-20")
+    assert "against 1 Nov 2026 to 10 Nov 2026" in text_of(ten_days)
+
+
+def test_the_days_are_a_chart_whose_bars_lead_to_them(operator: Client) -> None:
+    organization = Organization.objects.create(name="Northwind")
+    write(NOON, organization_id=str(organization.pk))
+
+    page = ask(operator, by="key", **NOVEMBER).content.decode()
+
+    bar = re.search(r'<a class="bar[^"]*" href="([^"]+)" aria-label="([^"]+)"', page)
+    assert bar is not None
+    assert bar[2].startswith("20 Nov 2026: ")
+    assert "Northwind" in bar[2]
+    assert lines(operator, **dict(parse_qsl(unescape(bar[1]).lstrip("?"))))[0]["requests"] == "1"
 
 
 def test_one_organization_can_be_chosen(operator: Client) -> None:
