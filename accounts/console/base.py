@@ -12,10 +12,12 @@ from django.shortcuts import redirect, render, resolve_url
 from django.views.generic import View
 
 from accounts.console import display_zone
+from accounts.keys import visits
 from accounts.keys.authentication import (
+    SAFE_METHODS,
     SESSION_ORGANIZATION,
-    open_organizations,
     picked_organization,
+    shown_organizations,
 )
 from accounts.login.forms import LoginForm, login_answer
 from accounts.models import Organization, User
@@ -41,11 +43,13 @@ class ConsoleView(View):
             path = request.get_full_path() if request.method == "GET" else None
             return redirect_to_login(path or resolve_url(settings.LOGIN_REDIRECT_URL))
         self.user = request.user
-        self.organizations = open_organizations(self.user)
+        self.organizations = shown_organizations(request, self.user)
         organization = picked_organization(request, self.organizations)
         if organization is None:
             return self.page("console/no_organization.html", status=403)
         self.organization = organization
+        if visits.visit_of(request) is not None and request.method not in SAFE_METHODS:
+            return self.page("console/read_only.html", status=403)
         with display_zone.showing(self.user.time_zone):
             try:
                 return super().dispatch(request, *args, **kwargs)
@@ -59,6 +63,7 @@ class ConsoleView(View):
             "organization": getattr(self, "organization", None),
             "organizations": self.organizations,
             "section": self.section,
+            "visit": visits.visit_of(self.request),
         }
         return render(self.request, template, {**frame, **context}, status=status)
 

@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
 from accounts.console import session_lookups
+from accounts.keys import visits
 from accounts.keys.authentication import session_organization
 from accounts.keys.callers import cookies_of, remember_session
 from accounts.keys.consumer import KeyConsumer
@@ -69,14 +70,24 @@ class StaleForm(ApiError):
     cure = "Reload the page."
 
 
+class OnlyRead(ApiError):
+    """An operator reads the console (``accounts.keys.visits``) and cannot send anything from it."""
+
+    status = 403
+    type = "invalid_request_error"
+    default_message = "You read this console as an operator. Nothing was sent. Leave it first."
+    cause = "An operator, who opened the console to read it, sent a request from it."
+    cure = "Leave the console, and send the request from your own."
+
+
 class Sessions:
     """Looks up sessions."""
 
     async def principal_of(self, scope: dict[str, Any], wanted: Scope) -> Principal:
         """Return the caller of an ASGI request, as one with a key of the scope ``wanted``.
 
-        Raises ``SessionEnded``, ``AnotherOrganization``, ``StaleForm``, ``ServerOverloaded``, and
-        ``InternalError`` when the database does not answer.
+        Raises ``SessionEnded``, ``AnotherOrganization``, ``StaleForm``, ``OnlyRead``,
+        ``ServerOverloaded``, and ``InternalError`` when the database does not answer.
         """
         if not cookies_of(scope).get(settings.SESSION_COOKIE_NAME):
             raise SessionEnded
@@ -146,6 +157,8 @@ def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     organization = session_organization(request, user) if isinstance(user, User) else None
     if organization is None:
         raise SessionEnded
+    if wanted is not Scope.READ and visits.visit_of(request) is not None:
+        raise OnlyRead
     remember_session(request.session.session_key or "", str(organization.pk))
     if request.GET.get("organization", str(organization.pk)) != str(organization.pk):
         raise AnotherOrganization

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.request import Request
 
+from accounts.keys import visits
 from accounts.keys.keyring import keyring
 from accounts.models import Membership, Organization, Scope, User
 from core.errors import InvalidCredential
@@ -25,7 +26,7 @@ SHOWN_ORGANIZATION: Final = "svc_shown_organization"
 KEY_ORGANIZATION: Final = "svc_key_organization"
 """The attribute of a request that has the id of the organization whose key it came with."""
 
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def require(
         principal = keyring.authenticate_sync(authorization, scopes)
         setattr(http_request, KEY_ORGANIZATION, principal.organization_id)
         return Caller(principal.organization_id, principal.plan, api_key_id=principal.api_key_id)
-    if session and request.method in _SAFE_METHODS:
+    if session and request.method in SAFE_METHODS:
         # Not request.user: DRF replaces it with the result of its own authenticators.
         user = get_user(http_request)
         if isinstance(user, User) and (organization := session_organization(http_request, user)):
@@ -67,9 +68,15 @@ def require(
 def session_organization(request: HttpRequest, user: User) -> Organization | None:
     """The organization that ``user`` picked in this session, else the one joined first.
 
-    ``None`` when ``open_organizations`` is empty.
+    ``None`` when ``shown_organizations`` is empty.
     """
-    return picked_organization(request, open_organizations(user))
+    return picked_organization(request, shown_organizations(request, user))
+
+
+def shown_organizations(request: HttpRequest, user: User) -> list[Organization]:
+    """The organizations whose console ``request`` may show: those of ``user``, or the one visited."""
+    visit = visits.current(request, user)
+    return open_organizations(user) if visit is None else [visit.organization]
 
 
 def open_organizations(user: User) -> list[Organization]:

@@ -97,6 +97,7 @@ class Organization(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
+        permissions = (("open_console", "Can read the console of an organization"),)
 
     def __str__(self) -> str:
         return self.name

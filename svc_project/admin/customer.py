@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -19,7 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from accounts.keys import keys
+from accounts.keys import keys, visits
 from accounts.models import ApiKey, AuditEntry, Membership, Organization
 from core import clock
 from core.clock import midnight
@@ -115,6 +115,7 @@ def page(request: HttpRequest, organization_id: uuid.UUID) -> HttpResponse:
         **admin.site.each_context(request),
         "title": organization.name,
         "organization": organization,
+        "may_open_console": may(visits.PERMISSION),
         "is_disabled": organization.disabled_at is not None and organization.disabled_at <= now,
         "days": DAYS,
     }
@@ -123,7 +124,7 @@ def page(request: HttpRequest, organization_id: uuid.UUID) -> HttpResponse:
         period = Period(midnight(now.date() - timedelta(days=DAYS - 1)), now + timedelta(hours=1))
         by_key = sums(period, (By.API_KEY,), organization_id=str(organization.pk))
         used = {entry.key[0]: entry.requests for entry in by_key}
-        context |= _chats(organization, period, now)
+        context |= _chats(organization, period, now, names_keys=may("accounts.view_apikey"))
     if may("accounts.view_apikey"):
         context["keys"] = _keys(organization, used)
     if may("accounts.view_membership"):
@@ -131,15 +132,19 @@ def page(request: HttpRequest, organization_id: uuid.UUID) -> HttpResponse:
         context["members"] = members.order_by("user__email")[:_MOST_MEMBERS]
     if may("accounts.view_auditentry"):
         entries = AuditEntry.objects.filter(organization_id=organization.pk)
+        context["hidden_kind"] = "" if "keys" in context else str(ApiKey._meta.verbose_name)
         context["entries"] = entries.order_by("-at")[:_MOST_ENTRIES]
     return TemplateResponse(request, "admin/customer.html", context)
 
 
-def _chats(organization: Organization, period: Period, now: datetime) -> dict[str, Any]:
-    """The parts of the page that come from the ledger."""
+def _chats(
+    organization: Organization, period: Period, now: datetime, *, names_keys: bool
+) -> dict[str, Any]:
+    """The parts of the page that come from the ledger. Prefixes and labels are in it with ``names_keys``."""
     found = failures(organization.pk, period.start)
     shown = found.groups[:_MOST_FAILURES]
-    names = _key_names({each.api_key_id for each in shown})
+    used = {each.api_key_id for each in shown}
+    names = _key_names(used) if names_keys else _key_ids(used)
     since = _stamp(found.since)
     return {
         "spend": _spend(organization, period, found.by_day),
@@ -150,7 +155,7 @@ def _chats(organization: Organization, period: Period, now: datetime) -> dict[st
             rows=_rows(organization, outcome="failed", occurred_at__gte=since),
             since=found.since if found.since > period.start else None,
         ),
-        "limits": _limits(organization, now),
+        "limits": _limits(organization, now, names_keys=names_keys),
         "refused": _refused(organization, period),
     }
 
@@ -226,11 +231,22 @@ def _key_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
     return {NIL_UUID: "without a key", **named}
 
 
-def _limits(organization: Organization, now: datetime) -> list[LimitLine]:
+def _key_ids(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Names of keys for those who may not see keys: the end of each id."""
+    return {**{pk: f"key …{str(pk)[-8:]}" for pk in ids}, NIL_UUID: "without a key"}
+
+
+def _limits(organization: Organization, now: datetime, *, names_keys: bool) -> list[LimitLine]:
     """Every limit on chats beside the busiest minute of 24 hours."""
     day = Period(now - timedelta(days=1), now + timedelta(minutes=1))
     models = read_models(Q(limits__organization=organization))
-    return limit_lines(organization, models, sample(str(organization.pk), day))
+    lines = limit_lines(organization, models, sample(str(organization.pk), day))
+    if names_keys:
+        return lines
+    # No model's identifier has a blank.
+    return [
+        replace(line, owner="A key") if line.owner.startswith("Key ") else line for line in lines
+    ]
 
 
 def _refused(organization: Organization, period: Period) -> list[Refused] | None:

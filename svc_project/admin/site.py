@@ -21,7 +21,7 @@ from accounts.login.forms import (
     login_answer,
     throttled_answer,
 )
-from svc_project.admin import customer, key_card, overview, search
+from svc_project.admin import customer, key_card, overview, search, visits
 from svc_project.admin.history import AuditHistory
 
 _SEARCH: Final = "_search"
@@ -100,6 +100,8 @@ class OperationsSite(AdminSite):
         pages = (
             ("find/", search.page, "find"),
             ("customer/<uuid:organization_id>/", customer.page, "customer"),
+            ("customer/<uuid:organization_id>/console/", visits.begin, "open_console"),
+            ("customer/<uuid:organization_id>/leave/", visits.end, "leave_console"),
             ("key/<uuid:key_id>/", key_card.page, "key_card"),
         )
         own = [path(route, self.admin_view(page), name=name) for route, page, name in pages]

@@ -87,6 +87,7 @@ SECTIONS: Final[Mapping[str, tuple[type[ApiError], ...]]] = {
     "Console": (
         sessions.SessionEnded,
         sessions.StaleForm,
+        sessions.OnlyRead,
     ),
 }
 """The errors by the part of the service that answers them."""

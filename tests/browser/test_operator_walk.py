@@ -11,11 +11,14 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from accounts.models import Organization
 from inference.models import Backend
 from tests.browser.conftest import Visit
 from tests.support.live import Gateway
 from tests.support.model_servers.simulator import running_simulator
+from tests.support.pages.axe import every_look, serious_findings
 from tests.support.until import until
+from usage.models import UsageRow
 
 MOST_FORMS = 4
 """The forms that an operator sends from nothing to a published model."""
@@ -184,3 +187,38 @@ def test_a_server_is_added_and_its_model_published_in_three_clicks_and_two_loads
 
         until(lambda: entry(gateway, model).get("id") == model)
         assert gateway.chat("say: hello", model=model).status_code == 200
+
+
+_SEND = """async ([path, body]) => {
+  const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
+  const answer = await fetch(path, {method: "POST", body, headers: {"x-csrftoken": token}});
+  return [answer.status, await answer.text()];
+}"""
+
+
+def test_an_operator_reads_a_customers_console_and_can_send_nothing(operating: Visit) -> None:
+    page, customer = operating.page, Organization.objects.create(name=f"Globex {uuid.uuid4()}")
+    operating.open(f"/admin/customer/{customer.pk}/")
+    page.click("text=Read its console")
+    banner = page.get_by_role("region", name="You are visiting")
+    expect(banner).to_contain_text(customer.name)
+    found = []
+    for address in ("/console/", "/console/playground", "/console/keys", "/console/voices"):
+        operating.open(address)
+        expect(banner).to_be_visible()
+        for look, width in every_look(page):
+            found += [f"{address} {look}: {each}" for each in serious_findings(page)]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found.append(f"{address} {look} overflows")
+    assert found == []
+    for path, body in (
+        ("/console/playground/chat", '{"model": "acme/demo-8b", "messages": []}'),
+        ("/console/voices/speech", '{"input": "Hello."}'),
+        ("/console/voices/clones", "{}"),
+    ):
+        status, text = page.evaluate(_SEND, [path, body])
+        assert (status, "as an operator" in text) == (403, True), (path, status, text)
+    assert UsageRow.objects.filter(organization_id=customer.pk).count() == 0
+    operating.problems.clear()
+    banner.get_by_role("button", name="Leave").click()
+    expect(page.locator("h1")).to_have_text(customer.name)

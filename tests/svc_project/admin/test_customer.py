@@ -11,7 +11,7 @@ from django.test import Client
 
 from accounts.audit import trail
 from accounts.keys.keys import mint
-from accounts.models import Membership, Organization, Scope, User
+from accounts.models import ApiKey, Membership, Organization, Scope, User
 from core.clock import hour_of, now
 from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.admin_forms import operator as operator_with
@@ -132,3 +132,22 @@ def test_each_part_is_for_those_who_may_see_its_table(right: str) -> None:
     for part, names in PARTS.items():
         for name in names:
             assert (f'id="{name}"' in shown) is (part == right), name
+
+
+def test_keys_are_not_named_to_who_may_not_see_keys() -> None:
+    customer = Organization.objects.create(name="Globex")
+    key = mint(customer, Scope.INFERENCE, "checkout").api_key
+    ApiKey.objects.update(requests_per_minute=5)
+    write(customer, 2, **(FAILED | {"api_key_id": str(key.pk)}))
+    rights = ["accounts.view_organization", "usage.view_usagerow", "accounts.view_auditentry"]
+    address = f"/admin/customer/{customer.pk}/"
+
+    blind = logged_in(operator_with(*rights)).get(address).content.decode()
+    seeing = operator_with(*rights, "accounts.view_apikey", email="2@svc.example")
+    seen = logged_in(seeing).get(address).content.decode()
+
+    assert "Failed in 30 days: 2" in text_of(blind, "svc-failures")
+    assert " of 5" in words(blind)
+    for name in (key.prefix, "checkout"):
+        assert name not in blind
+        assert name in seen
