@@ -59,8 +59,11 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = label; }, 2000);
 });
 
-// What a page keeps in this tab is the person's, who leaves.
-document.querySelector("form[action$='/logout']")?.addEventListener("submit", () => sessionStorage.clear());
+// What pages keep in this tab, and texts that were spoken in this browser, are the person's, who leaves.
+document.querySelector("form[action$='/logout']")?.addEventListener("submit", () => {
+  sessionStorage.clear();
+  globalThis.indexedDB?.deleteDatabase("svc-voices");
+});
 
 // What a bar stands for, above it. A chart is one stop of the Tab key, and arrow keys go from bar to bar. A finger
 // shows the bar that is nearest to it, however narrow, and a second tap there follows its link.

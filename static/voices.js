@@ -1,5 +1,6 @@
 // The page of voices: plays samples, speaks a text over HTTP or a WebSocket, and checks what is typed.
 
+import { History, fileName } from "./voices-history.js";
 import { Queue, StreamPlayer, decoded, wavOf } from "./voices-sound.js";
 
 const root = document.getElementById("voices");
@@ -14,6 +15,7 @@ let running = null;
 let played = null;
 let streaming = null;
 let checking = null;
+let history = null;
 
 function lineOf(id) {
   return document.querySelector(`[data-voice="${CSS.escape(id)}"]`);
@@ -158,6 +160,7 @@ function silence() {
   listening = null;
   element("sampler").pause();
   showListening(null, "");
+  history?.stop();
   played?.halt();
   element("player").pause();
 }
@@ -215,14 +218,14 @@ async function overHttp(job, body) {
     throw new Error("The sound broke off before its end. The request's page says why.");
   } finally {
     // What a stopped stream had sent can still be played.
-    if (streamed && parts.length) offer(wavOf(parts, rate), "wav");
+    if (streamed && parts.length) offer(job, wavOf(parts, rate), "wav");
   }
   job.ended = performance.now();
   if (streamed) {
     playOn(player);
     return;
   }
-  offer(new Blob(parts, { type: TYPES[body.response_format] }), body.response_format);
+  offer(job, new Blob(parts, { type: TYPES[body.response_format] }), body.response_format);
   await element("player").play().catch(() => {});
 }
 
@@ -235,13 +238,15 @@ async function playOn(player) {
   switchButtons();
 }
 
-function offer(sound, ending) {
+function offer(job, sound, ending) {
+  job.sounds = [sound];
+  job.ending = ending;
   const player = element("player");
   if (player.src) URL.revokeObjectURL(player.src);
   player.src = URL.createObjectURL(sound);
   const download = element("download");
   download.href = player.src;
-  download.download = `speech.${ending}`;
+  download.download = fileName(job.name, job.text, ending);
   element("sound").hidden = false;
 }
 
@@ -269,7 +274,7 @@ function overSocket(job, { input, ...start }) {
       if (typeof data !== "string") {
         heard(job);
         const arrived = performance.now() - job.started;
-        frames = frames.then(() => addSentence(data, start.response_format, arrived));
+        frames = frames.then(() => addSentence(job, data, start.response_format, arrived));
         return;
       }
       const message = JSON.parse(data);
@@ -295,8 +300,10 @@ function overSocket(job, { input, ...start }) {
   });
 }
 
-async function addSentence(bytes, format, arrived) {
+async function addSentence(job, bytes, format, arrived) {
   const sound = format === "pcm" ? wavOf([new Uint8Array(bytes)], rate) : new Blob([bytes], { type: TYPES[format] });
+  job.sounds.push(sound);
+  job.ending = format === "pcm" ? "wav" : format;
   const line = document.createElement("li");
   const number = element("sentences").children.length;
   const button = document.createElement("button");
@@ -353,9 +360,13 @@ function reset() {
 async function speak(event) {
   event.preventDefault();
   if (running) return;
-  const job = { abort: new AbortController(), started: performance.now(), first: null, ended: null, id: null };
-  running = job;
   const body = request();
+  const { name } = lineOf(body.voice).dataset;
+  const job = {
+    abort: new AbortController(), started: performance.now(), first: null, ended: null, id: null,
+    name, text: body.input, sounds: [], ending: "",
+  };
+  running = job;
   reset();
   switchButtons();
   element("progress").textContent = "Waiting for the first sound …";
@@ -368,9 +379,15 @@ async function speak(event) {
     switchButtons();
     element("progress").textContent = job.abort.signal.aborted ? "Stopped" : "";
     element("result").hidden = job.first === null;
+    remember(job, body.voice);
     if (job.id) showReceipt(job, await receiptOf(job.id, job.abort.signal.aborted ? 10 : 4));
     checkSoon();
   }
+}
+
+// A browser that keeps nothing, such as one in a private window, has no history.
+function remember({ name, text, sounds, ending }, voice) {
+  if (sounds.length) history?.add({ at: Date.now(), voice, name, text, sounds, ending }).catch(() => {});
 }
 
 // A stopped request is metered too, a moment later.
@@ -407,7 +424,19 @@ function stop() {
   played?.halt();
 }
 
+function useAgain({ voice, text }) {
+  element("text").value = text;
+  // The voice may be gone meanwhile.
+  if (lineOf(voice)) element("voice").value = voice;
+  followForm();
+  element("text").focus();
+}
+
 if (root) {
+  history = new History({
+    section: element("history"), sampler: element("sampler"), owner: root.dataset.owner, rate, silence, use: useAgain,
+  });
+  history.show().catch(() => {});
   for (const each of document.querySelectorAll("[data-listen], [data-use]")) each.hidden = false;
   for (const line of document.querySelectorAll("[data-voice]")) {
     line.querySelector("[data-listen]").addEventListener("click", () => listen(line));

@@ -21,7 +21,7 @@ from core.admin.columns import Tone, badge
 from speech.audio.pcm import duration
 from speech.engines import EngineError, Utterance, embedded
 from speech.engines.http.engine import HttpEngine
-from speech.models import EmbeddedEngine, Language, SpeechBackend, Voice
+from speech.models import LABELS, EmbeddedEngine, Language, SpeechBackend, Voice
 from speech.serving import monitoring
 from speech.voices.clones.clips import clips
 from speech.voices.snapshot import backend_ref
@@ -55,8 +55,8 @@ else:
 class VoiceAdmin(VoiceModelAdmin):
     """Global voices. Clients send the id, so it cannot be changed."""
 
-    list_display = ("id", "served", "language", "engine", "engine_voice", "enabled")
-    list_filter = ("language", "enabled", "embedded_engine", "backend")
+    list_display = ("id", "served", "language", "engine", "engine_voice", *LABELS, "enabled")
+    list_filter = ("language", "enabled", "embedded_engine", "backend", *LABELS)
     list_select_related = ("backend",)
     search_fields = ("id", "engine_voice")
     actions = None
@@ -68,6 +68,7 @@ class VoiceAdmin(VoiceModelAdmin):
         "engine_voice",
         "neural_voice",
         "enabled",
+        *LABELS,
         "served",
         "created_at",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,7 @@ from core.errors import ApiError, InvalidField
 from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import SAMPLE_RATE
 from speech.audio.wav import MAX_SECONDS, MIN_SECONDS
+from speech.console.labels import VoiceSearch
 from speech.console.wording import in_words
 from speech.errors import MOST_CLONES, CloneNotFound
 from speech.models import Language, VoiceClone
@@ -33,7 +34,7 @@ from speech.synthesis.script import metered_characters
 from speech.text.tags import LONGEST_PAUSE, MOST_PAUSES, SoundName
 from speech.voices.clones import rows
 from speech.voices.clones.outbox import outbox
-from speech.voices.snapshot import VoiceRef, VoiceSnapshot
+from speech.voices.snapshot import GlobalVoice, VoiceSnapshot
 from speech.voices.voices import voices
 from speech.wire import (
     FASTEST,
@@ -121,6 +122,7 @@ class VoiceLine:
     is_neural: bool
     takes_speed: bool
     takes_instructions: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
     clone: VoiceClone | None = None
 
     @property
@@ -147,10 +149,7 @@ def voice_groups(organization: Organization, snapshot: VoiceSnapshot) -> list[Vo
         )
     ]
     lives = monitoring.speaks_live()
-    catalog = [
-        _line(voice.ref.as_neural() if lives else voice.ref)
-        for voice in snapshot.visible_to(organization.plan)
-    ]
+    catalog = [_line(voice, lives=lives) for voice in snapshot.visible_to(organization.plan)]
     groups += [
         VoiceGroup(title, [line for line in catalog if line.language == code])
         for code, title in LANGUAGES.items()
@@ -158,13 +157,15 @@ def voice_groups(organization: Organization, snapshot: VoiceSnapshot) -> list[Vo
     return [group for group in groups if group.lines]
 
 
-def _line(voice: VoiceRef) -> VoiceLine:
-    backend = voice.backend
+def _line(voice: GlobalVoice, *, lives: bool) -> VoiceLine:
+    """``lives``: whether the neural engine speaks live, and so the voices that have one there."""
+    backend = voice.ref.backend
     return VoiceLine(
-        id=voice.id,
-        name=voice.id,
-        language=voice.language,
-        is_neural=voice.is_neural,
+        id=voice.ref.id,
+        name=voice.ref.id,
+        language=voice.ref.language,
+        is_neural=(voice.ref.as_neural() if lives else voice.ref).is_neural,
+        labels=voice.labels,
         takes_speed=backend is None or bool(backend.speed_field),
         takes_instructions=backend is not None and bool(backend.instructions_field),
     )
@@ -217,18 +218,25 @@ class VoicesView(ConsoleView):
 
 
 class VoicesPage(VoicesView):
-    """Lists the voices of the organization, each with a player; ``?voice=`` chooses one to speak a text."""
+    """Lists the voices of the organization, each with a player; ``?voice=`` chooses one to speak a text.
+
+    ``VoiceSearch`` says which are shown. The others are in the page too: they can be spoken with.
+    """
 
     def get(self, request: HttpRequest) -> HttpResponse:
         snapshot = voices.current()
         groups = voice_groups(self.organization, snapshot)
         lines = [line for group in groups for line in group.lines]
-        wanted = request.GET.get("voice")
+        search = VoiceSearch(request.GET)
+        wanted = search.kept.get("voice")
         first = next((line for line in lines if line.clone is None), lines[0] if lines else None)
         chosen = next((line for line in lines if line.id == wanted), first)
         return self.page(
             "console/voices.html",
             groups=groups,
+            search=search,
+            found=search.found(lines),
+            facets=search.facets(lines),
             chosen=chosen,
             clones=sum(line.clone is not None for line in lines),
             today=self.used_today(),

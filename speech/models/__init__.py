@@ -2,10 +2,11 @@
 
 from speech.models.backends import SOUNDS, CloneMode, Delivery, SpeechBackend
 from speech.models.clones import CloneAudio, CloneUpload, VoiceClone
-from speech.models.voices import VOICE_ID, VOICE_ID_RULE, EmbeddedEngine, Voice
+from speech.models.voices import LABELS, VOICE_ID, VOICE_ID_RULE, EmbeddedEngine, Voice
 from speech.text.language import Language
 
 __all__ = [
+    "LABELS",
     "SOUNDS",
     "VOICE_ID",
     "VOICE_ID_RULE",

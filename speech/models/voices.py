@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -29,11 +29,36 @@ LANGUAGES = [
 ]
 
 
+LABELS: Final = ("gender", "accent", "age", "style")
+"""The columns of a voice that say how it sounds."""
+
+
 class EmbeddedEngine(models.TextChoices):
     """An engine that runs on this machine."""
 
     ESPEAK = embedded.ESPEAK, "espeak-ng"
     KOKORO = embedded.KOKORO, "Kokoro-82M (neural)"
+
+
+class Gender(models.TextChoices):
+    """How a voice sounds."""
+
+    FEMALE = "female", "female"
+    MALE = "male", "male"
+    NEUTRAL = "neutral", "neutral"
+
+
+class Age(models.TextChoices):
+    """How old a voice sounds."""
+
+    YOUNG = "young", "young"
+    MIDDLE_AGED = "middle-aged", "middle-aged"
+    OLD = "old", "old"
+
+
+def _label(**options: Any) -> models.CharField[str, str]:
+    """What people look for in a voice; engines do not say it. Empty where nobody has said it."""
+    return models.CharField(max_length=40, blank=True, default="", db_default="", **options)
 
 
 class Voice(models.Model):
@@ -72,6 +97,10 @@ class Voice(models.Model):
     )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now, editable=False)
+    gender = _label(choices=Gender.choices)
+    accent = _label(help_text="Such as American.")
+    age = _label(choices=Age.choices)
+    style = _label(help_text="In a word or two, such as warm, or newsreader.")
 
     class Meta:
         ordering: ClassVar[list[str]] = ["id"]

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounts.changes import VOICES, lock
 from core.catalog_tables import CatalogFileError, Table, require_unique, save, shape_error, update
-from speech.models import EmbeddedEngine, SpeechBackend, Voice
+from speech.models import LABELS, EmbeddedEngine, SpeechBackend, Voice
 
 EMBEDDED_ENGINE = "espeak"
 """``engine`` of a voice of the embedded engine; no speech backend can have the name."""
@@ -30,6 +30,11 @@ class VoiceTable(Table, frozen=True):
     engine: str = EMBEDDED_ENGINE
     neural_voice: str = ""
     enabled: bool = True
+    gender: str | None = None
+    accent: str | None = None
+    age: str | None = None
+    style: str | None = None
+    """Without a label, or with null, what is stored stays: people fill labels in in the admin."""
 
 
 class SpeechBackendTable(Table, frozen=True):
@@ -125,6 +130,7 @@ def _voice(table: VoiceTable, where: str) -> list[str]:
         "engine_voice": table.engine_voice,
         "neural_voice": table.neural_voice,
         "enabled": table.enabled,
+        **{name: label for name in LABELS if (label := getattr(table, name)) is not None},
     }
     keys = {"backend": "engine", "embedded_engine": "engine"}
     row = Voice.objects.filter(pk=table.id).select_related("backend").first()

@@ -13,7 +13,7 @@ from core import variables
 from speech.engines import embedded
 from speech.engines.espeak.profile import CloneProfile
 from speech.engines.http.backend import BackendRef
-from speech.models import Language, SpeechBackend, Voice
+from speech.models import LABELS, Language, SpeechBackend, Voice
 from speech.names import name_key
 
 log = logging.getLogger(__name__)
@@ -78,6 +78,8 @@ class GlobalVoice:
     """When it was added, in seconds since the epoch."""
     name_key: str
     """The key that no clone's name may have where the voice is visible."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """How it sounds, by the name of the label; without those that nobody has said."""
 
     def is_visible_to(self, plan: str) -> bool:
         """Hindi voices are for enterprise accounts (speech contract, What the service does)."""
@@ -180,4 +182,5 @@ def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
         ),
         created=int(row.created_at.timestamp()),
         name_key=name_key(row.pk),
+        labels={name: label for name in LABELS if (label := getattr(row, name))},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speech.models import SpeechBackend, Voice
+from speech.models import LABELS, SpeechBackend, Voice
 from speech.voices.load import SpeechBackendTable, SpeechTables, VoiceTable
 
 _COLUMNS = [name for name in SpeechBackendTable.__struct_fields__ if name != "protocol"]
@@ -19,6 +19,7 @@ def stored_speech_tables() -> SpeechTables:
                 engine=row.embedded_engine if row.backend is None else row.backend.name,
                 neural_voice=row.neural_voice,
                 enabled=row.enabled,
+                **{name: getattr(row, name) for name in LABELS},
             )
             for row in Voice.objects.select_related("backend").order_by("id")
         ],

@@ -30,6 +30,8 @@ PAGES = (
     "models/acme/demo-8b",
     "usage",
     "usage?by=key&metric=tokens",
+    "usage?surface=speech&metric=audio&by=key",
+    "voices?gender=female&q=a",
     "usage?start=2026-02-02&until=2026-02-01",
     "usage/totals.csv?start=2026-02-02&until=2026-02-01",
     "requests",

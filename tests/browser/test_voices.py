@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.ids import NIL_UUID
 from speech.models import VoiceClone
-from tests.browser.conftest import Visit, running_chromium
+from tests.browser.conftest import Person, Visit, log_in, running_chromium
 from tests.support.builders.clips import voice, wav
 from tests.support.pages.axe import serious_findings
 from tests.support.until import until
@@ -104,7 +105,9 @@ def test_a_text_is_spoken_as_one_file(consoling: Visit, voices: Page, sound_form
     expect(voices.locator("#audio")).to_have_text(f"{row.audio_ms / 1000:.2f} s")
     expect(voices.locator("#first-sound")).to_contain_text("s")
     assert 0 < float(voices.locator("#factor").inner_text()) < 100
-    assert voices.locator("#download").get_attribute("download") == f"speech.{sound_format}"
+    assert voices.locator("#download").get_attribute("download") == (
+        f"emma-the-morning-train-was-late-again.{sound_format}"
+    )
 
 
 def test_a_text_is_streamed_and_played_as_it_comes(consoling: Visit, voices: Page) -> None:
@@ -284,3 +287,65 @@ def test_a_stream_can_be_stopped_while_it_still_plays(voices: Page) -> None:
 
     expect(voices.locator("#stop")).to_be_hidden()
     expect(voices.locator("#sound")).to_be_visible()
+
+
+def downloaded(page: Page, name: str) -> Path:
+    with page.expect_download() as download:
+        page.click(name)
+    assert download.value.suggested_filename.endswith(".wav")
+    return Path(download.value.path())
+
+
+def test_the_last_texts_stay_in_the_browser_until_they_are_cleared_or_the_person_leaves(
+    consoling: Visit, voices: Page, member: Person
+) -> None:
+    speak(voices, "Once upon a time.", "file")
+    speak(voices, TEXT, "socket", "opus")
+    lines = voices.locator("#history li")
+    expect(lines).to_have_count(2)
+
+    consoling.open("/console/voices")
+
+    expect(lines).to_have_count(2)
+    expect(lines.first).to_contain_text(TEXT)
+    for scheme in ("light", "dark"):
+        voices.emulate_media(color_scheme=scheme)
+        assert serious_findings(voices) == []
+    lines.nth(1).locator(".round").click()
+    until(lambda: heard_seconds(voices.locator("#sampler")) > 0.3)
+    lines.nth(1).locator("text=Use").click()
+    assert voices.locator("#text").input_value() == "Once upon a time."
+    file = downloaded(voices, "#history li:first-child >> text=Download")
+    spoken = [row for row in rows(consoling) if row.transport == "websocket"]
+    with wave.open(str(file)) as sound:
+        assert sound.getnframes() / sound.getframerate() == pytest.approx(
+            spoken[0].audio_ms / 1000, abs=0.2
+        )
+    assert len(rows(consoling)) == 2, "nothing was spoken again"
+
+    voices.click("[data-forgets]")
+    expect(voices.locator("#history")).to_be_hidden()
+    speak(voices, "To be forgotten.", "file")
+    expect(lines).to_have_count(1)
+    voices.click("text=Log out")
+    log_in(voices, consoling.gateway.url, member)
+    consoling.open("/console/voices")
+    voices.locator("[data-checked]").wait_for()
+    expect(voices.locator("#history")).to_be_hidden()
+
+
+def test_no_more_than_twenty_texts_of_one_person_and_organization_are_kept(voices: Page) -> None:
+    kept = voices.evaluate("""async () => {
+      const { History } = await import("/static/voices-history.js");
+      const options = { section: document.getElementById("history"), sampler: new Audio(), rate: 24000 };
+      const mine = new History({ ...options, owner: "me" });
+      const theirs = new History({ ...options, owner: "them" });
+      const one = { at: 0, voice: "ava", name: "ava", sounds: [], ending: "wav" };
+      await theirs.add({ ...one, text: "theirs" });
+      for (let number = 0; number < 22; number += 1) await mine.add({ ...one, text: `text ${number}` });
+      const texts = [...document.querySelectorAll("#history .spoken-text")].map((each) => each.textContent);
+      await theirs.show();
+      return [texts, document.querySelectorAll("#history li").length];
+    }""")
+
+    assert kept == [[f"text {number}" for number in range(21, 1, -1)], 1]

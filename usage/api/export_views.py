@@ -106,13 +106,19 @@ class UsageExportView(UsageView):
         )
 
 
-def filename(organization: Organization, period: Period, by: str = "", kind: str = "csv") -> str:
+def filename(
+    organization: Organization,
+    period: Period,
+    by: str = "",
+    kind: str = "csv",
+    subject: str = "usage",
+) -> str:
     """Return a name such as ``usage-acme-2026-11-01-2026-12-01.csv``, with the organization's slug.
 
-    ``by`` is a grouping, such as ``by-model``, and ``kind`` the file's ending.
+    ``by`` is a grouping, such as ``by-model``, ``kind`` the file's ending.
     """
     named = (slug(organization), by, _day(period.start), _day(period.end))
-    return f"usage-{'-'.join(filter(None, named))}.{kind}"
+    return f"{subject}-{'-'.join(filter(None, named))}.{kind}"
 
 
 def slug(organization: Organization) -> str:

@@ -14,6 +14,7 @@ from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
+from typing import Generic, Protocol, TypeVar
 from zlib import crc32
 
 from core import clock
@@ -37,9 +38,23 @@ _STEPS = {Bucket.HOUR: timedelta(hours=1), Bucket.DAY: timedelta(days=1)}
 
 
 class Metric(StrEnum):
+    """What the bars of chats show."""
+
     COST = "cost"
     TOKENS = "tokens"
     REQUESTS = "requests"
+
+
+class Stackable(Protocol):
+    """One series in one bucket."""
+
+    @property
+    def bucket_start(self) -> datetime: ...
+    @property
+    def name(self) -> str: ...
+
+
+P = TypeVar("P", bound=Stackable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,15 @@ class Cell:
 
     text: str
     exact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Generic[P]):
+    """What bars show: the value of a point, and how values are written; ``unit`` names them."""
+
+    unit: str
+    value: Callable[[P], Decimal]
+    cell: Callable[[Decimal], Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,30 +182,48 @@ def stacked(
     unit: str,
     link_to: Callable[[datetime], str] = lambda _: "",
 ) -> Chart:
-    """Return the chart of ``points``, which are of ``bucket`` and, for costs, of one currency.
+    """Return the chart of chats' ``points``, which are of ``bucket`` and, for costs, of one currency.
 
-    ``unit`` names the numbers ("tokens", "USD"). ``link_to`` returns the address that the bar of a
-    bucket leads to, given its start.
+    ``unit`` names the numbers ("tokens", "USD"). Otherwise as ``measured``.
     """
-    stacks = _stacks(points, metric)
+    measure: Measure[Point] = Measure(
+        unit, lambda point: _value(point, metric), lambda value: _cell(value, metric)
+    )
+    return measured(points, period, bucket, measure, link_to, _caches(points))
+
+
+def measured(
+    points: Sequence[P],
+    period: Period,
+    bucket: Bucket,
+    measure: Measure[P],
+    link_to: Callable[[datetime], str] = lambda _: "",
+    caches: Mapping[datetime, CacheSums] | None = None,
+) -> Chart:
+    """Return the chart of ``points``, which are of ``bucket``.
+
+    ``link_to`` returns the address that the bar of a bucket leads to, given its start; ``caches`` are
+    what servers had cached of the prompts of each bucket.
+    """
+    stacks = _stacks(points, measure)
+    caches = caches or {}
     scale = _scale(max((sum(each, _ZERO) for each in stacks.values.values()), default=_ZERO))
     starts = list(starts_of(period, bucket))
-    caches = _caches(points)
     running = bucket_start(clock.now(), bucket)
     table = tuple(
         TableRow(
             f"{bucket_text(start, bucket)}{', so far' if start == running else ''}",
-            _cell(sum(values, _ZERO), metric),
-            tuple(_cell(each, metric) for each in values),
-            _cached(caches[start]),
+            measure.cell(sum(values, _ZERO)),
+            tuple(map(measure.cell, values)),
+            _cached(caches.get(start, CacheSums(0, 0))),
         )
         for start, values in sorted(stacks.values.items())
     )
-    titles = zip(sorted(stacks.values), _titles(table, stacks.legend, unit), strict=True)
+    titles = zip(sorted(stacks.values), _titles(table, stacks.legend, measure.unit), strict=True)
     captions = {start: _Caption(title, link_to(start), start == running) for start, title in titles}
     return Chart(
         bucket,
-        unit,
+        measure.unit,
         bars=tuple(_bars(stacks, starts, scale[-1], captions)),
         ticks=tuple(Tick(_pixels(1 - value / scale[-1]), _short(value)) for value in scale),
         labels=tuple(labels_of(starts, bucket)),
@@ -214,11 +256,11 @@ def _cached(cache: CacheSums) -> Cell:
     )
 
 
-def _stacks(points: Sequence[Point], metric: Metric) -> _Stacks:
+def _stacks(points: Sequence[P], measure: Measure[P]) -> _Stacks:
     """Group ``points`` by bucket, the series ordered by their sums, the smallest combined."""
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for point in points:
-        sums[point.name] += _value(point, metric)
+        sums[point.name] += measure.value(point)
     ranked = sorted(sums, key=lambda name: (-sums[name], name))
     own = len(ranked) if len(ranked) <= COLOURS else COLOURS - 1
     places = {name: min(place, own) for place, name in enumerate(ranked)}
@@ -229,7 +271,7 @@ def _stacks(points: Sequence[Point], metric: Metric) -> _Stacks:
     values: dict[datetime, list[Decimal]] = {}
     for point in points:
         stack = values.setdefault(point.bucket_start, [_ZERO] * len(legend))
-        stack[places[point.name]] += _value(point, metric)
+        stack[places[point.name]] += measure.value(point)
     return _Stacks(tuple(legend), values)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from accounts.models import ApiKey, Organization, Scope
@@ -49,6 +50,15 @@ def names_of(organization: Organization, api_key_ids: Iterable[str]) -> dict[str
         if each in own
         else key_name(each, None, None)
         for each in wanted
+    }
+
+
+def distinct_texts(names: Mapping[str, KeyName]) -> dict[str, str]:
+    """The texts of ``names``, with the prefix where several have the same."""
+    counts = Counter(name.text for name in names.values())
+    return {
+        each: name.text if counts[name.text] == 1 else f"{name.text} ({name.prefix})"
+        for each, name in names.items()
     }
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from accounts.console.base import ConsoleView
 from accounts.models import Scope
@@ -17,6 +19,7 @@ from usage.api.export_views import filename
 from usage.console import key_names
 from usage.console.key_names import KeyName
 from usage.console.query_string import (
+    SPEECH,
     PageQuery,
     Preset,
     api_query,
@@ -25,7 +28,7 @@ from usage.console.query_string import (
     period_text,
     presets,
 )
-from usage.queries.periods import LONGEST, UsageQuery, parse_query
+from usage.queries.periods import LONGEST, Bucket, UsageQuery, parse_query
 from usage.queries.series import models_used
 from usage.retention.pruned_months import archived_before
 
@@ -83,8 +86,6 @@ class PeriodPage(ConsoleView, ABC):
     """Base of the pages about a period: the filters and their errors."""
 
     template: ClassVar[str]
-    key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.INFERENCE,)
-    """Those of the keys that the filter offers."""
     page_query: PageQuery
     archived: datetime | None
     """The result of ``archived_before``."""
@@ -124,7 +125,39 @@ class PeriodPage(ConsoleView, ABC):
 
     def archived_before(self, query: UsageQuery) -> datetime | None:
         """The moment before which rows that the page is about are archived; None without any."""
-        return archived_before(query.period)
+        return None if self.is_speech else archived_before(query.period)
+
+    @property
+    def is_speech(self) -> bool:
+        """Whether the page shows speech instead of chats."""
+        return self.page_query.parameters.get("surface") == SPEECH
+
+    @property
+    def key_scopes(self) -> tuple[Scope, ...]:
+        """Those of the keys that the filter offers."""
+        return (Scope.SPEECH,) if self.is_speech else (Scope.INFERENCE,)
+
+    def usage_tabs(self) -> list[tuple[str, str, bool]]:
+        """The tabs above the usage: their names, their addresses, and which one is shown."""
+        link, address = self.page_query.link, reverse("console-usage")
+        return [
+            ("Chat", address + link(surface=None, voice=None), not self.is_speech),
+            ("Speech", address + link(surface=SPEECH, model=None), self.is_speech),
+        ]
+
+    def link_to(self, bucket: Bucket) -> Callable[[datetime], str]:
+        """Return the address that a bar leads to: a day's hours, or an hour's requests."""
+
+        def link(start: datetime) -> str:
+            step = timedelta(days=1) if bucket is Bucket.DAY else timedelta(hours=1)
+            if start > datetime.max.replace(tzinfo=UTC) - step:
+                return ""  # the calendar ends
+            bounds = {"start": bound_text(start), "end": bound_text(start + step)}
+            if bucket is Bucket.DAY:
+                return self.page_query.link(**bounds, bucket=Bucket.HOUR.value)
+            return f"{reverse('console-requests')}{self.page_query.link(**bounds)}"
+
+        return link
 
     def offered_models(self, query: UsageQuery) -> list[str]:
         """The models that the filter offers."""

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Final
 from urllib.parse import urlencode
 
 from core import clock
@@ -22,6 +23,9 @@ PARAMETERS = (
     *("start", "end", "model", "api_key_id", "bucket", "metric", "by", "sort", "surface", "error"),
     *request_filters.NAMES,
 )
+SPEECH: Final = "speech"
+"""The value of ``surface`` for speech instead of chats."""
+
 _DAY = timedelta(days=1)
 
 

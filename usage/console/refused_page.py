@@ -57,9 +57,12 @@ class RefusedPage(PeriodPage):
 
     section = "requests"
     template = "console/refused.html"
-    key_scopes = tuple(Scope)
     _counted: list[Counted] | None = None
     """Of the period, whatever the filters."""
+
+    @property
+    def key_scopes(self) -> tuple[Scope, ...]:
+        return tuple(Scope)
 
     def archived_before(self, query: UsageQuery) -> datetime | None:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from django.contrib import messages
@@ -21,7 +20,7 @@ from core.money import cost_text, price_text, sum_costs, token_cost
 from usage.console.key_names import KeyName, names_of
 from usage.console.live.watch import complete_to, watch_of
 from usage.console.period_page import PeriodPage
-from usage.console.query_string import PageQuery
+from usage.console.query_string import SPEECH, PageQuery
 from usage.console.request_filters import ChatFilters, RequestFilters, SpeechFilters
 from usage.models import SpeechRow, UsageRow
 from usage.queries import cursors
@@ -31,9 +30,6 @@ from usage.queries.periods import UsageQuery, parse_query
 PAGE_ROWS: Final = 50
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,36}")
 """The form of a request id. Others are not queried: PostgreSQL refuses NUL in a text."""
-
-SPEECH: Final = "speech"
-"""The value of ``surface`` for the list of speech requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +123,6 @@ class RequestsPage(PeriodPage):
             raise Http404
         return redirect("console-request", typed)
 
-    def archived_before(self, query: UsageQuery) -> datetime | None:
-        return None if self.is_speech else super().archived_before(query)
-
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         cursor = self.request.GET.get("cursor")
         # Before the rows are read: those that it does not cover are shown again to the watcher.
@@ -165,10 +158,6 @@ class RequestsPage(PeriodPage):
         shown = surfaces(self.page_query, SPEECH if self.is_speech else "chat")
         form = self._filter_set().form
         return {"filter_form": form, "is_speech": self.is_speech, "surfaces": shown}
-
-    @property
-    def is_speech(self) -> bool:
-        return self.page_query.parameters.get("surface") == SPEECH
 
     def _filter_set(self) -> RequestFilters:
         kind = SpeechFilters if self.is_speech else ChatFilters

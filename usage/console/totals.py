@@ -77,9 +77,9 @@ def _lines(by: GroupBy, found: Breakdown, names: Mapping[str, KeyName]) -> Itera
         begin = [name, names[name].text] if by is GroupBy.API_KEY else [name]
         for each in add_up(parts):
             figures = (each.requests, *each.figures[:3], cost_units_text(each.units))
-            yield [*map(_plain, begin), *figures, each.currency, *each.cache]
+            yield [*map(plain, begin), *figures, each.currency, *each.cache]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """``text`` so that a spreadsheet never takes it for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -6,27 +6,23 @@ made of) and ``until`` (the last day of the period).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from django.urls import reverse
-
 from usage.api.summary import summary_of
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
 from usage.console.glossary import figures
-from usage.console.key_names import key_name
+from usage.console.key_names import distinct_texts, key_name
 from usage.console.period_page import PeriodPage
-from usage.console.query_string import api_query, bound_text, curl
+from usage.console.query_string import api_query, curl
 from usage.console.sorting import Order
 from usage.console.sparks import endings_chart
-from usage.console.speech_card import speech_card, speech_of_period
 from usage.console.totals import GROUPS
 from usage.queries.outcomes import add_up, endings
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
@@ -60,10 +56,13 @@ class CurrencyTotal:
 
 
 class UsagePage(PeriodPage):
-    """Cards, chart, tables by model and by key, throttled requests, speech, and the API call."""
+    """Cards, chart, tables by model and by key, throttled requests, and the API call."""
 
     section = "usage"
     template = "console/usage.html"
+
+    def frame(self) -> dict[str, Any]:
+        return {"surfaces": self.usage_tabs()}
 
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         require_sums(query.period)
@@ -91,7 +90,7 @@ class UsagePage(PeriodPage):
             "by": by,
             "totals_links": [(each, self.page_query.link(by=each)) for each in GROUPS],
             "dimensions": [(each, self.page_query.link(by=each)) for each in _BY],
-            "chart": _chart(named, query.period, bucket, metric, self._link_to(bucket)),
+            "chart": _chart(named, query.period, bucket, metric, self.link_to(bucket)),
             "health": add_up(ended.values()),
             "ended": endings_chart(ended, query.period, bucket),
             "failures_link": self.page_query.link(outcome="failed"),
@@ -99,8 +98,6 @@ class UsagePage(PeriodPage):
             "models": _ORDER.sort(self._models(summary, caches), sort),
             "keys": _ORDER.sort(self._keys(summary, caches), sort),
             "heads": _ORDER.heads(sort, lambda name: self.page_query.link(sort=name)),
-            "speech": speech_card(self.organization),
-            "spoken": speech_of_period(self.organization, query, self.page_query),
             "curl": curl(self._api_address(query)),
         }
 
@@ -114,37 +111,16 @@ class UsagePage(PeriodPage):
         asked = self.page_query.parameters.get("by")
         return asked if asked in _BY else "model"
 
-    def _link_to(self, bucket: Bucket) -> Callable[[datetime], str]:
-        """Return the address that a bar leads to: a day's hours, or an hour's requests."""
-
-        def link(start: datetime) -> str:
-            step = timedelta(days=1) if bucket is Bucket.DAY else timedelta(hours=1)
-            if start > datetime.max.replace(tzinfo=UTC) - step:
-                return ""  # the calendar ends
-            bounds = {"start": bound_text(start), "end": bound_text(start + step)}
-            if bucket is Bucket.DAY:
-                return self.page_query.link(**bounds, bucket=Bucket.HOUR.value)
-            return f"{reverse('console-requests')}{self.page_query.link(**bounds)}"
-
-        return link
-
     def _named(self, points: Sequence[Point], summary: UsageSummary) -> list[Point]:
         """Points by key, under the names of the keys."""
-        names = {
+        names = {point.name: key_name(point.name, None, None) for point in points} | {
             each.key.api_key_id: key_name(
                 each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix
             )
             for each in summary.breakdowns.api_key or ()
         }
-        counts = Counter(name.text for name in names.values())
-        return [
-            replace(
-                point,
-                name=name.text if counts[name.text] == 1 else f"{name.text} ({name.prefix})",
-            )
-            for point in points
-            for name in (names.get(point.name) or key_name(point.name, None, None),)
-        ]
+        texts = distinct_texts(names)
+        return [replace(point, name=texts[point.name]) for point in points]
 
     def _api_address(self, query: UsageQuery) -> str:
         asked = api_query(

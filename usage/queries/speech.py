@@ -1,33 +1,27 @@
-"""An organization's speech: by UTC day, as its daily quota is checked, and of a period, by voice and by key.
+"""An organization's speech: by UTC day, as its daily quota is checked, and of a period.
 
-The sums of days have neither voice nor key, so the sums of a period come from the rows, from a bounded
-number of the newest.
+The sums of days have neither voice nor key, so those of a period by voice and key, over time, come from
+the rows: for a page from a bounded number of the newest, for a download from all.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
+from operator import attrgetter
+from typing import Any, Final
 
-from django.db.models import Count, Sum
+from django.db import connection
 
 from usage.models import SpeechDay, SpeechRow
+from usage.queries.health import UNFAILED
 from usage.queries.latest import of_period, time_reached
-from usage.queries.periods import Period
-from usage.queries.selection import Filters
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenDay:
-    """The sums of one day; ``audio_ms`` is the audio sent to clients."""
-
-    day: date
-    requests: int
-    characters: int
-    audio_ms: int
+from usage.queries.periods import Bucket, Period
+from usage.queries.selection import Filters, conditions
+from usage.queries.sources import Source, moment_of, moments, select
 
 
 def characters_of(organization_id: str | uuid.UUID, day: str | date) -> int:
@@ -39,71 +33,126 @@ def characters_of(organization_id: str | uuid.UUID, day: str | date) -> int:
     return sum(found.values_list("characters", flat=True))
 
 
-def last_days(organization_id: str | uuid.UUID, today: date, count: int) -> list[SpokenDay]:
-    """The days with speech among the ``count`` days up to ``today``, newest first. Raises
-    ``django.db.Error``.
-    """
-    days = SpeechDay.objects.filter(
-        organization_id=organization_id, day__gt=today - timedelta(days=count), day__lte=today
-    ).order_by("-day")
-    return [
-        SpokenDay(*figures)
-        for figures in days.values_list("day", "requests", "characters", "audio_ms")
-    ]
+_UNFAILED: Final = ", ".join(f"'{each.value}'" for each in sorted(UNFAILED))
+_FIGURES: Final[Mapping[str, str]] = {
+    "requests": "1",
+    "characters": "characters",
+    "audio_ms": "audio_ms",
+    "failed": f"CASE WHEN outcome IN ({_UNFAILED}) THEN 0 ELSE 1 END",
+}
+"""SQL of what a row adds to each figure of ``Spoken``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Sums of one voice or key: characters charged, and audio sent, in milliseconds."""
+    """Sums of one voice, key or moment: characters charged, and audio sent, in milliseconds.
+
+    A client that disconnected is no failure.
+    """
 
     name: str
     requests: int
     characters: int
     audio_ms: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenPart:
+    """One voice and key, by id, in one bucket."""
+
+    bucket_start: datetime
+    voice: str
+    api_key_id: str
+    sums: Spoken
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechSums:
     """``since``: older requests than of this time are not included. Keys are named by id."""
 
-    by_voice: list[Spoken]
-    by_key: list[Spoken]
-    since: datetime | None
+    parts: list[SpokenPart]
+    since: datetime | None = None
+
+    @property
+    def by_voice(self) -> list[Spoken]:
+        """Most characters first."""
+        return _ranked(self.parts, attrgetter("voice"))
+
+    @property
+    def by_key(self) -> list[Spoken]:
+        """Most characters first."""
+        return _ranked(self.parts, attrgetter("api_key_id"))
+
+    @property
+    def by_time(self) -> list[Spoken]:
+        """Oldest first, named ``2026-11-20``."""
+        days = _grouped(self.parts, lambda part: part.bucket_start.date().isoformat())
+        return [_total(name, days[name]) for name in sorted(days)]
+
+    def of_voice(self, voice: str | None) -> SpeechSums:
+        """The sums of one voice; of all without one."""
+        parts = [part for part in self.parts if voice in (None, part.voice)]
+        return SpeechSums(parts, self.since)
 
     @property
     def total(self) -> Spoken:
-        return _total("", self.by_voice)
+        return _total("", self.parts)
 
 
-def speech_sums(organization_id: str, period: Period, filters: Filters) -> SpeechSums:
-    """Return the sums of ``period``, most characters first. Raises ``django.db.Error``."""
-    rows = of_period(SpeechRow, organization_id, period, filters)
-    reached = time_reached(rows)
+def speech_sums(
+    organization_id: str,
+    period: Period,
+    filters: Filters,
+    bucket: Bucket = Bucket.DAY,
+    *,
+    is_bounded: bool = True,
+) -> SpeechSums:
+    """Return the sums of ``period``. Raises ``django.db.Error``.
+
+    ``is_bounded``: of at most ``MOST_SEARCHED`` requests, the newest.
+    """
+    filters = Filters(api_key_id=filters.api_key_id)
+    reached = None
+    if is_bounded:
+        reached = time_reached(of_period(SpeechRow, organization_id, period, filters))
     if reached is not None:
-        rows = rows.filter(occurred_at__gte=reached)
-    voices: defaultdict[str, list[Spoken]] = defaultdict(list)
-    keys: defaultdict[str, list[Spoken]] = defaultdict(list)
-    for voice, key, *figures in (
-        rows.order_by()
-        .values_list("voice", "api_key_id")
-        .annotate(number=Count("*"), spoken=Sum("characters"), sent=Sum("audio_ms"))
-    ):
-        one = Spoken(voice, *figures)
-        voices[voice].append(one)
-        keys[str(key)].append(one)
-    return SpeechSums(_ranked(voices), _ranked(keys), reached)
+        period = Period(reached, period.end)
+    chosen = conditions(organization_id, filters)
+    source = Source(SpeechRow._meta.db_table, "occurred_at", _FIGURES, (period,))
+    dimensions = ("bucket_start", "voice", "api_key_id")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            select(source, dimensions, tuple(_FIGURES), chosen, bucket),
+            [*moments(source), *chosen.values()],
+        )
+        parts = [
+            SpokenPart(
+                moment_of(start, bucket), name, str(uuid.UUID(str(key))), Spoken(name, *figures)
+            )
+            for start, name, key, *figures in cursor.fetchall()
+        ]
+    return SpeechSums(parts, reached)
 
 
-def _ranked(groups: dict[str, list[Spoken]]) -> list[Spoken]:
-    sums = [_total(name, parts) for name, parts in groups.items()]
+def _grouped(
+    parts: Iterable[SpokenPart], name_of: Callable[[SpokenPart], str]
+) -> dict[str, list[SpokenPart]]:
+    groups: defaultdict[str, list[SpokenPart]] = defaultdict(list)
+    for part in parts:
+        groups[name_of(part)].append(part)
+    return groups
+
+
+def _ranked(parts: Iterable[SpokenPart], name_of: Callable[[SpokenPart], str]) -> list[Spoken]:
+    sums = [_total(name, group) for name, group in _grouped(parts, name_of).items()]
     return sorted(sums, key=lambda each: (-each.characters, each.name))
 
 
-def _total(name: str, parts: Iterable[Spoken]) -> Spoken:
-    parts = list(parts)
-    return Spoken(
-        name,
-        sum(each.requests for each in parts),
-        sum(each.characters for each in parts),
-        sum(each.audio_ms for each in parts),
-    )
+def _total(name: str, parts: Iterable[SpokenPart]) -> Spoken:
+    sums = [part.sums for part in parts]
+
+    def added(figure: str) -> Any:
+        return sum(map(attrgetter(figure), sums))
+
+    return Spoken(name, *map(added, _FIGURES))

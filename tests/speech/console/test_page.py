@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -63,6 +64,40 @@ def test_the_list_has_the_voices_of_the_plan_and_own_clones(
     organization.plan = Plan.ENTERPRISE
     organization.save()
     assert 'data-voice="asha"' in page(console)
+
+
+def shown(page: str) -> list[str]:
+    """The ids of the voices that a page shows."""
+    found = re.findall(r'<li data-voice="([^"]*)"([^>]*)>', page)
+    return [name for name, rest in found if "hidden" not in rest.split()]
+
+
+def test_voices_are_found_by_links_of_their_labels_and_by_words(
+    console: Client, organization: Organization
+) -> None:
+    Voice.objects.filter(pk="ava").update(gender="female", accent="American", style="warm")
+    Voice.objects.filter(pk="leo").update(gender="male", accent="American")
+    speech_rows.voice("emma", gender="female", accent="British", age="young")
+    clone = speech_rows.clone(organization, "Warmhearted")
+
+    assert shown(page(console)) == [clone.pk, "ava", "emma", "leo"]
+    of_women = page(console, "?gender=female&voice=leo")
+    assert shown(of_women) == ["ava", "emma"]
+    assert '<option value="leo" selected>' in of_women, "a voice that is not shown can still speak"
+    assert "Accent American 1 British 1 Age young 1 Style warm 1" in words(of_women)
+    assert "Gender female 2 male 1" in words(of_women), "the other value is still offered"
+    links = dict(re.findall(r'class="chip" href="([^"]*)"[^>]*>(\w+) ', of_women))
+    addresses = {text: link.replace("&amp;", "&") for link, text in links.items()}
+    assert shown(page(console, addresses["British"])) == ["emma"]
+    assert shown(page(console, addresses["female"])) == [clone.pk, "ava", "emma", "leo"], (
+        "taken back"
+    )
+    assert shown(page(console, "?q=WARM")) == [clone.pk, "ava"]
+    assert shown(page(console, "?q=warm&gender=female")) == ["ava"]
+    nothing = page(console, "?accent=%3Cb%3E&q=%00")
+    assert shown(nothing) == []
+    assert "0 voices" in words(nothing)
+    assert "<b>" not in nothing
 
 
 def test_a_voice_of_the_address_is_chosen(console: Client, organization: Organization) -> None:

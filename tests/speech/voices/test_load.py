@@ -10,9 +10,16 @@ from django.core.management import CommandError
 from openai.types.audio.speech_create_params import Voice as SdkVoice
 
 from accounts.models import ChangeStamp
+from core.catalog_tables import CatalogFileError
 from inference.models import ModelEntry
 from speech.models import SpeechBackend, Voice
-from speech.voices.load import SpeechBackendTable, VoiceTable
+from speech.voices.load import (
+    SpeechBackendTable,
+    VoiceTable,
+    load_voices,
+    read_speech_tables,
+)
+from speech.voices.voices import voices
 from tests.inference.catalog.conftest import load
 from tests.support.cases.catalog_files import Load
 from tests.support.live import ROOT
@@ -201,3 +208,20 @@ def test_the_guide_describes_every_key_and_no_other(table: type, heading: str) -
     }
 
     assert described == set(table.__struct_fields__)  # type: ignore[attr-defined]  # msgspec's
+
+
+def test_a_file_without_labels_leaves_those_of_the_admin(db: None) -> None:
+    voice = {"id": "ava", "engine_voice": "en-us+f3"}
+    load_voices(read_speech_tables([{**voice, "gender": "female", "style": "warm"}], []))
+    Voice.objects.update(accent="American")
+
+    assert load_voices(read_speech_tables([voice], [])) == []
+    assert load_voices(read_speech_tables([{**voice, "style": ""}], [])) == [
+        "voice ava: style warm -> "
+    ]
+    with pytest.raises(CatalogFileError, match="gender"):
+        load_voices(read_speech_tables([{**voice, "gender": "loud"}], []))
+
+    row = Voice.objects.get()
+    assert (row.gender, row.accent, row.style) == ("female", "American", "")
+    assert voices.current().voices["ava"].labels == {"gender": "female", "accent": "American"}

@@ -16,7 +16,7 @@ from tests.support.builders.receipts import receipt, speech_receipt
 from tests.support.ledger.commands import differences
 from usage.ledger import rows
 from usage.models import SpeechDay, SpeechOutcome, SpeechRow, UsageRollup, UsageRow
-from usage.queries.speech import SpokenDay, characters_of, last_days
+from usage.queries.speech import characters_of
 from usage.receipts import SpeechReceipt
 
 ACME = str(uuid.UUID(int=7))
@@ -179,9 +179,3 @@ def test_characters_are_those_of_one_organization_and_day() -> None:
     assert characters_of(ACME, "2026-11-20") == 15
     assert characters_of(uuid.UUID(ACME), date(2026, 11, 19)) == 5
     assert characters_of(ACME, "2026-11-21") == 0
-    assert last_days(ACME, date(2026, 11, 20), 7) == [
-        SpokenDay(date(2026, 11, 20), 2, 15, 5000),
-        SpokenDay(date(2026, 11, 19), 1, 5, 2500),
-    ]
-    assert last_days(ACME, date(2026, 11, 20), 1)[0].day == date(2026, 11, 20)
-    assert last_days(ACME, date(2026, 11, 26), 6) == []

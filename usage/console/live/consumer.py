@@ -16,7 +16,7 @@ from core.asgi.websocket import SocketConsumer
 from core.errors import ApiError, InvalidField, ServerShuttingDown
 from core.sharing.places import watching
 from usage.console.live.hub import Watcher, hub
-from usage.console.requests_page import SPEECH
+from usage.console.query_string import SPEECH
 
 CHECK_SECONDS: Final = 15.0
 """How often session and membership are checked; the page then reads newer rows in any case."""

@@ -1,0 +1,249 @@
+"""The usage page of speech: its period by voice and key, its downloads, and today against the quota."""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from accounts.keys.keys import mint
+from accounts.models import ApiKey, Organization, Scope
+from core.clock import now
+from core.ids import NIL_UUID
+from tests.support.builders.receipts import speech_receipt
+from tests.support.pages.console import text_of, words
+from usage.api.csv_stream import slots
+from usage.api.export_views import slug
+from usage.console.speech_downloads import COLUMNS, _blocks
+from usage.ledger import rows
+from usage.queries.periods import parse_query
+
+PATH = "/console/usage"
+
+
+def speak(organization: Organization, back: int = 0, **facts: Any) -> None:
+    """Write a speech row of the day ``back`` days ago."""
+    day = str(now().date() - timedelta(days=back))
+    rows.insert([speech_receipt(organization_id=str(organization.pk), day=day, **facts)])
+
+
+def allow(organization: Organization, characters: int | None) -> None:
+    organization.speech_characters_per_day = characters
+    organization.save()
+
+
+def usage(console: Client, query: str = "") -> str:
+    answer = console.get(f"{PATH}?surface=speech{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def meter(page: str) -> dict[str, str]:
+    """The attributes of the meter, and its text."""
+    found = re.search(r"<meter ([^>]*)>([^<]*)</meter>", page)
+    assert found is not None
+    return {**dict(re.findall(r'([\w-]+)="([^"]*)"', found[1])), "text": found[2]}
+
+
+def test_todays_characters_stand_against_the_quota(
+    console: Client, organization: Organization, stranger: Organization
+) -> None:
+    allow(organization, 100_000)
+    speak(organization, characters=12_000)
+    speak(organization, characters=345, outcome="client_disconnected")
+    speak(organization, back=1, characters=7_777)
+    speak(stranger, characters=50_000)
+
+    page = usage(console)
+
+    assert text_of(page, "speech-characters") == "12,345 / 100,000"
+    assert meter(page) == {
+        "min": "0",
+        "max": "100000",
+        "high": "80000",
+        "optimum": "0",
+        "value": "12345",
+        "aria-label": "Characters spoken today",
+        "aria-valuetext": "12,345 of 100,000 characters",
+        "text": "12,345 of 100,000 characters",
+    }
+    assert "used up" not in page
+    assert "50,000" not in text_of(page, "speech")
+
+
+@pytest.mark.parametrize(
+    ("limit", "spoken", "said", "has_meter", "is_used_up"),
+    [
+        pytest.param(None, 77, "77 / unlimited", False, False, id="without a quota"),
+        pytest.param(0, 0, "0 / 0", False, None, id="a quota of zero"),
+        pytest.param(500, 500, "500 / 500", True, True, id="used up"),
+    ],
+)
+def test_a_quota_has_a_meter_and_says_when_it_is_used_up(
+    console: Client,
+    organization: Organization,
+    limit: int | None,
+    spoken: int,
+    said: str,
+    has_meter: bool,
+    is_used_up: bool | None,
+) -> None:
+    allow(organization, limit)
+    if spoken:
+        speak(organization, characters=spoken)
+
+    page = usage(console)
+
+    assert text_of(page, "speech-characters") == said
+    assert ("<meter" in page) is has_meter
+    if is_used_up is not None:
+        words_of_it = "The quota is used up; the next day begins at 00:00 UTC."
+        assert (words_of_it in words(page)) is is_used_up
+
+
+@pytest.fixture
+def phone(organization: Organization) -> ApiKey:
+    return mint(organization, Scope.SPEECH, "phone line").api_key
+
+
+@pytest.fixture
+def two_days(organization: Organization, stranger: Organization, phone: ApiKey) -> str:
+    """Write speech of two days; return the query string of its period."""
+    noon = datetime(2026, 11, 3, 12, tzinfo=UTC)
+    for owner, voice, key, characters, at, outcome in (
+        (organization, "ava", phone.pk, 100, noon, "success"),
+        (organization, "ava", NIL_UUID, 30, noon, "backend_timeout"),
+        (organization, "emma", phone.pk, 7, noon + timedelta(days=1), "success"),
+        (stranger, "zoe", phone.pk, 9_999, noon, "success"),
+    ):
+        one = speech_receipt(
+            organization_id=str(owner.pk),
+            api_key_id=str(key),
+            day=str(at.date()),
+            voice=voice,
+            characters=characters,
+            audio_ms=60_000,
+            outcome=outcome,
+        )
+        rows.insert([one], at)
+    return "&start=2026-11-01&until=2026-11-30"
+
+
+def lines_of(answer: Any) -> list[list[str]]:
+    return list(csv.reader(answer.content.decode().splitlines()))
+
+
+def test_the_cards_and_tables_are_of_the_period_and_the_filters(
+    console: Client, two_days: str, phone: ApiKey
+) -> None:
+    page = usage(console, two_days)
+
+    shown = [text_of(page, each) for each in ("requests", "characters", "audio", "failed")]
+    assert shown == ["3", "137", "3 min 0 s", "1"]
+    assert "ava 2 130 2 min 0 s emma 1 7 1 min 0 s" in words(page)
+    assert f"phone line {phone.prefix}… 2 107" in words(page)
+    assert "unattributed 1 30" in words(page)
+    assert "9,999" not in page
+    assert text_of(usage(console, f"{two_days}&api_key_id={phone.pk}"), "characters") == "107"
+    of_emma = usage(console, f"{two_days}&voice=emma")
+    assert text_of(of_emma, "characters") == "7"
+    assert '<option value="ava">' in of_emma, "the filter offers the others"
+    assert "outcome=failed" in page
+    assert text_of(usage(console, "&start=2020-01-01&until=2020-01-31"), "requests") == "0"
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("", "3 Nov 2026: 130 characters\nava: 130"),
+        ("&by=key", "3 Nov 2026: 130 characters\nphone line: 100\nunattributed: 30"),
+        ("&metric=audio", "3 Nov 2026: 2.0 minutes\nava: 2.0"),
+        ("&metric=requests&voice=emma", "4 Nov 2026: 1 requests\nemma: 1"),
+        ("&metric=cost&by=model", "3 Nov 2026: 130 characters\nava: 130"),
+    ],
+)
+def test_the_bars_show_characters_audio_or_requests_by_voice_or_key(
+    console: Client, two_days: str, query: str, title: str
+) -> None:
+    assert f'data-tip="{title}"' in usage(console, two_days + query)
+
+
+def test_the_tabs_keep_the_period_and_a_page_of_chats_has_no_speech(
+    console: Client, two_days: str
+) -> None:
+    page = console.get(f"{PATH}?{two_days}&by=key").content.decode()
+
+    assert 'id="speech' not in page
+    (link,) = re.findall(r'href="([^"]*)">Speech</a>', page)
+    there = console.get(link.replace("&amp;", "&")).content.decode()
+    assert text_of(there, "characters") == "137"
+    assert "phone line: 100" in there
+
+
+def test_totals_are_downloaded_by_day_voice_and_key(
+    console: Client, organization: Organization, two_days: str, phone: ApiKey
+) -> None:
+    def totals(by: str) -> list[list[str]]:
+        return lines_of(console.get(f"{PATH}/speech/totals.csv?{two_days}&by={by}"))
+
+    head, *days = totals("day")
+    assert head == ["day", "requests", "characters", "audio_ms", "failed"]
+    assert days == [
+        ["2026-11-03", "2", "130", "120000", "1"],
+        ["2026-11-04", "1", "7", "60000", "0"],
+    ]
+    assert [line[:3] for line in totals("voice")[1:]] == [["ava", "2", "130"], ["emma", "1", "7"]]
+    assert [str(phone.pk), "phone line", "2", "107", "120000", "0"] in totals("key")
+    answer = console.get(f"{PATH}/speech/totals.csv?{two_days}&by=voice&voice=emma")
+    assert len(lines_of(answer)) == 2
+    assert answer["Content-Disposition"].startswith(
+        f'attachment; filename="speech-{slug(organization)}-by-voice-2026'
+    )
+    for wrong in ("?start=2026-02-02&until=2026-02-01", "?voice=%00"):
+        assert console.get(f"{PATH}/speech/totals.csv{wrong}").status_code == 400
+
+
+@pytest.mark.parametrize("block", [1, 1000])
+def test_rows_are_downloaded_a_page_at_a_time(
+    console: Client, two_days: str, phone: ApiKey, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr("usage.console.speech_downloads._BLOCK_ROWS", block)
+    organization, query = (
+        phone.organization,
+        parse_query(dict(parse_qsl(two_days.replace("until=2026-11-30", "end=2026-12-01")))),
+    )
+
+    text = b"".join(_blocks(organization, query, None)).decode()
+
+    head, *found = csv.reader(text.splitlines())
+    lines = [dict(zip(head, line, strict=True)) for line in found]
+    assert tuple(head) == COLUMNS
+    assert [line["characters"] for line in lines] in (["100", "30", "7"], ["30", "100", "7"])
+    assert lines[2]["api_key_label"] == "phone line"
+    assert (lines[2]["cloned"], lines[2]["occurred_at"]) == ("false", "2026-11-04T12:00:00.000Z")
+    assert b"".join(_blocks(organization, query, "emma")).count(b"\n") == 2
+
+
+def test_a_download_of_rows_waits_while_others_run(
+    console: Client, organization: Organization, two_days: str
+) -> None:
+    address = f"{PATH}/speech/rows.csv?{two_days}"
+    taken = [
+        slots.take(str(organization.pk))
+        for _ in range(settings.SVC_EXPORT_DOWNLOADS_PER_ORGANIZATION)
+    ]
+
+    busy = console.get(address)
+    assert (busy.status_code, busy["retry-after"]) == (429, "5")
+    assert "This download has to wait" in words(busy.content.decode())
+    for slot in taken:
+        slot.release()
+    answer = console.get(address)
+    assert answer.status_code == 200
+    assert 'filename="speech-' in answer["Content-Disposition"]
