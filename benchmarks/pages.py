@@ -73,7 +73,6 @@ def _pages(organization_id: str) -> Iterator[tuple[str, bool]]:
         "keys/new",
         "playground",
         "voices",
-        "profile",
     )
     admin = (
         "",
@@ -89,7 +88,7 @@ def _pages(organization_id: str) -> Iterator[tuple[str, bool]]:
         "accounts/auditentry/",
     )
     for page in console:
-        yield f"/console/{page}", False
+        yield f"/console/{organization_id}/{page}", False
     for page in admin:
         yield f"/admin/{page}", True
 

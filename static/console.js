@@ -16,10 +16,11 @@ for (const form of document.querySelectorAll("[data-submits-on-change]")) {
   });
 }
 
-for (const select of document.querySelectorAll("[data-submits]")) {
-  select.addEventListener("change", () => select.form.requestSubmit());
-}
-for (const element of document.querySelectorAll("[data-unneeded]")) element.hidden = true;
+// A menu closes when one goes on elsewhere.
+addEventListener("click", (event) => {
+  const menu = document.querySelector("details.switch[open]");
+  if (menu && !menu.contains(event.target)) menu.open = false;
+});
 
 // On a telephone the filters are one line, until one of them is wrong.
 for (const fold of document.querySelectorAll("[data-folds]")) {

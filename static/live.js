@@ -91,7 +91,7 @@ async function readOnce() {
   if (rows && rows < MOST_ROWS) address.searchParams.set("after", after);
   const answer = await fetch(address);
   if (answer.redirected) return end("Your session has ended. Reload the page and log in again");
-  if (answer.status === 403 || answer.status === 404) return end("Another organization is shown by now. Reload the page");
+  if (answer.status === 403 || answer.status === 404) return end("You can no longer see these requests. Reload the page");
   if (!answer.ok || paused) return undefined;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("newer");
   after = found.dataset.after;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-VOICES_PAGE = "/console/voices"
+import re
+
+VOICES_PAGE = re.compile(r"/console/[a-z0-9-]+/voices")
 """The one page with sound: it plays what it fetched, and records a clip for a clone."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -39,7 +41,7 @@ because pages copy a new key into it."""
 
 def content_security_policy(path: str) -> str:
     """The ``Content-Security-Policy`` of the page at ``path``."""
-    if path == VOICES_PAGE:
+    if VOICES_PAGE.fullmatch(path):
         # Sound that a script of the page has made of an answer; no address can be played.
         return f"{CONTENT_SECURITY_POLICY}; media-src blob:"
     return CONTENT_SECURITY_POLICY
@@ -47,7 +49,7 @@ def content_security_policy(path: str) -> str:
 
 def permissions_policy(path: str) -> str:
     """The ``Permissions-Policy`` of the page at ``path``."""
-    if path == VOICES_PAGE:
+    if VOICES_PAGE.fullmatch(path):
         return PERMISSIONS_POLICY.replace("microphone=()", "microphone=(self)")
     return PERMISSIONS_POLICY
 

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, register_converter
 from django.views.generic import RedirectView
+
+from accounts.console.addresses import OrganizationConverter
+from accounts.console.urls import PEOPLE
+
+register_converter(OrganizationConverter, "organization")
+
+CONSOLE: list[URLPattern | URLResolver] = [
+    path("", include("inference.console.urls")),
+    path("", include("speech.console.urls")),
+    path("", include("usage.console.urls")),
+    path("", include("accounts.console.urls")),
+]
+"""The pages of an organization."""
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="console")),
     path("admin/", admin.site.urls),
     path("console", RedirectView.as_view(pattern_name="console")),
-    path("console/", include("inference.console.urls")),
-    path("console/", include("speech.console.urls")),
-    path("console/", include("usage.console.urls")),
-    # Last of the console: it answers every other path under /console/.
-    path("console/", include("accounts.console.urls")),
+    path("console/", include(PEOPLE)),
+    path("console/<organization:organization>/", include(CONSOLE)),
+    # Addresses without an organization, which lead to those with the one that was shown last.
+    path("console/", include(CONSOLE)),
     path("docs", RedirectView.as_view(pattern_name="docs")),
     path("docs/", include("svc_project.reference.urls")),
     path("manage/v1/", include("accounts.api.urls")),

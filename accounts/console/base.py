@@ -1,4 +1,4 @@
-"""The frame of the console: login, logout, and the choice of organization."""
+"""The frame of the console: login, logout, and the organization of a page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
 from django.views.generic import View
 
-from accounts.console import display_zone
+from accounts.console import addresses, display_zone
 from accounts.keys import visits
 from accounts.keys.authentication import (
     SAFE_METHODS,
     SESSION_ORGANIZATION,
-    picked_organization,
+    organization_of,
     shown_organizations,
 )
 from accounts.login.forms import LoginForm, login_answer
@@ -26,8 +26,10 @@ from accounts.models import Organization, User
 class ConsoleView(View):
     """A page about one organization, for its members.
 
-    Without a session it redirects to the login and back. ``Http404`` becomes a page of the console,
-    the same for ids that never existed and for those of another organization.
+    The address names the organization; one that names none leads to the same page of the organization
+    that was shown last. Without a session it redirects to the login and back. ``Http404`` becomes a page
+    of the console, the same for ids that never existed, for those of another organization, and for
+    an organization that the person is no member of.
     """
 
     section: ClassVar[str] = ""
@@ -44,17 +46,41 @@ class ConsoleView(View):
             return redirect_to_login(path or resolve_url(settings.LOGIN_REDIRECT_URL))
         self.user = request.user
         self.organizations = shown_organizations(request, self.user)
-        organization = picked_organization(request, self.organizations)
-        if organization is None:
+        last = organization_of(request, self.organizations)
+        if last is None:
             return self.page("console/no_organization.html", status=403)
-        self.organization = organization
-        if visits.visit_of(request) is not None and request.method not in SAFE_METHODS:
-            return self.page("console/read_only.html", status=403)
-        with display_zone.showing(self.user.time_zone):
+        name = kwargs.pop("organization", None)
+        asked = last if name is None else addresses.named(name, self.organizations)
+        self.organization = asked or last
+        own = addresses.names_of(self.organizations)[self.organization]
+        with display_zone.showing(self.user.time_zone), addresses.inside(own):
+            if asked is None:
+                return self._not_found()
+            if visits.visit_of(request) is not None and request.method not in SAFE_METHODS:
+                return self.page("console/read_only.html", status=403)
+            if name is None and self._is_of_organization(request):
+                return self._at_own_address(request, own)
+            if asked is not last:
+                organization_of(request, self.organizations, str(asked.pk))
+                request.session[SESSION_ORGANIZATION] = str(asked.pk)
             try:
                 return super().dispatch(request, *args, **kwargs)
             except Http404:
-                return self.page("console/not_found.html", status=404)
+                return self._not_found()
+
+    def _is_of_organization(self, request: HttpRequest) -> bool:
+        """Whether an address without an organization should have one. A form is taken as it is sent."""
+        match = request.resolver_match
+        page = match.url_name if match is not None else None
+        return request.method in ("GET", "HEAD") and addresses.is_of_organization(page)
+
+    def _at_own_address(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Redirect to the same page of the organization that is called ``name`` in addresses."""
+        root, whole = addresses.ROOT, request.get_full_path()
+        return redirect(f"{root}{name}/{whole.removeprefix(root)}")
+
+    def _not_found(self) -> HttpResponse:
+        return self.page("console/not_found.html", status=404)
 
     def page(self, template: str, status: int = 200, **context: Any) -> HttpResponse:
         """``template`` with the frame's own variables and ``context``."""
@@ -62,10 +88,16 @@ class ConsoleView(View):
             "user": self.user,
             "organization": getattr(self, "organization", None),
             "organizations": self.organizations,
+            "switches": self._switches(),
             "section": self.section,
             "visit": visits.visit_of(self.request),
         }
         return render(self.request, template, {**frame, **context}, status=status)
+
+    def _switches(self) -> list[tuple[Organization, str]]:
+        """The person's organizations with the addresses of their consoles."""
+        own = addresses.names_of(self.organizations)
+        return [(each, f"{addresses.ROOT}{name}/") for each, name in own.items()]
 
 
 class LoginView(auth_views.LoginView):
@@ -89,26 +121,16 @@ class LogoutView(auth_views.LogoutView):
     next_page = "console-login"
 
 
-class OrganizationView(ConsoleView):
-    """Picks the organization that this session shows."""
-
-    http_method_names: list[str] = ["post"]  # noqa: RUF012  # as Django declares it
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        wanted = request.POST.get("organization_id")
-        if wanted not in {str(organization.pk) for organization in self.organizations}:
-            raise Http404
-        request.session[SESSION_ORGANIZATION] = wanted
-        return redirect(settings.LOGIN_REDIRECT_URL)
-
-
 class NothingHere(ConsoleView):
-    """The 404 of every other path under /console/."""
+    """The 404 of every other path under /console/; ``/console/acme`` lacks only its slash."""
 
     def get(self, request: HttpRequest, path: str) -> HttpResponse:
+        if addresses.named(path, self.organizations) is not None:
+            return redirect(f"{addresses.ROOT}{path}/")
         raise Http404
 
-    post = get
+    def post(self, request: HttpRequest, path: str) -> HttpResponse:
+        raise Http404
 
 
 def stale_form(request: HttpRequest, reason: str = "") -> HttpResponseBase:

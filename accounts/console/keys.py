@@ -18,10 +18,10 @@ from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 
 from accounts import changes
-from accounts.console.base import ConsoleView, stale_form
+from accounts.console.addresses import redirect
+from accounts.console.base import ConsoleView
 from accounts.console.first_request import first_request
 from accounts.console.snippets import KEY_VARIABLE
 from accounts.keys import keys
@@ -164,10 +164,6 @@ class NewKeyView(KeyView):
         return self._form_page(NewKeyForm(initial={"scope": Scope.INFERENCE, "one_time": token}))
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        shown = request.POST.get("organization", str(self.organization.pk))
-        if shown != str(self.organization.pk):
-            # The person picked another organization in a second window; the key would be that one's.
-            return stale_form(request)
         form = NewKeyForm(request.POST)
         if not form.is_valid():
             return self._form_page(form)

@@ -36,7 +36,7 @@ _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
 class SessionEnded(InvalidCredential):
-    """No valid session, or its user belongs to no organization."""
+    """No valid session, or its user does not belong to the organization of the page."""
 
     default_message = "Your session has ended. Reload the page and log in again."
     cause = "The session of the console ended while its page was open."
@@ -45,19 +45,6 @@ class SessionEnded(InvalidCredential):
     def __init__(self) -> None:
         # Without the header that asks for a key.
         ApiError.__init__(self)
-
-
-class AnotherOrganization(SessionEnded):
-    """The page was opened for another organization than the one that the session shows now.
-
-    A page names its organization in the query, because a person can pick another one in a second
-    window, and what this page sends would be charged to that one.
-    """
-
-    default_message = (
-        "Another organization was picked since this page was opened. "
-        "Nothing was sent. Reload the page."
-    )
 
 
 class StaleForm(ApiError):
@@ -86,8 +73,8 @@ class Sessions:
     async def principal_of(self, scope: dict[str, Any], wanted: Scope) -> Principal:
         """Return the caller of an ASGI request, as one with a key of the scope ``wanted``.
 
-        Raises ``SessionEnded``, ``AnotherOrganization``, ``StaleForm``, ``OnlyRead``,
-        ``ServerOverloaded``, and ``InternalError`` when the database does not answer.
+        The organization is the one that the query names. Raises ``SessionEnded``, ``StaleForm``,
+        ``OnlyRead``, ``ServerOverloaded``, and ``InternalError`` when the database does not answer.
         """
         if not cookies_of(scope).get(settings.SESSION_COOKIE_NAME):
             raise SessionEnded
@@ -112,9 +99,9 @@ class SessionConsumer(KeyConsumer):
 class OpenSession:
     """The caller of a WebSocket, looked up again when the last lookup is some seconds old.
 
-    So a log-out, a disabled organization and new limits reach an open WebSocket, and it ends when the
-    person picks another organization. While the database does not answer, the last caller stays; while
-    too many lookups wait, for a minute, since those may be the same person's.
+    So a log-out, a disabled organization and new limits reach an open WebSocket. While the database does
+    not answer, the last caller stays; while too many lookups wait, for a minute, since those may be the
+    same person's.
     """
 
     def __init__(self, scope: dict[str, Any], wanted: Scope) -> None:
@@ -142,7 +129,7 @@ class OpenSession:
                 raise
             principal = self._found[1]
         if self._found is not None and principal.organization_id != self._found[1].organization_id:
-            # The person picked another one; what is spoken belongs to the first.
+            # What is spoken belongs to the first. Only an address that names none can change.
             raise SessionEnded
         self._found = now, principal
         return principal
@@ -160,8 +147,6 @@ def _principal_of(scope: dict[str, Any], wanted: Scope) -> Principal:
     if wanted is not Scope.READ and visits.visit_of(request) is not None:
         raise OnlyRead
     remember_session(request.session.session_key or "", str(organization.pk))
-    if request.GET.get("organization", str(organization.pk)) != str(organization.pk):
-        raise AnotherOrganization
     return _principal(organization, wanted)
 
 

@@ -1,4 +1,4 @@
-"""Routes of the console's pages for people and keys, below /console/."""
+"""Routes of the console's pages for people, below /console/, and of keys, below an organization."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from django.views.generic import TemplateView
 
 from accounts.console import account, base, keys
 
-urlpatterns = [
+PEOPLE = [
     path("login", base.LoginView.as_view(), name="console-login"),
     path("logout", base.LogoutView.as_view(), name="console-logout"),
-    path("organization", base.OrganizationView.as_view(), name="console-organization"),
     path("password", account.PasswordView.as_view(), name="console-password"),
     path(
         "password/forgotten",
@@ -28,6 +27,9 @@ urlpatterns = [
         name="console-password-was-set",
     ),
     path("profile", account.ProfileView.as_view(), name="console-profile"),
+]
+
+urlpatterns = [
     path("keys/new", keys.NewKeyView.as_view(), name="console-key-new"),
     path(
         "keys/<uuid:key_id>/rotate",
@@ -39,5 +41,6 @@ urlpatterns = [
         keys.RevokeKeyView.as_view(),
         name="console-key-revoke",
     ),
+    # Last: it answers every other path.
     path("<path:path>", base.NothingHere.as_view()),
 ]

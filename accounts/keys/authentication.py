@@ -18,7 +18,7 @@ from accounts.models import Membership, Organization, Scope, User
 from core.errors import InvalidCredential
 
 SESSION_ORGANIZATION = "organization_id"
-"""The session's key under which the console keeps the organization that the user picked."""
+"""The session's key under which the console keeps the organization whose page it showed last."""
 
 SHOWN_ORGANIZATION: Final = "svc_shown_organization"
 """The attribute of a request that has the id of the organization whose pages it read, or ``None``."""
@@ -66,11 +66,14 @@ def require(
 
 
 def session_organization(request: HttpRequest, user: User) -> Organization | None:
-    """The organization that ``user`` picked in this session, else the one joined first.
+    """The organization that a request of ``user`` is about, as ``organization_of`` has it.
 
-    ``None`` when ``shown_organizations`` is empty.
+    ``None`` when ``shown_organizations`` is empty, or without the one that is asked for. A page names it, by
+    its id, in the query of what its scripts and downloads ask for: two pages of a browser may show two
+    organizations.
     """
-    return picked_organization(request, shown_organizations(request, user))
+    asked = request.GET.get("organization")
+    return organization_of(request, shown_organizations(request, user), asked)
 
 
 def shown_organizations(request: HttpRequest, user: User) -> list[Organization]:
@@ -92,17 +95,19 @@ def open_organizations(user: User) -> list[Organization]:
     return [membership.organization for membership in memberships]
 
 
-def picked_organization(
-    request: HttpRequest, organizations: Sequence[Organization]
+def organization_of(
+    request: HttpRequest, organizations: Sequence[Organization], asked: str | None = None
 ) -> Organization | None:
-    """The one of ``organizations`` that this session picked, else the first.
+    """The one of a person's ``organizations`` with the id ``asked``; ``None`` for any other id.
 
-    The request remembers it (``SHOWN_ORGANIZATION``).
+    Without ``asked``, the one whose page this session showed last, else the first. The request
+    remembers it (``SHOWN_ORGANIZATION``).
     """
-    picked = request.session.get(SESSION_ORGANIZATION)
-    shown = next(
-        (organization for organization in organizations if str(organization.pk) == picked),
-        organizations[0] if organizations else None,
-    )
-    setattr(request, SHOWN_ORGANIZATION, None if shown is None else str(shown.pk))
-    return shown
+    own = {str(organization.pk): organization for organization in organizations}
+    if asked is not None:
+        found = own.get(asked)
+    else:
+        last = request.session.get(SESSION_ORGANIZATION, "")
+        found = own.get(last) or next(iter(organizations), None)
+    setattr(request, SHOWN_ORGANIZATION, None if found is None else str(found.pk))
+    return found

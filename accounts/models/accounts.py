@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import uuid
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
+
+_LONGEST_SLUG: Final = 60
 
 
 class Plan(models.TextChoices):
@@ -101,6 +105,16 @@ class Organization(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def slug(self) -> str:
+        """The name in [a-z0-9-], for addresses and names of files; the id where nothing of it is left.
+
+        Several organizations may have the same.
+        """
+        plain = unicodedata.normalize("NFKD", self.name).encode("ascii", "ignore").decode()
+        named = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:_LONGEST_SLUG].strip("-")
+        return named or str(self.pk)
 
 
 class UserManager(BaseUserManager["User"]):

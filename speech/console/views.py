@@ -9,10 +9,9 @@ from typing import Any, Final
 import msgspec
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect
-from django.urls import reverse
 
 from accounts.console import snippets
+from accounts.console.addresses import redirect, reverse
 from accounts.console.base import ConsoleView
 from accounts.console.first_request import speech_url
 from accounts.console.snippets import KEY_VARIABLE, Snippet

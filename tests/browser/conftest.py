@@ -132,7 +132,7 @@ def log_in(page: Page, url: str, person: Person) -> None:
     page.fill("#id_username", person.email)
     page.fill("#id_password", person.password)
     page.click("button.primary")
-    page.wait_for_url("**/console/")
+    page.wait_for_url("**/console/*/")
 
 
 def send_twice(page: Page) -> None:

@@ -38,4 +38,4 @@ def test_from_a_forgotten_password_back_into_the_console(
     page.fill("#id_username", member.email)
     page.fill("#id_password", NEW)
     page.click("button.primary")
-    page.wait_for_url("**/console/")
+    page.wait_for_url("**/console/*/")

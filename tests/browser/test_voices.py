@@ -234,7 +234,7 @@ def test_a_voice_is_recorded_cloned_spoken_and_deleted(consoling: Visit, voices:
     voices.fill("#name", name)
     voices.check("#consent")
     voices.click("#make")
-    voices.wait_for_url("**/console/voices?voice=voice_*", timeout=60_000)
+    voices.wait_for_url("**/console/*/voices?voice=voice_*", timeout=60_000)
 
     (clone,) = VoiceClone.objects.filter(organization=consoling.gateway.organization)
     assert (clone.name, clone.api_key_id) == (name, NIL_UUID)
@@ -273,7 +273,7 @@ def test_a_file_becomes_a_clone_and_a_short_one_does_not(
     expect(voices.locator("#clone-problem")).to_contain_text("name already exists", timeout=SECONDS)
     voices.fill("#name", "Mine")
     voices.click("#make")
-    voices.wait_for_url("**/console/voices?voice=voice_*", timeout=60_000)
+    voices.wait_for_url("**/console/*/voices?voice=voice_*", timeout=60_000)
     (clone,) = VoiceClone.objects.filter(organization=consoling.gateway.organization)
     assert clone.reference_seconds == 12.0
     consoling.problems[:] = [each for each in consoling.problems if "409" not in each]

@@ -19,6 +19,8 @@ class Tenant(msgspec.Struct, frozen=True):
     """An inference key that may send one request a minute."""
     session: str
     """The ``sessionid`` cookie of a member who is logged in to the console."""
+    organization: str
+    """Its name in the addresses of the console."""
     new_keys: tuple[str, ...] = ()
     """Unused inference keys, of any organization."""
 

@@ -37,6 +37,7 @@ def make(name: str) -> tuple[Organization, Tenant]:
         read=mint(organization, Scope.READ).secret,
         speech=mint(organization, Scope.SPEECH).secret,
         spent=spent.secret,
+        organization=organization.slug,
         session=_session_of(user),
     )
 

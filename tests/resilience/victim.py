@@ -154,7 +154,10 @@ class Victim:
 
     async def look_at_the_console(self) -> None:
         cookie = {"Cookie": f"sessionid={self._keys.session}"}
-        await self._good(self._target.port, request("GET", "/console/usage", headers=cookie))
+        await self._good(
+            self._target.port,
+            request("GET", f"/console/{self._keys.organization}/usage", headers=cookie),
+        )
 
     async def livez(self) -> None:
         await self._good(self._target.port, request("GET", "/livez"))

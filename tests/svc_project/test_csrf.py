@@ -19,6 +19,7 @@ VALUES = {
     "identifier": "1",
     "str": "1",
     "slug": "x",
+    "organization": "northwind",
 }
 
 
@@ -48,7 +49,8 @@ def test_the_walk_finds_the_pages() -> None:
     assert len(found) > 60
     assert not [each for each in found if re.search(r"[<>()?|]", each)]
     assert {
-        *("/console/login", "/console/logout", "/console/keys/new", "/console/organization"),
+        *("/console/login", "/console/logout", "/console/keys/new"),
+        *("/console/northwind/keys/new", "/console/northwind/usage"),
         *("/admin/login/", "/admin/logout/", "/admin/accounts/apikey/add/"),
         "/admin/inference/modelentry/1/publish/",
     } <= set(found)

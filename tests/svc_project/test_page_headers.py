@@ -55,7 +55,8 @@ def log_in(
 def test_every_page_has_the_strict_headers(gateway: Gateway, email: str) -> None:
     _, held = log_in(gateway.url, email)
     cookie = "; ".join(f"{name}={value}" for name, value in held.items())
-    for path in PAGES:
+    slug = gateway.organization.slug
+    for path in (each.replace("/keys", f"/{slug}/keys") for each in PAGES):
         answer = httpx2.get(gateway.url + path, headers={"cookie": cookie}, verify=NO_TLS)
         if path.endswith(("login", "login/")):
             answer = httpx2.get(gateway.url + path, verify=NO_TLS)

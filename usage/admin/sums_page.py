@@ -19,7 +19,6 @@ from core import clock
 from core.clock import midnight
 from core.money import cost_text
 from usage.admin.sums_lines import Selection, Sums, chart_of, sums_of
-from usage.api.export_views import slug
 from usage.queries.everyone import By
 from usage.queries.periods import Period
 
@@ -161,7 +160,7 @@ def _csv(form: SumsForm, selection: Selection, found: Sums) -> HttpResponse:
     answer = HttpResponse(content.getvalue(), content_type="text/csv; charset=utf-8")
     first, last = form.cleaned_data["first"], form.cleaned_data["last"]
     chosen = form.cleaned_data["organization"]
-    whose = f"{slug(chosen)}-" if chosen else ""
+    whose = f"{chosen.slug}-" if chosen else ""
     named = f"usage-{whose}by-{form.cleaned_data['by']}-{first}-{last}.csv"
     answer["content-disposition"] = f'attachment; filename="{named}"'
     return answer

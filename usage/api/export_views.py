@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -35,7 +34,6 @@ from usage.retention.pruned_months import require_rows
 DEFAULT_LIMIT = 1000
 HIGHEST_LIMIT = 10_000
 CSV_TYPE = "text/csv; charset=utf-8"
-_LONGEST_SLUG = 60
 
 
 class Format(StrEnum):
@@ -117,15 +115,8 @@ def filename(
 
     ``by`` is a grouping, such as ``by-model``, ``kind`` the file's ending.
     """
-    named = (slug(organization), by, _day(period.start), _day(period.end))
+    named = (organization.slug, by, _day(period.start), _day(period.end))
     return f"{subject}-{'-'.join(filter(None, named))}.{kind}"
-
-
-def slug(organization: Organization) -> str:
-    """The organization's name in [a-z0-9-], else its id."""
-    plain = unicodedata.normalize("NFKD", organization.name).encode("ascii", "ignore").decode()
-    named = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:_LONGEST_SLUG].strip("-")
-    return named or str(organization.pk)
 
 
 def _reads_pages(request: Request) -> bool:

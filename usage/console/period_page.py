@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
+from accounts.console.addresses import reverse
 from accounts.console.base import ConsoleView
 from accounts.models import Scope
 from core.errors import ApiError, PeriodInverted, PeriodTooLong
@@ -113,7 +113,7 @@ class PeriodPage(ConsoleView, ABC):
             page_query=self.page_query,
             period=period_text(query.period),
             archived=self.archived,
-            exports=_exports(query) if self.archived is None else {},
+            exports=self._exports(query) if self.archived is None else {},
             json_name=filename(self.organization, query.period, kind="json"),
             **self.frame(),
             **shown,
@@ -167,6 +167,15 @@ class PeriodPage(ConsoleView, ABC):
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
 
+    def _exports(self, query: UsageQuery) -> dict[str, str]:
+        """The addresses to download the same rows, by format."""
+        asked = {"csv": {"format": "csv"}, "json": {"format": "json", "limit": _JSON_PAGE}}
+        own = {"organization": str(self.organization.pk)}
+        return {
+            name: f"{EXPORT_PATH}?{api_query(query.period, query.filters, **more, **own)}"
+            for name, more in asked.items()
+        }
+
     def _bar(
         self, query: UsageQuery | None = None, errors: dict[str, str] | None = None
     ) -> FilterBar:
@@ -210,12 +219,3 @@ def _errors(problem: ApiError, *, is_parsed: bool) -> dict[str, str]:
     if problem.param in _WORDS:
         return {problem.param: _WORDS[problem.param]}
     return {problem.param: problem.message} if problem.param else {}
-
-
-def _exports(query: UsageQuery) -> dict[str, str]:
-    """The addresses to download the same rows, by format."""
-    asked = {"csv": {"format": "csv"}, "json": {"format": "json", "limit": _JSON_PAGE}}
-    return {
-        name: f"{EXPORT_PATH}?{api_query(query.period, query.filters, **more)}"
-        for name, more in asked.items()
-    }

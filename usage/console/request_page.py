@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
 
+from accounts.console.addresses import reverse
 from accounts.console.base import ConsoleView
 from core.errors import ApiError, error_named
 from usage.console.glossary import cause, cure, explained_at, figures

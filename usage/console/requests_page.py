@@ -10,9 +10,8 @@ from typing import Any, Final
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
 
+from accounts.console.addresses import redirect, reverse
 from accounts.keys.keys import PREFIXES, cut_secrets
 from accounts.models import ApiKey
 from core.errors import ApiError, InvalidQuery
@@ -189,18 +188,14 @@ class RequestsPage(PeriodPage):
 
 
 class NewerRows(RequestsPage):
-    """``GET /console/requests/newer``: the same filters, rows and templates as the page itself.
+    """``GET /console/acme/requests/newer``: the same filters, rows and templates as the page itself.
 
     ``after``: the cursor that the page or the last answer gave. Rows between it and the end of a
     running commit are sent again, and the script leaves out those that are there. When more are new
     than a page holds, or without ``after``, the answer replaces the whole list.
-
-    ``organization``: the one that the page shows; 404 when the session shows another by now.
     """
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        if request.GET.get("organization") != str(self.organization.pk):
-            raise Http404
         self.page_query = PageQuery.of(request.GET)
         given = request.GET.get("after")
         try:

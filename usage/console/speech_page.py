@@ -16,8 +16,8 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import reverse
 
+from accounts.console.addresses import reverse
 from usage.console.charts import Cell, Measure, drawn_bucket, measured
 from usage.console.key_names import KeyName, distinct_texts, names_of
 from usage.console.period_page import PeriodPage
@@ -144,10 +144,10 @@ class SpeechUsagePage(PeriodPage):
         ]
 
 
-def usage_page(request: HttpRequest) -> HttpResponseBase:
+def usage_page(request: HttpRequest, **named: str) -> HttpResponseBase:
     """The usage page of chats, or with ``surface=speech`` that of speech."""
     asked = PageQuery.of(request.GET).parameters.get("surface")
-    return (SpeechUsagePage if asked == SPEECH else UsagePage).as_view()(request)
+    return (SpeechUsagePage if asked == SPEECH else UsagePage).as_view()(request, **named)
 
 
 def _points(parts: Iterable[SpokenPart], names: Mapping[str, KeyName] | None) -> list[SpokenPoint]:

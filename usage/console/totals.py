@@ -43,7 +43,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class TotalsView(ConsoleView):
-    """``GET /console/usage/totals.csv``: the filters of the usage page, and ``by``.
+    """``GET /console/acme/usage/totals.csv``: the filters of the usage page, and ``by``.
 
     One line for each day, model or key, and currency, by name. The lines add up to the page's cards.
     """

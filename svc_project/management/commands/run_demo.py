@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.models import Scope
+from accounts.models import Organization, Scope
 from core.catalog_tables import CatalogFileError
 from speech.engines.kokoro import files
 from svc_project.management import demo, one_server
@@ -71,7 +71,7 @@ Speech: a file, the OpenAI SDK, and a WebSocket session that writes a file for e
   SVC_TTS_WS_URL={socket_url} SVC_SPEECH_KEY={speech_key} \\
     .venv/bin/python docs/examples/speak.py
 
-Every request is a row in {url}/console/requests
+Every request is a row in {url}/console/{organization}/requests
 
 Stop with Ctrl-C. Your data stays in {data}.
 """
@@ -174,6 +174,7 @@ class Command(BaseCommand):
         self.stdout.write(
             _GREETING.format(
                 url=url,
+                organization=Organization(name=demo.ORGANIZATION).slug,
                 base_url=f"{url}/v1",
                 speech_url=f"http://{options['host']}:{options['speech_port']}/v1",
                 login=login,

@@ -33,7 +33,7 @@ def test_keys_of_all_scopes_are_listed_and_those_of_others_are_not(
     own = [mint(organization, scope, f"for {scope}") for scope in Scope]
     foreign = mint(stranger, Scope.INFERENCE, "a stranger's")
 
-    page = console.get("/console/keys").content.decode()
+    page = console.get("/console/northwind/keys").content.decode()
 
     for made in own:
         assert made.api_key.prefix in page
@@ -49,7 +49,7 @@ def test_keys_of_all_scopes_are_listed_and_those_of_others_are_not(
 def test_a_new_key_shows_its_secret_once(
     console: Client, organization: Organization, scope: str, prefix: str
 ) -> None:
-    answer = console.post("/console/keys/new", {"scope": scope, "label": "  finance  "})
+    answer = console.post("/console/northwind/keys/new", {"scope": scope, "label": "  finance  "})
 
     secret = secret_in(answer.content.decode())
     assert secret.startswith(prefix)
@@ -57,7 +57,11 @@ def test_a_new_key_shows_its_secret_once(
     api_key = ApiKey.objects.get(organization=organization)
     assert api_key.label == "finance"
     assert keys.digest_of(secret, settings.SVC_KEY_PEPPERS[0]) == api_key.digest
-    for page in ("/console/keys", "/console/keys/new", f"/console/keys/{api_key.pk}/rotate"):
+    for page in (
+        "/console/northwind/keys",
+        "/console/northwind/keys/new",
+        f"/console/northwind/keys/{api_key.pk}/rotate",
+    ):
         assert secret not in console.get(page).content.decode()
 
 
@@ -68,34 +72,35 @@ def hidden(page: str, name: str) -> str:
 
 
 def test_a_form_sent_again_makes_no_second_key(console: Client, organization: Organization) -> None:
-    token = hidden(console.get("/console/keys/new").content.decode(), "one_time")
+    token = hidden(console.get("/console/northwind/keys/new").content.decode(), "one_time")
     form = {"scope": "inference", "label": "checkout", "one_time": token}
-    secret = secret_in(console.post("/console/keys/new", form).content.decode())
+    secret = secret_in(console.post("/console/northwind/keys/new", form).content.decode())
 
-    again = console.post("/console/keys/new", form)
+    again = console.post("/console/northwind/keys/new", form)
 
     (api_key,) = ApiKey.objects.filter(organization=organization)
     assert again.status_code == 409
     said = words(again.content.decode())
     assert f"{api_key.prefix}… when it was sent before. No second key was made." in said
     assert secret not in again.content.decode()
-    assert f'href="/console/keys/{api_key.pk}"' in again.content.decode()
+    assert f'href="/console/northwind/keys/{api_key.pk}"' in again.content.decode()
 
 
 def test_each_form_makes_a_key_of_its_own(console: Client, organization: Organization) -> None:
     tokens = [
-        hidden(console.get("/console/keys/new").content.decode(), "one_time") for _ in range(2)
+        hidden(console.get("/console/northwind/keys/new").content.decode(), "one_time")
+        for _ in range(2)
     ]
     for token in tokens:
         form = {"scope": "inference", "label": "checkout", "one_time": token}
-        assert console.post("/console/keys/new", form).status_code == 200
+        assert console.post("/console/northwind/keys/new", form).status_code == 200
 
     assert ApiKey.objects.filter(organization=organization).count() == 2
 
 
 def test_the_id_of_a_new_key_cannot_be_chosen(console: Client, organization: Organization) -> None:
     chosen = "00000000-0000-0000-0000-000000000000"
-    console.post("/console/keys/new", {"scope": "read", "label": "x", "one_time": chosen})
+    console.post("/console/northwind/keys/new", {"scope": "read", "label": "x", "one_time": chosen})
 
     assert str(ApiKey.objects.get(organization=organization).pk) != chosen
 
@@ -106,7 +111,9 @@ def test_rotating_makes_a_successor_and_ends_the_old_key_when_asked(
 ) -> None:
     before = clock.now()
 
-    answer = console.post(f"/console/keys/{key.api_key.pk}/rotate", {"overlap": str(overlap)})
+    answer = console.post(
+        f"/console/northwind/keys/{key.api_key.pk}/rotate", {"overlap": str(overlap)}
+    )
 
     secret = secret_in(answer.content.decode())
     old = ApiKey.objects.get(pk=key.api_key.pk)
@@ -124,7 +131,7 @@ def test_a_key_is_revoked_by_typing_its_label_or_prefix(
     console: Client, key: NewKey, typed: str
 ) -> None:
     answer = console.post(
-        f"/console/keys/{key.api_key.pk}/revoke",
+        f"/console/northwind/keys/{key.api_key.pk}/revoke",
         {"confirmation": typed.replace("PREFIX", key.api_key.prefix)},
         follow=True,
     )
@@ -136,7 +143,7 @@ def test_a_key_is_revoked_by_typing_its_label_or_prefix(
 
 @pytest.mark.parametrize("typed", ["", "…", "checkou", "svc_live_"])
 def test_anything_else_revokes_nothing(console: Client, key: NewKey, typed: str) -> None:
-    console.post(f"/console/keys/{key.api_key.pk}/revoke", {"confirmation": typed})
+    console.post(f"/console/northwind/keys/{key.api_key.pk}/revoke", {"confirmation": typed})
 
     key.api_key.refresh_from_db()
     assert key.api_key.revoked_at is None
@@ -147,11 +154,11 @@ def test_a_key_without_a_label_takes_its_prefix_only(
 ) -> None:
     unnamed = mint(organization, Scope.READ).api_key
 
-    console.post(f"/console/keys/{unnamed.pk}/revoke", {"confirmation": " "})
+    console.post(f"/console/northwind/keys/{unnamed.pk}/revoke", {"confirmation": " "})
     unnamed.refresh_from_db()
     assert unnamed.revoked_at is None
 
-    console.post(f"/console/keys/{unnamed.pk}/revoke", {"confirmation": unnamed.prefix})
+    console.post(f"/console/northwind/keys/{unnamed.pk}/revoke", {"confirmation": unnamed.prefix})
     unnamed.refresh_from_db()
     assert unnamed.revoked_at is not None
 
@@ -165,8 +172,8 @@ def test_another_organizations_key_is_not_found(
     fields = {"overlap": "0", "confirmation": "theirs"}
 
     for method in (console.get, console.post):
-        found = method(f"/console/keys/{foreign.pk}/{verb}", fields)
-        nothing = method(f"/console/keys/{absent}/{verb}", fields)
+        found = method(f"/console/northwind/keys/{foreign.pk}/{verb}", fields)
+        nothing = method(f"/console/northwind/keys/{absent}/{verb}", fields)
         assert found.status_code == nothing.status_code == 404
         assert foreign.prefix not in found.content.decode()
     foreign.refresh_from_db()

@@ -60,7 +60,7 @@ def test_guessing_the_old_password_has_to_wait(console: Client, person: User, fo
     assert f"Too many wrong passwords. Try again in {seconds} seconds." in refused.content.decode()
     person.refresh_from_db()
     assert person.check_password(PASSWORD)
-    assert console.get("/console/keys").status_code == 200
+    assert console.get("/console/northwind/keys").status_code == 200
 
     FailedLogins.objects.update(blocked_until=None)
     done = guess(console, form, PASSWORD)
@@ -111,12 +111,12 @@ def test_a_new_password_ends_other_sessions_and_keeps_this_one(
 ) -> None:
     other = Client()
     other.force_login(person)
-    assert other.get("/console/keys").status_code == 200
+    assert other.get("/console/northwind/keys").status_code == 200
 
     assert guess(console, form, PASSWORD).status_code == 302
 
-    assert console.get("/console/keys").status_code == 200
-    assert other.get("/console/keys").status_code == 302
+    assert console.get("/console/northwind/keys").status_code == 200
+    assert other.get("/console/northwind/keys").status_code == 302
     person.refresh_from_db()
     assert person.check_password(NEW)
 
@@ -169,4 +169,4 @@ def test_a_zone_that_this_machine_does_not_know_is_shown_as_utc(
 ) -> None:
     User.objects.filter(pk=person.pk).update(time_zone="Mars/Base")
 
-    assert "All times UTC" in console.get("/console/requests").content.decode()
+    assert "All times UTC" in console.get("/console/northwind/requests").content.decode()

@@ -72,8 +72,7 @@ def test_a_member_of_two_organizations_counts_to_the_one_in_use(member: User) ->
     joined(member, "Acme")
     other = joined(member, "Other")
     client = signed_in(member)
-    client.post("/console/organization", {"organization_id": str(other.pk)})
-    client.get("/console/usage")
+    client.get("/console/other/usage")
     assert share_of(client) == of(other)
     # A page that shows none changes nothing.
     client.get("/admin/login/")

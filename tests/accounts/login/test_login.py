@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from accounts.models import Membership, Organization, User
+from accounts.models import Organization, User
 from core import clock
 from tests.support.pages.console import PASSWORD
 
@@ -82,21 +82,6 @@ def test_every_page_is_private_and_runs_only_own_files(console: Client, page: st
     assert "Cookie" in answer["vary"]
     markup = answer.content.decode()
     assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! src=)", markup)
-
-
-def test_a_user_of_several_organizations_switches(
-    console: Client, person: User, organization: Organization, stranger: Organization
-) -> None:
-    second = Organization.objects.create(name="Contoso")
-    Membership.objects.create(user=person, organization=second)
-    assert "<option" in console.get("/console/keys").content.decode()
-
-    console.post("/console/organization", {"organization_id": str(second.pk)})
-    assert "Each key belongs to Contoso" in console.get("/console/keys").content.decode()
-
-    refused = console.post("/console/organization", {"organization_id": str(stranger.pk)})
-    assert refused.status_code == 404
-    assert "Each key belongs to Contoso" in console.get("/console/keys").content.decode()
 
 
 def test_leaving_an_organization_ends_its_pages(

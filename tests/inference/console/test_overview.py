@@ -95,10 +95,12 @@ def test_failures_are_counted_and_lead_to_their_requests(console: Client, insert
     assert "First token, median 126 ms" in said
     assert "First token, p95 156 ms" in said
     assert re.search(r"[12] of \d+ failed|1 of 1 failed", page)
-    link = re.search(r'href="(/console/requests\?outcome=failed[^"]*)"', page)
+    link = re.search(r'href="(/console/northwind/requests\?outcome=failed[^"]*)"', page)
     assert link is not None
     listed = console.get(link[1].replace("&amp;", "&")).content.decode()
-    assert re.findall(r'href="/console/requests/(req_\w+)"', listed) == [failed.request_id]
+    assert re.findall(r'href="/console/northwind/requests/(req_\w+)"', listed) == [
+        failed.request_id
+    ]
 
 
 def test_limits_stand_beside_the_busiest_minute(

@@ -39,7 +39,7 @@ async def read_key(target: Target, tally: Tally) -> None:
     )
 
 
-_CONSOLE_USER_PAGES = ("/console/usage", "/console/requests", "/console/keys", "/console/keys/new")
+_CONSOLE_USER_PAGES = ("usage", "requests", "keys", "keys/new")
 
 
 async def console_user(target: Target, tally: Tally) -> None:
@@ -48,7 +48,8 @@ async def console_user(target: Target, tally: Tally) -> None:
     He hopes that pages that sum and draw use up the threads and database connections of everybody else.
     """
     cookie = {"Cookie": f"sessionid={target.tenant.session}"}
-    contents = [request("GET", page, headers=cookie) for page in _CONSOLE_USER_PAGES]
+    console = f"/console/{target.tenant.organization}"
+    contents = [request("GET", f"{console}/{page}", headers=cookie) for page in _CONSOLE_USER_PAGES]
     await asyncio.gather(
         *(
             flood(

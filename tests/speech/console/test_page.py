@@ -17,7 +17,7 @@ from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import text_of, words
 from usage.ledger import rows
 
-PATH = "/console/voices"
+PATH = "/console/northwind/voices"
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +142,7 @@ def test_the_page_says_who_adds_voices_when_clones_are_only_alike_and_when_all_a
 
 
 def test_only_this_page_has_sound_and_the_microphone(console: Client) -> None:
-    here, elsewhere = console.get(PATH), console.get("/console/playground")
+    here, elsewhere = console.get(PATH), console.get("/console/northwind/playground")
 
     assert here["Content-Security-Policy"].endswith("; media-src blob:")
     assert "microphone=(self)" in here["Permissions-Policy"]
@@ -250,7 +250,7 @@ def test_a_receipt_is_of_an_own_request_only(
     found = console.get(f"{PATH}/receipts/{own}").json()
 
     assert (found["characters"], found["audio_ms"], found["sentences"]) == (40, 2500, 2)
-    assert found["link"] == f"/console/requests/{own}"
+    assert found["link"] == f"/console/northwind/requests/{own}"
     assert found["today"] == {"used": 40, "limit": organization.speech_characters_per_day}
     for unknown in (foreign, "req_none", "nothing"):
         assert console.get(f"{PATH}/receipts/{unknown}").status_code == 404

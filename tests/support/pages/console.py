@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import resolve
 
+from accounts.console.addresses import ROOT, is_of_organization
 from accounts.keys.keys import NewKey, mint
 from accounts.models import Membership, Organization, Scope, User
 from tests.support.builders.receipts import receipt
@@ -43,6 +45,27 @@ def words(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", folded(page))).split())
 
 
+class ConsoleClient(Client):
+    """A browser session whose paths may leave out the organization: ``/console/usage``."""
+
+    def __init__(self, organization: Organization, **options: Any) -> None:
+        super().__init__(**options)
+        self.organization = organization
+
+    def generic(self, method: str, path: Any, *args: Any, **options: Any) -> Any:
+        return super().generic(method, address_of(self.organization, str(path)), *args, **options)
+
+
+def address_of(organization: Organization, path: str) -> str:
+    """``path``; with the organization, where it is one of its pages."""
+    page = path.partition("?")[0]
+    if not page.startswith(ROOT) or "organization" in (found := resolve(page)).kwargs:
+        return path
+    if not is_of_organization(found.url_name):
+        return path
+    return path.replace(ROOT, f"{ROOT}{organization.slug}/", 1)
+
+
 @pytest.fixture
 def organization(db: None) -> Organization:
     return Organization.objects.create(name="Northwind")
@@ -62,9 +85,9 @@ def person(organization: Organization) -> User:
 
 
 @pytest.fixture
-def console(person: User) -> Client:
+def console(person: User, organization: Organization) -> Client:
     """A browser session of the person."""
-    client = Client(enforce_csrf_checks=False)
+    client = ConsoleClient(organization, enforce_csrf_checks=False)
     client.force_login(person)
     return client
 

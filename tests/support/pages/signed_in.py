@@ -80,7 +80,7 @@ def sign_in(gateway: Gateway) -> SignedIn:
     client.force_login(user)
     session = {name: morsel.value for name, morsel in client.cookies.items()}
     page = httpx2.get(
-        f"{gateway.url}/console/voices",
+        f"{gateway.url}/console/{gateway.organization.slug}/voices",
         headers={"cookie": "; ".join(f"{name}={value}" for name, value in session.items())},
         timeout=60,
         verify=NO_TLS,

@@ -129,9 +129,10 @@ class Person:
         name = f"{who}-{organization.pk}@example.com"
         user = User.objects.create_user(name, PASSWORD)
         Membership.objects.create(user=user, organization=organization)
-        self._url = f"{gateway.url}/console"
+        url = f"{gateway.url}/console"
+        self._url = f"{url}/{organization.slug}"
         with httpx2.Client(verify=NO_TLS, timeout=60) as client:
-            answer = log_in(client, self._url, name)
+            answer = log_in(client, url, name)
             assert answer.status_code == 302, answer.text
             self.cookies = dict(client.cookies)
             self.token = token_of(client.get(f"{self._url}/keys/new").text)
@@ -316,7 +317,7 @@ def test_a_client_that_disconnects_while_it_waits_costs_no_view(
             for _ in range(5):
                 client = stack.enter_context(RawClient(gateway))
                 cookie = "; ".join(f"{name}={value}" for name, value in people.cookies.items())
-                opened(client, "GET", "/console/usage", f"cookie: {cookie}")
+                opened(client, "GET", "/console/impatient/usage", f"cookie: {cookie}")
             until(lambda: metrics(gateway).sum("svc_pages_waiting") == 5)
         until(lambda: metrics(gateway).sum("svc_connections") <= 2)
     first.join()

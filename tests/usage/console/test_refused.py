@@ -19,7 +19,7 @@ from tests.support.pages.console import text_of, words
 from usage.refusals import recorder
 from usage.refusals.recorder import Batch
 
-PATH = "/console/requests/refused"
+PATH = "/console/northwind/requests/refused"
 MODEL = "acme/demo-8b"
 
 
@@ -55,7 +55,7 @@ def page(console: Client, path: str = PATH, status: int = 200) -> str:
 
 
 def listed(shown: str) -> list[str]:
-    return re.findall(r'href="/console/requests/(req_\w+)"', shown)
+    return re.findall(r'href="/console/northwind/requests/(req_\w+)"', shown)
 
 
 def test_the_tab_counts_by_error_and_key_and_lists_the_newest(
@@ -92,20 +92,20 @@ def test_a_refused_request_is_found_with_its_cause_and_cure(
     [own] = refuse(organization, key, message="'n' is <b>2</b>.", error="unsupported_parameter")
     [foreign] = refuse(stranger, key)
 
-    found = console.post("/console/requests", {"request_id": own}, follow=True)
+    found = console.post("/console/northwind/requests", {"request_id": own}, follow=True)
 
     shown = found.content.decode()
     assert "such as n above 1" in text_of(shown, "failure")
     assert 'href="/docs/errors/#unsupported_parameter"' in shown
     assert "“'n' is <b>2</b>.”" in words(shown.replace("&lt;b&gt;", "&lt;b&gt;"))
-    assert page(console, f"/console/requests/{foreign}", 404)
+    assert page(console, f"/console/northwind/requests/{foreign}", 404)
 
 
 @pytest.mark.django_db
 def test_the_key_and_the_overview_say_what_was_refused(
     console: Client, organization: Organization, key: NewKey, stranger: Organization
 ) -> None:
-    key_page = f"/console/keys/{key.api_key.pk}"
+    key_page = f"/console/northwind/keys/{key.api_key.pk}"
     refuse(stranger, key, 3)
     assert "None in the last 30 days." in text_of(page(console, key_page), "refused")
     assert "none was refused" in words(page(console, "/console/"))

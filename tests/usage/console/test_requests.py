@@ -19,11 +19,11 @@ from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
 from usage.ledger import rows
 from usage.queries import latest
 
-LIST = f"/console/requests?{NOVEMBER}"
+LIST = f"/console/northwind/requests?{NOVEMBER}"
 
 
 def listed(page: str) -> list[str]:
-    return re.findall(r'href="/console/requests/(req_\w+)"', page)
+    return re.findall(r'href="/console/northwind/requests/(req_\w+)"', page)
 
 
 def older(page: str) -> str | None:
@@ -45,9 +45,9 @@ def test_pages_run_from_the_newest_to_the_oldest_without_a_gap(
     ]
 
     seen: list[str] = []
-    link: str | None = LIST.removeprefix("/console/requests")
+    link: str | None = LIST.removeprefix("/console/northwind/requests")
     while link is not None:
-        page = console.get(f"/console/requests{link}").content.decode()
+        page = console.get(f"/console/northwind/requests{link}").content.decode()
         seen += listed(page)
         link = older(page)
         insert("2026-11-20T00:00:00")
@@ -83,7 +83,7 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
         total_duration_ms=300,
     )
 
-    page = console.get(f"/console/requests/{row.request_id}").content.decode()
+    page = console.get(f"/console/northwind/requests/{row.request_id}").content.decode()
 
     said = text_of(page, "sum")
     assert "Input 1,234 / 1,000,000 × 0.15 = 0.00018510000000" in said  # noqa: RUF001
@@ -103,7 +103,9 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
 def test_a_failed_request_has_a_text_for_support(console: Client, insert: Insert) -> None:
     row = insert("2026-11-05T10:00:00", outcome="backend_timeout", http_status=504)
 
-    text = text_of(console.get(f"/console/requests/{row.request_id}").content.decode(), "support")
+    text = text_of(
+        console.get(f"/console/northwind/requests/{row.request_id}").content.decode(), "support"
+    )
 
     assert text.startswith(f"Request: {row.request_id} Time: 2026-11-05T10:00:00")
     assert text.endswith(f"Model: {row.model_identifier} Status: 504 backend_timeout")
@@ -118,7 +120,7 @@ def test_the_independent_count_is_shown_where_there_is_one(console: Client, inse
         reconciliation_divergence="0.0800",
     )
 
-    said = words(console.get(f"/console/requests/{row.request_id}").content.decode())
+    said = words(console.get(f"/console/northwind/requests/{row.request_id}").content.decode())
 
     assert "diverged, divergence 0.0800" in said
     assert "Input, counted independently 11" in said
@@ -128,11 +130,11 @@ def test_the_independent_count_is_shown_where_there_is_one(console: Client, inse
     ("came_from", "led_to"),
     [
         (
-            "http://testserver/console/requests?outcome=failed&cursor=a%22b",
+            "http://testserver/console/northwind/requests?outcome=failed&cursor=a%22b",
             "?outcome=failed&cursor=a%22b",
         ),
-        ("http://testserver/console/usage?model=x", ""),
-        ("http://elsewhere.example/console/requests?outcome=failed", ""),
+        ("http://testserver/console/northwind/usage?model=x", ""),
+        ("http://elsewhere.example/console/northwind/requests?outcome=failed", ""),
         ("http://[broken", ""),
     ],
 )
@@ -141,9 +143,11 @@ def test_a_request_leads_back_to_the_list_that_it_was_chosen_from(
 ) -> None:
     row = insert("2026-11-05T10:00:00")
 
-    page = console.get(f"/console/requests/{row.request_id}", headers={"referer": came_from})
+    page = console.get(
+        f"/console/northwind/requests/{row.request_id}", headers={"referer": came_from}
+    )
 
-    address = html.escape(f"/console/requests{led_to}")
+    address = html.escape(f"/console/northwind/requests{led_to}")
     assert f'<p class="hint"><a href="{address}">Requests</a></p>' in page.content.decode()
 
 
@@ -152,8 +156,8 @@ def test_another_organizations_request_is_not_found(
 ) -> None:
     foreign = insert("2026-11-05T10:00:00", organization_id=str(stranger.pk))
 
-    found = console.get(f"/console/requests/{foreign.request_id}")
-    nothing = console.get("/console/requests/req_" + "0" * 32)
+    found = console.get(f"/console/northwind/requests/{foreign.request_id}")
+    nothing = console.get("/console/northwind/requests/req_" + "0" * 32)
 
     assert found.status_code == nothing.status_code == 404
     assert words(found.content.decode()) == words(nothing.content.decode())
@@ -215,7 +219,7 @@ def test_a_rare_row_is_found_by_searching_on(
     seen: list[str] = []
     pages = 0
     while link is not None:
-        page = console.get(f"/console/requests{link}").content.decode()
+        page = console.get(f"/console/northwind/requests{link}").content.decode()
         seen += listed(page)
         link = older(page)
         pages += 1
@@ -253,11 +257,11 @@ def test_speech_requests_are_listed_filtered_and_shown(
     assert listed(everything) == [bad, good]
     assert listed(failed) == [bad]
     assert listed(by_voice) == [good]
-    said = words(console.get(f"/console/requests/{good}").content.decode())
+    said = words(console.get(f"/console/northwind/requests/{good}").content.decode())
     assert "Characters 123" in said
     assert "Voice ava" in said
     assert "did not begin, continue or end its answer in time" in words(
-        console.get(f"/console/requests/{bad}").content.decode()
+        console.get(f"/console/northwind/requests/{bad}").content.decode()
     )
 
 
@@ -294,7 +298,7 @@ def test_a_request_is_found_by_its_id_and_a_key_by_its_secret_or_prefix(
 
     for send in (console.get, console.post):
         form = {"request_id": typed.format(row=row, key=key)}
-        answer = send("/console/requests", form, follow=found is None)
+        answer = send("/console/northwind/requests", form, follow=found is None)
         if found is None:
             assert answer.status_code == 404
         else:
@@ -306,8 +310,10 @@ def test_the_key_of_another_organization_is_not_found(
 ) -> None:
     foreign = mint(stranger, Scope.INFERENCE)
 
-    answer = console.post("/console/requests", {"request_id": foreign.secret}, follow=True)
+    answer = console.post(
+        "/console/northwind/requests", {"request_id": foreign.secret}, follow=True
+    )
 
-    assert answer.redirect_chain == [("/console/keys", 302)]
+    assert answer.redirect_chain == [("/console/northwind/keys", 302)]
     assert "Northwind has no key that begins so." in words(answer.content.decode())
     assert foreign.secret not in answer.content.decode()

@@ -19,7 +19,6 @@ from core.ids import NIL_UUID
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import text_of, words
 from usage.api.csv_stream import slots
-from usage.api.export_views import slug
 from usage.console.speech_downloads import COLUMNS, _blocks
 from usage.ledger import rows
 from usage.queries.periods import parse_query
@@ -203,7 +202,7 @@ def test_totals_are_downloaded_by_day_voice_and_key(
     answer = console.get(f"{PATH}/speech/totals.csv?{two_days}&by=voice&voice=emma")
     assert len(lines_of(answer)) == 2
     assert answer["Content-Disposition"].startswith(
-        f'attachment; filename="speech-{slug(organization)}-by-voice-2026'
+        f'attachment; filename="speech-{organization.slug}-by-voice-2026'
     )
     for wrong in ("?start=2026-02-02&until=2026-02-01", "?voice=%00"):
         assert console.get(f"{PATH}/speech/totals.csv{wrong}").status_code == 400

@@ -24,7 +24,7 @@ from tests.support.pages.console import NOVEMBER, Insert, moment, text_of, words
 from usage.models import ThrottleCount
 from usage.templatetags.formats import tokens_text
 
-PAGE = f"/console/usage?{NOVEMBER}"
+PAGE = f"/console/northwind/usage?{NOVEMBER}"
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_failures_and_times_over_time_are_those_of_all_requests(
         insert(f"2026-11-06T0{hour}:30:00", outcome="backend_timeout", http_status=503)
     insert("2026-11-06T04:00:00", outcome="client_disconnected", http_status=499)
 
-    page = console.get(f"/console/usage?{NOVEMBER}").content.decode()
+    page = console.get(f"/console/northwind/usage?{NOVEMBER}").content.decode()
 
     assert "42.9 % of 7" in words(page)
     said = text_of(page, "endings")
@@ -129,7 +129,7 @@ def test_filters_are_kept_by_every_link(console: Client, key: NewKey) -> None:
     assert len(presets) >= 4 + 3
     for link in presets:
         assert all(part in link for part in kept), link
-    tab = next(link for link in links(page) if link.startswith("/console/requests?"))
+    tab = next(link for link in links(page) if link.startswith("/console/northwind/requests?"))
     assert all(part in tab for part in (*kept, "start=2026-11-01", "end=2026-12-01"))
     assert "<option selected>acme/demo-8b</option>" in page
     assert f'<option value="{key.api_key.pk}" selected>' in page
@@ -173,7 +173,7 @@ def test_missing_counts_are_shown_as_not_measured_and_never_zero(
 ) -> None:
     settings.SVC_THROTTLE_COUNTERS = False
 
-    said = text_of(get(console, "/console/usage"), "throttled")
+    said = text_of(get(console, "/console/northwind/usage"), "throttled")
 
     assert "Not measured" in said
     assert "0" not in said
@@ -254,7 +254,7 @@ def test_the_ends_of_the_calendar_are_periods_too(
 ) -> None:
     insert(within)
 
-    page = get(console, f"/console/usage?start={start}&end={end}&metric=tokens")
+    page = get(console, f"/console/northwind/usage?start={start}&end={end}&metric=tokens")
 
     assert text_of(page, "requests") == "1"
     assert f"start={start}" in next(link for link in links(page) if "/usage/export" in link)
@@ -263,7 +263,11 @@ def test_the_ends_of_the_calendar_are_periods_too(
 def test_text_of_a_caller_is_escaped(console: Client, insert: Insert) -> None:
     insert("2026-11-05T10:00:00", model_identifier="<script>alert(1)</script>")
 
-    for address in (PAGE, f"/console/requests?{NOVEMBER}", f"{PAGE}&model=<script>alert(2)"):
+    for address in (
+        PAGE,
+        f"/console/northwind/requests?{NOVEMBER}",
+        f"{PAGE}&model=<script>alert(2)",
+    ):
         page = get(console, address)
         assert "<script>alert" not in page
 
@@ -279,7 +283,7 @@ def test_the_usage_page_takes_few_queries(
 
 
 def totals(console: Client, query: str) -> list[dict[str, str]]:
-    answer = console.get(f"/console/usage/totals.csv?{NOVEMBER}&{query}")
+    answer = console.get(f"/console/northwind/usage/totals.csv?{NOVEMBER}&{query}")
     assert answer.status_code == 200
     assert answer["content-type"] == "text/csv; charset=utf-8"
     name = f"usage-northwind-{query.replace('=', '-')}-2026-11-01-2026-12-01.csv"

@@ -34,10 +34,10 @@ _CLOSE_CODES: Final[dict[type[ApiError], int]] = {
 
 
 class LiveRequestsConsumer(SocketConsumer):
-    """One page that is watched, by a member of the organization that its session shows.
+    """One page that is watched, by a member of the organization that the query names.
 
     Rows are never sent here: the page reads them with its own filters, by session. The socket ends
-    with the session, with the membership, and when the session shows another organization.
+    with the session and with the membership.
     """
 
     surface: ClassVar[str] = "inference"
@@ -60,7 +60,7 @@ class LiveRequestsConsumer(SocketConsumer):
             hub.leave(watcher)
 
     async def _check_session(self) -> None:
-        """Raises ``SessionEnded``, also when the session shows another organization."""
+        """Raises ``SessionEnded``, also when the query names no organization of the person."""
         principal = await sessions.principal_of(self.scope, Scope.READ)
         if principal.organization_id != self._asked:
             raise SessionEnded

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from django.urls import reverse
-
+from accounts.console.addresses import reverse
 from accounts.models import Organization
 from core import clock
 from usage.console.query_string import PageQuery
@@ -41,7 +40,7 @@ def watch_of(organization: Organization, period: Period, page_query: PageQuery) 
     surface = page_query.parameters.get("surface", "")
     return Watch(
         f"{PATH}?{urlencode({'organization': owner, 'surface': surface})}",
-        f"{reverse('console-requests-newer')}{page_query.link(organization=owner)}",
+        f"{reverse('console-requests-newer')}{page_query.link()}",
         complete_to(),
     )
 

@@ -62,7 +62,7 @@ class Browser:
     def listed(self) -> list[str]:
         """The ids of the requests that the page shows now."""
         page = httpx2.get(
-            f"{self.gateway.url}/console/requests",
+            f"{self.gateway.url}/console/{self.gateway.organization.slug}/requests",
             headers={"cookie": self.cookie},
             verify=NO_TLS,
             timeout=60,
