@@ -1,6 +1,6 @@
 """Notifies every worker of an operator's change within a second.
 
-Triggers of the database move the stamp of a subject ("catalog", "keys", "voices") in the transaction
+Triggers of the database move the stamp of a subject ("catalog", "keys", "voices", ...) in the transaction
 of every change (``accounts.change_triggers``). Two threads in each worker read the stamps every
 ``SVC_CHANGE_POLL_SECONDS``, and at once where a caller waits for it, and notify the subscribers of
 each subject whose stamp moved: one for the keys, one for all else, because a revocation must not wait
@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 CATALOG = "catalog"
 KEYS = "keys"
 VOICES = "voices"
+PRONUNCIATIONS = "pronunciations"
 
 _STAMPS: Final = ""
 """Stands for the stamps themselves among the subjects whose failure is logged already."""

@@ -6,10 +6,12 @@
     |- QuotaExceeded 429           quota_error
     |- NameTaken 409               invalid_request_error
     |- TooManyClones 400           invalid_request_error
+    |- TooManyPronunciations 400   invalid_request_error
     |- SpeechFailed 502            proxy_error
     |- SpeechTimedOut 504          proxy_error
     |- SpeechFull 503              proxy_error, with retry-after
     |- CloneNotFound 404           not_found_error
+    |- PronunciationNotFound 404   not_found_error
 
 and, shared with the inference surface, ``InvalidField`` 400, ``InvalidCredential`` 401, ``NotFound``
 404, ``MethodNotAllowed`` 405, ``RequestTooLarge`` 413, ``InternalError`` 500, ``ServerOverloaded``
@@ -27,6 +29,9 @@ from core.errors import AGAIN, ApiError, BadRequest, NotFound
 
 MOST_CLONES: Final = 10
 """The most clones of an organization (speech contract, Limits)."""
+
+MOST_PRONUNCIATIONS: Final = 500
+"""The most pronunciations of an organization."""
 
 RETRY_SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
 """The headers of every 503 of this surface for lack of capacity."""
@@ -140,6 +145,23 @@ class CloneNotFound(NotFound):
     default_message = "You have no cloned voice with this id."
     cause = "No cloned voice of your organization has this id."
     cure = "Use the `id` that its creation answered. Other voices cannot be deleted."
+
+
+class TooManyPronunciations(BadRequest):
+    default_message = (
+        f"You have {MOST_PRONUNCIATIONS} pronunciations, the most that an account can have. "
+        "Delete one first (DELETE /v1/pronunciations/{id})."
+    )
+    cause = f"The organization has {MOST_PRONUNCIATIONS} pronunciations."
+    cure = "Delete one first."
+
+
+class PronunciationNotFound(NotFound):
+    """The pronunciation to delete is not the caller's."""
+
+    default_message = "You have no pronunciation with this id."
+    cause = "No pronunciation of your organization has this id."
+    cure = "Use an `id` of GET /v1/pronunciations at the speech address."
 
 
 def error_type(error: ApiError | type[ApiError]) -> str:

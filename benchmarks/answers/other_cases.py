@@ -90,6 +90,7 @@ def speech_cases() -> Iterator[Case]:
         yield speech(f"limits: {number}", said, "speech_limited")
     yield speech("characters", said, "speech_few_characters")
     yield from _speech_paths()
+    yield from _pronunciation_cases()
 
 
 def _speech_paths() -> Iterator[Case]:
@@ -102,6 +103,26 @@ def _speech_paths() -> Iterator[Case]:
         for method in ("GET", "PUT", "OPTIONS", "HEAD"):
             yield get("speech", path, "speech", method)
     yield get("speech", "/v1/models", "speech", "POST")
+
+
+def _pronunciation_cases() -> Iterator[Case]:
+    path = "/v1/pronunciations"
+    said = {"word": "nginx", "pronunciation": "engine x"}
+    bodies: dict[str, Any] = {"put": said, "put again": {**said, "word": "NGINX"}, "not JSON": b"{"}
+    fields: dict[str, list[Any]] = {
+        "word": [None, "", "x" * 101, "a\x00b", 5],
+        "pronunciation": [None, " . "],
+        "alphabet": ["arpabet", "ipa", None],
+        "language": ["fr", "hi"],
+        "case_sensitive": [1, True],
+    }
+    for field, values in fields.items():
+        bodies |= {f"{field} {at}": {**said, field: value} for at, value in enumerate(values)}
+    for name, body in bodies.items():
+        yield speech(f"pronunciation: {name}", body, path=path)
+    yield speech("pronunciation: without a key", said, None, path)
+    yield get("speech", path, "speech_enterprise")
+    yield get("speech", f"{path}/nobody", "speech", "DELETE")
 
 
 def clone_cases(clip: bytes) -> Iterator[Case]:

@@ -6,16 +6,12 @@ is the upgrade, and ``x-websocket`` has the messages of both sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from core import errors
 from core.api.openapi import (
-    BEARER,
     REQUEST_ID,
-    RETRY_AFTER,
     STRING,
-    WWW_AUTHENTICATE,
     Json,
     Schemas,
     answer,
@@ -25,8 +21,10 @@ from core.api.openapi import (
     header,
     path_parameter,
 )
-from core.asgi.websocket import VERSION, BadHandshake, UpgradeRequired
+from core.asgi.websocket import BadHandshake, UpgradeRequired
 from core.errors import ApiError
+from speech.api import openapi_pronunciations
+from speech.api.openapi_errors import EVERYWHERE, HEADERS, KEY, error_schema
 from speech.api.openapi_messages import (
     CLIENT_MESSAGES,
     CLOSES,
@@ -49,21 +47,26 @@ from speech.errors import (
     SpeechTimedOut,
     TooManyClones,
     UnknownVoice,
-    error_type,
 )
 from speech.names import MAX_NAME_LENGTH
 from speech.voices.clones.wire import CloneObject
 from speech.voices.views import Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList
 from speech.wire import StreamFormat
 
-SENT: Final = (CloneObject, Deletion, NamedModels, NamedVoices, VoiceEntry, VoiceList)
+SENT: Final = (
+    CloneObject,
+    Deletion,
+    NamedModels,
+    NamedVoices,
+    *openapi_pronunciations.SENT,
+    VoiceEntry,
+    VoiceList,
+)
 
-_KEY: Final[list[Json]] = [{BEARER: []}]
 _NAME: Final = rf"^\s*\S(?:.{{0,{MAX_NAME_LENGTH - 2}}}\S)?\s*$"
 """The pattern of a clone's name; whitespace around it does not count."""
-_EVERYWHERE: Final = (errors.InvalidCredential, errors.InternalError)
 _SPOKEN: Final[tuple[type[ApiError], ...]] = (
-    *_EVERYWHERE,
+    *EVERYWHERE,
     SpeechFull,
     SpeechFailed,
     SpeechTimedOut,
@@ -79,10 +82,10 @@ CREATION_ERRORS: Final = (
     TooManyClones,
     NameTaken,
 )
-ENTRY_ERRORS: Final = (*_EVERYWHERE, errors.NotFound)
-DELETION_ERRORS: Final = (*_EVERYWHERE, CloneNotFound)
+ENTRY_ERRORS: Final = (*EVERYWHERE, errors.NotFound)
+DELETION_ERRORS: Final = (*EVERYWHERE, CloneNotFound)
 UPGRADE_ERRORS: Final = (
-    *_EVERYWHERE,
+    *EVERYWHERE,
     BadHandshake,
     UpgradeRequired,
     errors.NotFound,
@@ -90,46 +93,11 @@ UPGRADE_ERRORS: Final = (
     errors.ServerShuttingDown,
 )
 
-_NO_RETRY: Final = header("`false` where trying again can not help.", always=False)
-HEADERS: Final[dict[int, Json]] = {
-    401: WWW_AUTHENTICATE,
-    426: {
-        "upgrade": header("The protocol to use.", {"const": "websocket"}),
-        "sec-websocket-version": header("Its version.", {"const": str(VERSION)}),
-    },
-    409: {"x-should-retry": _NO_RETRY},
-    429: {
-        **RETRY_AFTER,
-        "x-quota-reason": header(
-            "Which limit it was.",
-            {
-                "enum": [
-                    "requests_per_minute",
-                    "refused_requests_per_minute",
-                    "characters_per_day",
-                    "clones_per_hour",
-                ]
-            },
-        ),
-        "retry-after-ms": header("Milliseconds to wait.", always=False),
-        "x-should-retry": _NO_RETRY,
-    },
-    503: {"retry-after": header("Whole seconds to wait.", always=False)},
-}
 _MILLISECONDS: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 _STREAM_FORMAT: Final[Json] = {
     "enum": [*(each.value for each in StreamFormat), None],
     "description": "`sse`: the sound comes in server-sent events.",
 }
-
-
-def error_schema(classes: Sequence[type[ApiError]]) -> Json:
-    """The body of an error (speech contract, Error body)."""
-    return _error({"enum": sorted({error_type(each) for each in classes})})
-
-
-def _error(kind: Json) -> Json:
-    return object_schema({"error": object_schema({"message": STRING, "type": kind})})
 
 
 def paths(schemas: Schemas) -> Json:
@@ -143,6 +111,7 @@ def paths(schemas: Schemas) -> Json:
         "/v1/audio/models": {"get": _named(schemas, NamedModels, "The one model.")},
         "/v1/voices": {"post": _creation(schemas)},
         "/v1/voices/{voice}": {"delete": _deletion(schemas)},
+        **openapi_pronunciations.paths(schemas),
         "/health": {"get": _health()},
     }
 
@@ -162,7 +131,7 @@ def _speech() -> Json:
         "operationId": "createSpeech",
         "summary": "Speak a text",
         "description": "One complete file, or with `pcm` a stream. Other fields are ignored.",
-        "security": _KEY,
+        "security": KEY,
         "requestBody": body(request),
         "responses": {
             "200": answer(
@@ -184,7 +153,7 @@ def _stream() -> Json:
         "operationId": "streamSpeech",
         "summary": "A WebSocket: text comes in pieces, each sentence goes out as one file",
         "description": "Without an upgrade it is 426.",
-        "security": _KEY,
+        "security": KEY,
         "responses": {
             "101": {"description": "The session begins.", "headers": REQUEST_ID},
             **failures(UPGRADE_ERRORS, error_schema, HEADERS),
@@ -202,10 +171,10 @@ def _voices(schemas: Schemas) -> Json:
     return {
         "operationId": "listVoices",
         "summary": "The voices that the account can use",
-        "security": _KEY,
+        "security": KEY,
         "responses": {
             "200": answer("The voices.", content(schemas.of[VoiceList])),
-            **failures(_EVERYWHERE, error_schema, HEADERS),
+            **failures(EVERYWHERE, error_schema, HEADERS),
         },
     }
 
@@ -214,7 +183,7 @@ def _voice(schemas: Schemas) -> Json:
     return {
         "operationId": "getVoice",
         "summary": "One of the voices that the account can use",
-        "security": _KEY,
+        "security": KEY,
         "parameters": [path_parameter("voice", "The id of a voice.")],
         "responses": {
             "200": answer("The voice.", content(schemas.of[VoiceEntry])),
@@ -227,10 +196,10 @@ def _named(schemas: Schemas, listed: type, description: str) -> Json:
     return {
         "operationId": f"list{listed.__name__}",
         "summary": "A list for clients of speech servers",
-        "security": _KEY,
+        "security": KEY,
         "responses": {
             "200": answer(description, content(schemas.of[listed])),
-            **failures(_EVERYWHERE, error_schema, HEADERS),
+            **failures(EVERYWHERE, error_schema, HEADERS),
         },
     }
 
@@ -251,7 +220,7 @@ def _creation(schemas: Schemas) -> Json:
     return {
         "operationId": "createVoice",
         "summary": "Make a voice from a clip",
-        "security": _KEY,
+        "security": KEY,
         "requestBody": body(request),
         "responses": {
             "201": {
@@ -272,7 +241,7 @@ def _deletion(schemas: Schemas) -> Json:
     return {
         "operationId": "deleteVoice",
         "summary": "Delete a cloned voice",
-        "security": _KEY,
+        "security": KEY,
         "parameters": [path_parameter("voice", "The id of a clone of the account.")],
         "responses": {
             "200": answer("It is deleted.", content(schemas.of[Deletion])),

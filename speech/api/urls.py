@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from speech.voices.pronunciations.views import PronunciationsView, PronunciationView
 from speech.voices.views import (
     NamedModelsView,
     NamedVoicesView,
@@ -17,6 +18,10 @@ urlpatterns = [
     path("v1/models/<path:voice>", VoiceEntryView.as_view(), name="voice-entry"),
     path("v1/audio/models", NamedModelsView.as_view(), name="named-models"),
     path("v1/audio/voices", NamedVoicesView.as_view(), name="named-voices"),
+    path("v1/pronunciations", PronunciationsView.as_view(), name="pronunciations"),
+    path(
+        "v1/pronunciations/<path:pronunciation>", PronunciationView.as_view(), name="pronunciation"
+    ),
     path("v1/voices/<path:voice>", VoiceView.as_view(), name="voice"),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from speech.console import views
+from speech.console import pronunciations, views
 
 urlpatterns = [
     path("voices", views.VoicesPage.as_view(), name="console-voices"),
@@ -13,6 +13,16 @@ urlpatterns = [
         "voices/receipts/<str:request_id>",
         views.ReceiptView.as_view(),
         name="console-voices-receipt",
+    ),
+    path(
+        "voices/pronunciations",
+        pronunciations.PronunciationsPage.as_view(),
+        name="console-pronunciations",
+    ),
+    path(
+        "voices/pronunciations/<str:pronunciation>/delete",
+        pronunciations.DeletePronunciationView.as_view(),
+        name="console-pronunciation-delete",
     ),
     path(
         "voices/<str:voice>/delete",

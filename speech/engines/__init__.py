@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from speech.text.pronunciations import StandIn
+
 
 class EngineError(Exception):
     """The engine could not speak. Messages never quote the request's text.
@@ -83,7 +85,8 @@ class Utterance:
     embedded engine imitates it by ``profile``. Waiting utterances of different
     ``organization_id`` take turns. ``is_long``: it belongs to a long text, which takes its time
     anyway, so an engine may put short ones first. ``is_interactive``: it may be interrupted, and
-    the next one is awaited at once, so an engine begins no long work for it.
+    the next one is awaited at once, so an engine begins no long work for it. ``stand_ins``: words
+    of the text that stand for others, with the sounds of these; only for engines that take IPA.
     """
 
     text: str
@@ -97,6 +100,7 @@ class Utterance:
     instructions: str = ""
     is_long: bool = False
     is_interactive: bool = False
+    stand_ins: tuple[StandIn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ Clones belong to their owners; the page on which an operator deletes one records
 from __future__ import annotations
 
 from accounts.audit import trail
-from speech.models import SpeechBackend, Voice
+from speech.models import SpeechBackend, Voice, WordPronunciation
 
 
 def watch() -> None:
     """Register the models; called once, when the app is ready."""
     trail.watch(Voice, ignored=frozenset({"created_at"}))
     trail.watch(SpeechBackend)
+    trail.watch(WordPronunciation, ignored=frozenset({"created_at", "word_key"}))

@@ -27,6 +27,7 @@ from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence
 from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
 from speech.synthesis.word_spans import TimedSentence, timed_words
+from speech.text.pronunciations import Lexicon
 from speech.wire import Start
 
 _FRAMES_AHEAD: Final = 1
@@ -47,6 +48,7 @@ class _Spoken:
     cloned: bool
     words: list[SpokenWord] | None
     """The times of its words; None unless the client wants them."""
+    lexicon: Lexicon
 
 
 @dataclass(eq=False, slots=True)
@@ -170,7 +172,7 @@ class Delivery:
                 # The clone may have been deleted since its sentence was spoken.
                 await self._service.voices.resolve(self._start.voice, self.principal)
             if spoken.words is not None:
-                words = timed_words(sentence, spoken.words, 0.0)
+                words = timed_words(sentence, spoken.words, 0.0, spoken.lexicon)
                 timed = TimedSentence(self._meter.sentences, words).message("timestamps")
                 await self._socket.send_text(msgspec.json.encode(timed).decode())
             await self._socket.send_bytes(b"".join(file))
@@ -225,6 +227,7 @@ class Delivery:
             self._start.speed,
             self._start.instructions,
             is_interactive=self._start.keep_open,
+            lexicon=await self._service.pronunciations.of(voice, principal.organization_id),
         )
         words: list[SpokenWord] | None = None
         if self._start.timestamps is not None:
@@ -243,4 +246,4 @@ class Delivery:
             if reserved is not None:
                 self._charged.pop().refund_characters()
             return _Unread(sentence, unread)
-        return _Spoken(sentence, pieces, voice.clone is not None, words)
+        return _Spoken(sentence, pieces, voice.clone is not None, words, speaker.lexicon)

@@ -32,6 +32,7 @@ from speech.synthesis.text_process import TextProcess
 from speech.text.ssml import is_ssml
 from speech.text.tags import TagError
 from speech.voices.engines import Engines
+from speech.voices.pronunciations.held import Pronunciations
 from speech.voices.snapshot import VoiceRef
 from speech.voices.voices import Voices
 from speech.wire import SpeechRequest
@@ -46,6 +47,7 @@ class SpeechService:
     """Handles speech requests with the voices, limits, engines and ledger of the process."""
 
     voices: Voices
+    pronunciations: Pronunciations
     quota: SpeechQuota
     engines: Engines
     ledger: Ledger
@@ -67,10 +69,11 @@ class SpeechService:
                 require_word_times(voice)
             with input_named():
                 characters = metered_characters(request.input)
+            lexicon = await self.pronunciations.of(voice, principal.organization_id)
         except ApiError as error:
             self.count_refused(principal, error, len(body))
             raise
-        return SpeechCall(request_id, arrived, principal, request, voice, characters)
+        return SpeechCall(request_id, arrived, principal, request, voice, characters, lexicon)
 
     def check_refused(self, principal: Principal) -> None:
         """Raise ``QuotaExceeded`` when too many requests of the key or organization were refused."""

@@ -28,6 +28,7 @@ from speech.synthesis.script import LONG_READING, Script, Sentence
 from speech.synthesis.sentence import EngineClock, Speaker, speak_sentence
 from speech.synthesis.text_process import TextProcess
 from speech.synthesis.word_spans import TimedSentence, timed_words
+from speech.text.pronunciations import NO_PRONUNCIATIONS, Lexicon
 from speech.voices.engines import Engines
 from speech.voices.snapshot import VoiceRef
 from speech.wire import SpeechRequest
@@ -82,6 +83,7 @@ class SpeechCall:
     voice: VoiceRef
     characters: int
     """Characters of the text that are metered."""
+    lexicon: Lexicon = NO_PRONUNCIATIONS
 
     @property
     def audio_format(self) -> AudioFormat:
@@ -246,6 +248,7 @@ class Synthesis:
             call.request.speed,
             call.request.instructions,
             self._script.characters > LONG_READING,
+            lexicon=call.lexicon,
         )
         spoken_bytes, unread = 0, None
         timing = _Timing(call.principal.organization_id) if call.request.timestamps else None
@@ -282,7 +285,7 @@ class _Timing:
             spoken = speak_sentence(sentence, speaker, clock, words)
             pieces = await whole_sound(spoken, "input", self._held)
             later = before / (SAMPLE_RATE * SAMPLE_WIDTH)
-            yield TimedSentence(self._spoken, timed_words(sentence, words, later))
+            yield TimedSentence(self._spoken, timed_words(sentence, words, later, speaker.lexicon))
             self._spoken += 1
             for piece in pieces:
                 yield piece

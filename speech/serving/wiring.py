@@ -26,6 +26,7 @@ from speech.voices.clones.clips import clips
 from speech.voices.clones.creation import CloneCreation
 from speech.voices.clones.outbox import outbox
 from speech.voices.engines import Engines
+from speech.voices.pronunciations.held import pronunciations
 from speech.voices.voices import voices
 from usage.ledger.ledger import ledger
 from usage.queries.speech import characters_of
@@ -38,6 +39,7 @@ def service() -> SpeechService:
     """The speech service of this process."""
     return SpeechService(
         voices=voices,
+        pronunciations=pronunciations,
         quota=SpeechQuota(limiter(), _used_before, clones_per_hour=settings.SVC_CLONES_PER_HOUR),
         engines=_engines(),
         ledger=ledger,

@@ -27,6 +27,7 @@ from speech.text import markdown, preparation, tags
 from speech.text.language import Language
 from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
+from speech.text.pronunciations import NO_PRONUNCIATIONS, Lexicon, StandIn
 from speech.text.sentences import clauses
 from speech.text.ssml import FASTEST, SLOWEST
 from speech.text.tags import Pause, Rate, Sound, has_words
@@ -82,7 +83,8 @@ class Speaker:
     """The voice, its engine, the manner, and the organization that queues for processes and engines.
 
     ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions``,
-    ``is_long`` and ``is_interactive`` as in ``Utterance``.
+    ``is_long`` and ``is_interactive`` as in ``Utterance``. ``lexicon`` has the organization's
+    pronunciations.
     """
 
     voice: VoiceRef
@@ -93,6 +95,18 @@ class Speaker:
     instructions: str = ""
     is_long: bool = False
     is_interactive: bool = False
+    lexicon: Lexicon = NO_PRONUNCIATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words that an engine gets at once; ``stand_ins`` as in ``Utterance``."""
+
+    text: str
+    stand_ins: tuple[StandIn, ...] = ()
+
+
+Part = Words | Pause | Rate
 
 
 async def speak_sentence(
@@ -110,7 +124,7 @@ async def speak_sentence(
 
 
 async def speak_parts(
-    parts: list[str | Pause | Rate],
+    parts: list[Part],
     speaker: Speaker,
     clock: EngineClock,
     words: list[SpokenWord] | None = None,
@@ -153,7 +167,7 @@ class _PartWords:
 
 
 async def _spoken(
-    parts: list[str | Pause | Rate], speaker: Speaker, clock: EngineClock, is_timed: bool
+    parts: list[Part], speaker: Speaker, clock: EngineClock, is_timed: bool
 ) -> AsyncGenerator[bytes | _PartWords, None]:
     """Yield the sound of ``parts``; if ``is_timed``, the words of each after its sound."""
     before: list[Pause] = []
@@ -229,10 +243,11 @@ def _failure(error: EngineError) -> ApiError:
     return SpeechTimedOut() if isinstance(error, EngineTimeout) else SpeechFailed()
 
 
-def _utterance(text: str, speaker: Speaker, rate: float) -> Utterance:
+def _utterance(words: Words, speaker: Speaker, rate: float) -> Utterance:
     voice, clone = speaker.voice, speaker.voice.clone
     return Utterance(
-        text=text,
+        text=words.text,
+        stand_ins=words.stand_ins,
         language=voice.language,
         engine_voice=voice.engine_voice,
         rate=max(SLOWEST, min(FASTEST, speaker.rate * rate)),
@@ -245,15 +260,16 @@ def _utterance(text: str, speaker: Speaker, rate: float) -> Utterance:
     )
 
 
-async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Pause | Rate]:
+async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
     """The utterances of the sentence, the silences before and between them, and their pace.
 
     Raises ``UnreadableText`` when there is nothing in it that the voice can speak.
     """
-    parts: list[str | Pause | Rate] = [Pause(sentence.lead)] if sentence.lead else []
+    parts: list[Part] = [Pause(sentence.lead)] if sentence.lead else []
     if sentence.rate != 1:
         parts.append(Rate(sentence.rate))
     words: list[str] = []
+    stand_ins: list[StandIn] = []
     speakable = False
     unread: str | None = None
     start = 0
@@ -261,6 +277,8 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Paus
     for offset, mark in (*sentence.marks, (len(sentence.text), None)):
         plain, place = markdown.read(sentence.text[start:offset], place, sentence.text[offset:])
         start = max(start, offset)
+        if speaker.lexicon:
+            plain = speaker.lexicon.replaced(plain, stand_ins)
         # An entity such as &nbsp; has letters, and means none.
         if has_words(meant := cleaned(plain)):
             letters = await _unread_letters(meant, speaker)
@@ -274,11 +292,11 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[str | Paus
                 words.append(f" {spelled} ")
             continue
         if speakable:
-            parts += _utterances("".join(words))
+            parts += _utterances("".join(words), stand_ins)
         words, speakable = [], False
         if mark is not None:
             parts.append(mark)
-    if not any(isinstance(part, str) for part in parts):
+    if not any(isinstance(part, Words) for part in parts):
         raise UnreadableText(unread)
     return parts
 
@@ -295,13 +313,13 @@ async def _unread_letters(text: str, speaker: Speaker) -> str | None:
     return letters if unread_letters(words) is not None else None
 
 
-def _utterances(text: str) -> Iterator[str | Pause]:
+def _utterances(text: str, stand_ins: list[StandIn]) -> Iterator[Words | Pause]:
     """Cut ``text`` at clauses into parts for an engine, with the pauses lost by the cuts."""
     stillness = 0.0
     for part in filter(None, map(str.strip, clauses(text, LONGEST_UTTERANCE))):
         if stillness:
             yield Pause(stillness)
-        yield part
+        yield Words(part, tuple(stand_ins))
         stillness = tags.after_part(part)
 
 

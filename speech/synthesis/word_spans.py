@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,7 @@ import msgspec
 
 from speech.engines import SpokenWord
 from speech.synthesis.script import Sentence
+from speech.text.pronunciations import NO_PRONUNCIATIONS, Alphabet, Lexicon, Match
 
 _LOOK_AHEAD: Final = (8, 40)
 """The most written and spoken words between two pairs; a number can have many spoken ones."""
@@ -65,9 +67,18 @@ class TimedSentence(msgspec.Struct, frozen=True):
         return {"type": kind, "sentence": self.number, "words": self.words}
 
 
-def timed_words(sentence: Sentence, spoken: Sequence[SpokenWord], later: float) -> list[TimedWord]:
-    """The ``spoken`` words of ``sentence``, whose sound begins ``later`` seconds in a whole."""
-    found = spans(written_words(sentence.text), [word.text for word in spoken])
+def timed_words(
+    sentence: Sentence,
+    spoken: Sequence[SpokenWord],
+    later: float,
+    lexicon: Lexicon = NO_PRONUNCIATIONS,
+) -> list[TimedWord]:
+    """The ``spoken`` words of ``sentence``, whose sound begins ``later`` seconds in a whole; those of
+    ``lexicon`` were spoken in its way."""
+    written = written_words(sentence.text)
+    if lexicon:
+        written = _respelt(written, lexicon.matches(sentence.text))
+    found = spans(written, [word.text for word in spoken])
     starts = sentence.received(start for start, _ in found)
     lasts = sentence.received(end - 1 for _, end in found)
     return [
@@ -80,6 +91,22 @@ def timed_words(sentence: Sentence, spoken: Sequence[SpokenWord], later: float) 
         )
         for word, start, last in zip(spoken, starts, lasts, strict=False)
     ]
+
+
+def _respelt(written: list[Written], matches: Sequence[Match]) -> list[Written]:
+    """``written`` with the words that were spoken for each of ``matches``, which share its span."""
+    ends = [match.end for match in matches]
+
+    def is_kept(word: Written) -> bool:
+        after = bisect_right(ends, word.start)
+        return after == len(matches) or word.end <= matches[after].start
+
+    kept = [word for word in written if is_kept(word)]
+    for match in matches:
+        is_ipa = match.entry.alphabet is Alphabet.IPA
+        words = [match.entry.word] if is_ipa else match.entry.spoken.split()
+        kept += [Written(word, match.start, match.end, True) for word in words]
+    return sorted(kept, key=lambda word: word.start)
 
 
 def _milliseconds(seconds: float) -> float:

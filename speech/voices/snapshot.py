@@ -64,6 +64,11 @@ class VoiceRef:
         return self.backend is None
 
     @property
+    def takes_ipa(self) -> bool:
+        """Whether its engine can be given the sounds of a word; only the neural one can."""
+        return self.is_neural
+
+    @property
     def engine(self) -> str:
         """The name of the engine or backend in the catalog and the ledger."""
         return self.embedded_engine if self.backend is None else self.backend.name

@@ -23,6 +23,7 @@ from accounts.keys.header import shown_prefix
 from core.asgi.http import JSON_TYPE, Header, HttpConsumer
 from core.errors import ApiError, ServerOverloaded
 from core.sharing.places import held_bodies
+from speech.voices.pronunciations import wire as pronunciations
 from svc_project.gate.caller_threads import ThreadTurn, threads_for
 from svc_project.page_headers import PAGE_HEADERS
 from svc_project.surfaces import Application, Receive, Send, Surface, error_body_of
@@ -36,6 +37,9 @@ LARGEST_BODY: Final = {
     "/manage/": 64 * 1024,
 }
 """The largest body in bytes, by the first prefix that the path has; other views take none."""
+
+LARGEST_SPEECH_BODY: Final = {"/v1/pronunciations": pronunciations.LARGEST_BODY}
+"""The largest body in bytes of a POST on the speech surface, by path; other views take none."""
 
 _WITH_BODY: Final = dict.fromkeys(
     LARGEST_BODY.keys() - LARGEST_FORM.keys(), frozenset({"POST", "PUT", "PATCH"})
@@ -262,7 +266,7 @@ class _SpeechPage(_Page):
 def _largest_body(scope: dict[str, Any]) -> int:
     path: str = scope["path"]
     if scope["surface"] is Surface.SPEECH:
-        return 0
+        return LARGEST_SPEECH_BODY.get(path, 0) if scope["method"] == "POST" else 0
     prefix = next((begin for begin in LARGEST_BODY if path.startswith(begin)), "")
     takes_body = scope["method"] in _WITH_BODY.get(prefix, ("POST",))
     return LARGEST_BODY.get(prefix, 0) if takes_body else 0

@@ -19,6 +19,8 @@ MANAGEMENT: Final = "https://inference.invalid/manage/v1"
 MODEL: Final = "MODEL"
 """Stands for a model's identifier."""
 _VOICE: Final = "ava"
+_PRONOUNCED: Final = {"word": "nginx", "pronunciation": "engine x"}
+_MADE_PRONUNCIATION: Final = "pron_01a1f93d56457775bd74e582c264003f"
 _KEY_ID: Final = "00000000-0000-4000-8000-000000000000"
 """Stands for the id of a key."""
 _MADE_VOICE: Final = "VOICE"
@@ -140,6 +142,11 @@ def speech_examples() -> dict[str, tuple[Snippet, ...]]:
         "listNamedModels": snippets.get(f"{SPEECH}/audio/models"),
         "createVoice": _CLONING,
         "deleteVoice": snippets.get(f"{SPEECH}/voices/{_MADE_VOICE}", method="DELETE"),
+        "listPronunciations": snippets.get(f"{SPEECH}/pronunciations"),
+        "putPronunciation": snippets.send(f"{SPEECH}/pronunciations", "POST", _PRONOUNCED),
+        "deletePronunciation": snippets.get(
+            f"{SPEECH}/pronunciations/{_MADE_PRONUNCIATION}", method="DELETE"
+        ),
         "getHealth": snippets.get(SPEECH.removesuffix("/v1") + "/health", needs_key=False),
     }
 

@@ -20,7 +20,7 @@ from prometheus_client import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from accounts.changes import CATALOG, KEYS, VOICES, key_watcher, watcher
+from accounts.changes import CATALOG, KEYS, PRONUNCIATIONS, VOICES, key_watcher, watcher
 from core.asgi.drain import drain
 from core.backends.addresses import is_this_machine
 from core.database.clocks import LARGEST_DIFFERENCE
@@ -158,11 +158,11 @@ def _server_families() -> Iterator[Family]:
 
 
 def _poll_families() -> Iterator[Family]:
-    """The ages of what this process knows of keys, catalog and voices."""
+    """The ages of what this process knows of keys, catalog, voices and pronunciations."""
     now = time.monotonic()
     ages = {
         subject: now - of.confirmed(subject)
-        for of, subjects in ((key_watcher, (KEYS,)), (watcher, (CATALOG, VOICES)))
+        for of, subjects in ((key_watcher, (KEYS,)), (watcher, (CATALOG, VOICES, PRONUNCIATIONS)))
         for subject in subjects
     }
     yield Family(

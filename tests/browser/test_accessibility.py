@@ -26,6 +26,7 @@ PAGES = (
     "playground",
     "voices",
     "voices/{clone_id}/delete",
+    "voices/pronunciations",
     "models",
     "models/acme/demo-8b",
     "usage",

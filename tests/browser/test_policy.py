@@ -102,6 +102,7 @@ def test_every_page_of_the_console_loads_under_its_policy(strict: Visit, consoli
         "",
         "playground",
         "voices",
+        "voices/pronunciations",
         "models",
         "models/acme/demo-8b",
         "usage",

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -35,13 +35,14 @@ from speech.engines import Engine, EngineError, SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
 from speech.engines.kokoro.files import KokoroVoice, parse_voice
-from speech.engines.kokoro.phonemes import english, hindi, tokens
+from speech.engines.kokoro.phonemes import english, hindi, tokens, written_ipa
 from speech.engines.kokoro.runs import Clause, Run, clauses, runs
 from speech.engines.kokoro.timing import Group, groups_of, units
 from speech.engines.sanitize import sanitized
 from speech.engines.word_times import Unit, spoken_words, words_of
 from speech.engines.worker_frames import split_marks
 from speech.engines.worker_pool import Program, Worker, WorkerPool
+from speech.text.pronunciations import STAND_IN
 
 _WINDOW: Final = 720  # samples: 30 ms at 24 000 a second, more than two periods of a low voice
 _HOP: Final = _WINDOW // 2
@@ -253,19 +254,28 @@ class Kokoro(Engine):
         if is_timed:
             words = [[word[0] for word in words_of(clause.words)] for clause in parts]
             alone = iter(await self._spelt([word for of in words for word in of], voice, utterance))
+            meant = {one.stand_in: one.word for one in utterance.stand_ins}
             for of, symbols in zip(words, spelt, strict=True):
-                groups += groups_of(of, [next(alone) for _ in of], symbols)
+                lengths = [next(alone) for _ in of]
+                groups += groups_of([meant.get(word, word) for word in of], lengths, symbols)
         made = runs(spoken, is_interactive=utterance.is_interactive)
         return [run for run in made if tokens(run.symbols)], iter(groups)
 
     async def _spelt(self, texts: list[str], voice: KokoroVoice, utterance: Utterance) -> list[str]:
         """The model's symbols of each of ``texts``."""
-        if not texts:
-            return []
-        phonemes = await self._espeak.phonemes(
-            voice.espeak_voice, tuple(texts), utterance.organization_id
-        )
-        return [_spelt(ipa, voice) for ipa in phonemes]
+        given = {one.stand_in: written_ipa(one.ipa) for one in utterance.stand_ins}
+        cut = [_cut(text, given) for text in texts]
+        unknown = tuple(part for parts in cut for part in parts if part not in given)
+        if unknown:
+            phonemes = iter(
+                await self._espeak.phonemes(voice.espeak_voice, unknown, utterance.organization_id)
+            )
+        return [
+            " ".join(
+                _spelt(given[part] if part in given else next(phonemes), voice) for part in parts
+            )
+            for parts in cut
+        ]
 
     async def close(self) -> None:
         """Stop the workers."""
@@ -278,6 +288,13 @@ def _priority(utterance: Utterance) -> Priority:
     if utterance.is_interactive:
         return Priority.INTERACTIVE
     return Priority.BATCH if utterance.is_long else Priority.STANDARD
+
+
+def _cut(text: str, given: Mapping[str, str]) -> list[str]:
+    """``text`` cut before and after each stand-in, if any is ``given``."""
+    if not given:
+        return [text]
+    return [part.strip() for part in STAND_IN.split(text) if part.strip()]
 
 
 def _spelt(ipa: str, voice: KokoroVoice) -> str:

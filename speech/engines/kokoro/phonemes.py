@@ -132,8 +132,46 @@ _HINDI: Final = (
     ("t^ʃ", "ʧ"),
     ("ɔ^ɪ", "Y"),
 )
+_WRITTEN: Final = (
+    ("\u0361", _TIE),
+    ("\u035c", _TIE),
+    *(
+        (pair, f"{pair[0]}{_TIE}{pair[1]}")
+        for pair in ("aɪ", "aʊ", "eɪ", "oʊ", "əʊ", "ɔɪ", "tʃ", "dʒ")
+    ),
+    ("g", "ɡ"),
+    ("'", "ˈ"),
+    (":", "ː"),
+    ("ɫ", "l"),
+    (".", ""),
+    ("/", ""),
+    ("[", ""),
+    ("]", ""),
+)
+"""IPA as people write it, and as espeak-ng does, with ties; syllable points and brackets mean nothing."""
+_NO_PHONEMES: Final = frozenset(';,!?—…"()“”')
 _LANGUAGE_SWITCH = re.compile(r"\([a-z^-]*\)")
 _SYLLABIC_CONSONANT = re.compile(rf"(\S){_SYLLABIC}")
+
+
+class UnknownPhonemes(ValueError):
+    """A text is no IPA that the model can speak. The message is for the client."""
+
+
+def written_ipa(ipa: str) -> str:
+    """IPA of a person as espeak-ng writes it, for ``english`` and ``hindi``.
+
+    Raises ``UnknownPhonemes``.
+    """
+    spelt = _replaced(unicodedata.normalize("NFC", ipa), _WRITTEN).strip()
+    for symbol in english(spelt):
+        if symbol in _NO_PHONEMES or not tokens(symbol):
+            raise UnknownPhonemes(
+                f"{symbol!r} (U+{ord(symbol):04X}) is no symbol of the IPA that can be spoken."
+            )
+    if not any(symbol.isalpha() for symbol in spelt):
+        raise UnknownPhonemes("there is no sound of the IPA in it.")
+    return spelt
 
 
 def english(ipa: str, *, british: bool = False) -> str:

@@ -18,6 +18,7 @@ from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.session import Session
 from speech.requests.session_bounds import SessionBounds
 from speech.synthesis.text_process import TextProcess
+from speech.voices.pronunciations.held import pronunciations
 from speech.voices.snapshot import VoiceRef
 from speech.wire import Start
 from tests.support.builders.quota_service import caller
@@ -78,6 +79,7 @@ def service(each: Any, **parts: Any) -> SpeechService:
     """A service of ``each``, but for ``parts``."""
     fakes = dict.fromkeys(("voices", "quota", "engines", "ledger"), each)
     real = {"refused": RefusedRequests(None), "texts": TextProcess(), "encoders": Encoders(2)}
+    real["pronunciations"] = pronunciations
     return SpeechService(**{**fakes, **real, **parts})
 
 

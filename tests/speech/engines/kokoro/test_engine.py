@@ -11,9 +11,10 @@ import pytest
 import pytest_asyncio
 
 from speech.audio.pcm import SAMPLE_RATE, duration, samples
-from speech.engines import EngineError, Utterance
+from speech.engines import EngineError, SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro.engine import EDGE_SECONDS, Kokoro
+from speech.text.pronunciations import StandIn
 from tests.support.speech.listening import loudness, median_pitch, sentence_heard, steepest_step
 from tests.support.speech.neural import needs_neural, neural_engine
 from tests.support.texts.sentences import SENTENCES
@@ -71,6 +72,19 @@ async def test_a_sentence_lasts_as_long_as_a_person_takes_and_is_the_same_each_t
     assert sound[0] == sound[-1] == 0
     assert loud[0] / SAMPLE_RATE < EDGE_SECONDS + 0.06
     assert (len(sound) - loud[-1]) / SAMPLE_RATE < EDGE_SECONDS + 0.12
+
+
+async def test_ipa_sounds_as_the_word_that_has_its_sounds(engine: Kokoro) -> None:
+    stand_in = StandIn("Qzxaa", "Kubectl", "h\u0259l\u02c8o\u028a")
+    utterance = Utterance("Qzxaa, my friend.", "en", "af_heart", stand_ins=(stand_in,))
+
+    timed = [piece async for piece in engine.speak_timed(utterance)]
+
+    assert b"".join(piece for piece in timed if isinstance(piece, bytes)) == await spoken(
+        engine, "Hello, my friend."
+    )
+    words = [piece.text for piece in timed if isinstance(piece, SpokenWord)]
+    assert words == ["Kubectl", "my", "friend"]
 
 
 @pytest.mark.long

@@ -1,0 +1,78 @@
+"""Which words of a text an account's pronunciations are for, and what is spoken for them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from speech.text.pronunciations import Alphabet, Lexicon, Pronunciation, StandIn
+
+LEXICON = Lexicon(
+    [
+        Pronunciation("IT", "eye tee", case_sensitive=True),
+        Pronunciation("nginx", "engine x"),
+        Pronunciation("C++", "see plus plus"),
+        Pronunciation("New York", "Noo Yawk"),
+        Pronunciation("new", "noo"),
+        Pronunciation("can", "ken"),
+        Pronunciation("ङी", "एन जी"),
+        Pronunciation("café", "kaffay"),
+    ]
+)
+
+
+def spoken(text: str) -> str:
+    return LEXICON.replaced(text, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NGINX and nginx's log", "engine x and engine x's log"),
+        ("xnginx nginx2 nginx_conf", "xnginx nginx2 nginx_conf"),
+        ("nginx-based, (nginx)", "engine x-based, (engine x)"),
+        ("IT is it", "eye tee is it"),
+        ("in new  york, New things", "in Noo Yawk, noo things"),
+        ("C++ and C", "see plus plus and C"),
+        ("I can't, can I? Can's", "I can't, ken I? ken's"),
+        ("ङी ङीप", "एन जी ङीप"),
+        ("cafe\u0301 caf\u00e9 cafe", "kaffay kaffay cafe"),
+        ("nothing of it", "nothing of it"),
+        ("", ""),
+    ],
+)
+def test_whole_words_are_replaced_whatever_their_case(text: str, expected: str) -> None:
+    assert spoken(text) == expected
+
+
+def test_a_word_of_ipa_has_a_stand_in_of_its_own() -> None:
+    lexicon = Lexicon([Pronunciation("kubectl", "kub", Alphabet.IPA), Pronunciation("a", "ah")])
+    stand_ins: list[StandIn] = []
+
+    text = lexicon.replaced("Kubectl, a kubectl.", stand_ins)
+
+    names = [each.stand_in for each in stand_ins]
+    assert text == f"{names[0]}, ah {names[1]}."
+    assert [(each.word, each.ipa) for each in stand_ins] == [
+        ("Kubectl", "kub"),
+        ("kubectl", "kub"),
+    ]
+    assert len(set(names)) == 2
+
+
+def test_a_short_text_does_not_become_a_long_one() -> None:
+    lexicon = Lexicon([Pronunciation("a", "b" * 100)])
+
+    assert len(lexicon.replaced("a", [])) == 100
+    assert len(lexicon.replaced("a " * 2000, [])) <= 3 * 4000 + 100
+
+
+def test_a_hostile_text_is_searched_in_linear_time() -> None:
+    lexicon = Lexicon(Pronunciation("a " * words + "b", "c") for words in range(1, 49))
+    began = time.thread_time()
+
+    lexicon.replaced("a " * 20_000, [])
+    lexicon.replaced("'a" * 20_000, [])
+
+    assert time.thread_time() - began < 5.0
