@@ -13,6 +13,7 @@ import platform
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from statistics import median
 
 import aiohttp
@@ -20,11 +21,13 @@ import websockets
 
 from benchmarks.speech import Row, Speech, speaking_gateway, table
 
-SHORT = "Hello there."
+SHORT = "Hello {name}."
 LONG = (
-    "The morning train was late again, so we walked along the river for a while, and talked about "
+    "The morning train was late again, so {name} walked along a river for a while, and spoke about "
     "what the weather would be like in the mountains next week."
 )
+_NAMES = ("".join(parts) for parts in product("BDKLMRST", "aeio", "klmnrt", "aio", "n"))
+"""A name is used once: a phrase that is spoken again comes from memory."""
 ENGINES = {"espeak": "en-us+f3", "kokoro": "af_heart"}
 _BYTES_A_SECOND = 48_000
 _CATALOG = """
@@ -58,10 +61,25 @@ async def _spoken(speech: Speech, text: str) -> Heard:
         return Heard(first, time.perf_counter() - began, size / _BYTES_A_SECOND)
 
 
+def _new(text: str) -> str:
+    return text.format(name=next(_NAMES))
+
+
 async def _one_at_a_time(speech: Speech, text: str, rounds: int) -> Row:
-    seen = [await _spoken(speech, text) for _ in range(rounds)]
+    seen = [await _spoken(speech, _new(text)) for _ in range(rounds)]
+    return _row(seen, str(len(_new(text))))
+
+
+async def _again(speech: Speech, text: str, rounds: int) -> Row:
+    """The same text again and again, once it was spoken."""
+    text = _new(text)
+    await _spoken(speech, text)
+    return _row([await _spoken(speech, text) for _ in range(rounds)], f"{len(text)}, again")
+
+
+def _row(seen: list[Heard], text: str) -> Row:
     return (
-        f"{len(text)}",
+        text,
         f"{seen[0].sound:.2f}",
         f"{median(each.first for each in seen) * 1000:.0f}",
         f"{min(each.first for each in seen) * 1000:.0f}",
@@ -69,7 +87,7 @@ async def _one_at_a_time(speech: Speech, text: str, rounds: int) -> Row:
     )
 
 
-async def _session(speech: Speech, go: asyncio.Event) -> float | None:
+async def _session(speech: Speech, text: str, go: asyncio.Event) -> float | None:
     """Seconds until the frame of one short sentence; None when the engine was full."""
     uri = f"ws://127.0.0.1:{speech.port}/v1/audio/speech/stream"
     async with websockets.connect(uri, additional_headers=speech.headers, max_size=None) as socket:
@@ -77,14 +95,14 @@ async def _session(speech: Speech, go: asyncio.Event) -> float | None:
         await socket.recv()
         await go.wait()
         began = time.perf_counter()
-        await socket.send(json.dumps({"type": "text", "text": SHORT}))
+        await socket.send(json.dumps({"type": "text", "text": text}))
         await socket.send(json.dumps({"type": "done"}))
         return time.perf_counter() - began if isinstance(await socket.recv(), bytes) else None
 
 
 async def _sessions(speech: Speech, count: int) -> Row:
     go = asyncio.Event()
-    running = [asyncio.create_task(_session(speech, go)) for _ in range(count)]
+    running = [asyncio.create_task(_session(speech, _new(SHORT), go)) for _ in range(count)]
     await asyncio.sleep(1)
     go.set()
     seen = await asyncio.gather(*running)
@@ -99,8 +117,12 @@ async def _sessions(speech: Speech, count: int) -> Row:
 
 
 async def _measured(speech: Speech, engine: str, rounds: int) -> tuple[list[Row], list[Row]]:
-    await _spoken(speech, SHORT)  # starts the engine
-    alone = [await _one_at_a_time(speech, text, rounds) for text in (SHORT, LONG)]
+    await _spoken(speech, _new(SHORT))  # starts the engine
+    alone = [
+        await measure(speech, text, rounds)
+        for measure in (_one_at_a_time, _again)
+        for text in (SHORT, LONG)
+    ]
     crowds = [await _sessions(speech, count) for count in (1, 10, 50)]
     return [(engine, *row) for row in alone], [(engine, *row) for row in crowds]
 

@@ -8,6 +8,7 @@ from typing import Final
 from core.monitoring.metrics import Family, gauge
 from core.monitoring.worker_stats import worker_stats
 from speech.engines import worker_pool
+from speech.engines.kokoro import phrases
 from speech.engines.kokoro.engine import TOO_SLOW
 from speech.requests import metrics
 from speech.serving.wiring import service
@@ -46,6 +47,7 @@ def families() -> Iterator[Family]:
     """The metrics of the speech surface."""
     yield from metrics.families()
     yield worker_pool.restarts.family()
+    yield phrases.lookups.family()
     for speed in own_speed():
         yield gauge(
             "svc_speech_neural_real_time_factor",

@@ -36,6 +36,7 @@ from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
 from speech.engines.kokoro.files import KokoroVoice, parse_voice
 from speech.engines.kokoro.phonemes import english, hindi, tokens, written_ipa
+from speech.engines.kokoro.phrases import Phrase, Phrases
 from speech.engines.kokoro.runs import Clause, Run, clauses, runs
 from speech.engines.kokoro.timing import Group, groups_of, units
 from speech.engines.sanitize import sanitized
@@ -152,6 +153,7 @@ class Kokoro(Engine):
             directory, threads, size=workers, most_waiting=most_waiting, wait_seconds=wait_seconds
         )
         self._starting = asyncio.Lock()
+        self._phrases = Phrases()
         self.real_time_factor: float | None = None
         """Seconds of computing for a second of sound, measured when the engine started."""
 
@@ -212,9 +214,18 @@ class Kokoro(Engine):
                 f"not {utterance.language[:20]}."
             )
         await self.start()
+        phrase = Phrase.of(utterance)
+        if (held := self._phrases.find(phrase, is_timed=is_timed)) is not None:
+            for piece in held:
+                yield piece
+                await asyncio.sleep(0)
+            return
+        made: list[bytes | SpokenWord] = []
         async with contextlib.aclosing(self._runs_spoken(utterance, voice, is_timed)) as pieces:
             async for piece in pieces:
+                made.append(piece)
                 yield piece
+        self._phrases.keep(phrase, tuple(made), is_timed=is_timed)
 
     async def _runs_spoken(
         self, utterance: Utterance, voice: KokoroVoice, is_timed: bool
