@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import blake2b
 from itertools import islice
 from typing import Final, NamedTuple
 
+from core.backends import rendezvous
 from inference.backends.prompts import SMALLEST_BYTES, Prompt
 
 RUNNING_TOKENS: Final = 512.0
@@ -50,7 +50,6 @@ _CACHED: Final = 0.75
 _MARKS: Final = 8192
 """The most of one organization: about 2 MB."""
 _ALL_MARKS: Final = 65_536
-_MASK: Final = 2**64 - 1
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ class Server:
     )
 
     def __init__(self, backend_id: str) -> None:
-        self.number = int.from_bytes(blake2b(backend_id.encode(), digest_size=8).digest())
+        self.number = rendezvous.number_of(backend_id)
         self.unanswered = 0
         """Requests that it was sent and has not begun to answer."""
         self.unanswered_tokens = 0.0
@@ -109,9 +108,7 @@ class Server:
 
     def rank(self, home: int) -> int:
         """Its rank for ``home``; the highest of all servers is the home (rendezvous hashing)."""
-        mixed = ((home * 0x9E3779B97F4A7C15) ^ self.number) & _MASK
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        return mixed ^ (mixed >> 27)
+        return rendezvous.rank(home, self.number)
 
 
 class Placed:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from math import log
 from typing import Final
 
+from core.backends import rendezvous
 from inference.backends.placement import Candidate, Placement, Reason
 from inference.backends.prompts import Prompt
 
-_RANKS: Final = 2.0**64
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _turns: Final = count(1)
 
@@ -25,13 +24,12 @@ def order(
 ) -> tuple[list[int], Reason]:
     """Return the indexes of ``candidates``, best first, and why; ``shares`` are in the same order.
 
-    The order is that of ``-share / log(u)``, with ``u`` uniform in (0, 1) by home and server: each is
-    the first for its share of all homes, and the second for its share of what is left.
+    The order is that of ``rendezvous.score`` by home and server.
     """
     # A short prompt has no home. Each takes the next turn.
     home = prompt.home if prompt.beginning else next(_turns) * _GOLDEN
     scores = [
-        -share / log((server.rank(home) + 0.5) / _RANKS)
+        rendezvous.score(share, server.rank(home))
         for (server, _), share in zip(candidates, shares, strict=True)
     ]
     stays = placement.stays(prompt, candidates)

@@ -21,7 +21,7 @@ from core.admin.columns import Tone, badge
 from speech.audio.pcm import duration
 from speech.engines import EngineError, Utterance, embedded
 from speech.engines.http.engine import HttpEngine
-from speech.models import LABELS, EmbeddedEngine, Language, SpeechBackend, Voice
+from speech.models import LABELS, EmbeddedEngine, Language, SpeechBackend, Voice, VoiceServer
 from speech.serving import monitoring
 from speech.voices.clones.clips import clips
 from speech.voices.snapshot import backend_ref
@@ -51,6 +51,21 @@ else:
     VoiceModelAdmin = admin.ModelAdmin
 
 
+if TYPE_CHECKING:  # generic in the stubs only
+    ServerInline = admin.TabularInline[VoiceServer, Voice]
+else:
+    ServerInline = admin.TabularInline
+
+
+class FurtherServers(ServerInline):
+    """The speech backends that speak a voice beside its own."""
+
+    model = VoiceServer
+    extra = 0
+    verbose_name = "further server"
+    verbose_name_plural = "further servers"
+
+
 @admin.register(Voice)
 class VoiceAdmin(VoiceModelAdmin):
     """Global voices. Clients send the id, so it cannot be changed."""
@@ -67,11 +82,17 @@ class VoiceAdmin(VoiceModelAdmin):
         "embedded_engine",
         "engine_voice",
         "neural_voice",
+        "weight",
         "enabled",
         *LABELS,
         "served",
         "created_at",
     )
+    inlines = (FurtherServers,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Voice]:
+        rows: QuerySet[Voice] = super().get_queryset(request)
+        return rows.prefetch_related("servers__backend")
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Voice | None = None
@@ -81,7 +102,7 @@ class VoiceAdmin(VoiceModelAdmin):
     @admin.display(description="engine", ordering="backend__name")
     def engine(self, voice: Voice) -> str:
         if voice.backend:
-            return voice.backend.name
+            return ", ".join(each.name for each in _backends(voice))
         engine = voice.get_embedded_engine_display()
         if voice.neural_voice:
             engine = f"{EmbeddedEngine.KOKORO.label}, else {engine}"
@@ -96,12 +117,21 @@ class VoiceAdmin(VoiceModelAdmin):
             return "-"
         if not voice.enabled:
             return "no account: disabled"
-        if voice.backend is not None and not voice.backend.enabled:
-            return f"no account: {voice.backend} is disabled"
+        backends = _backends(voice)
+        if backends and not any(each.enabled for each in backends):
+            names = ", ".join(each.name for each in backends)
+            return f"no account: {names} {'is' if len(backends) == 1 else 'are'} disabled"
         problem = embedded.problem(voice.embedded_engine, settings.SVC_NEURAL_DIR)
         if voice.backend is None and problem is not None:
             return f"no account: {problem}"
         return "enterprise accounts" if voice.language == "hi" else "every account"
+
+
+def _backends(voice: Voice) -> list[SpeechBackend]:
+    """The speech backends of ``voice``, its own first."""
+    if voice.backend is None:
+        return []
+    return [voice.backend, *(each.backend for each in voice.servers.all())]
 
 
 @admin.register(SpeechBackend)
@@ -158,7 +188,9 @@ class SpeechBackendAdmin(TestedBackendAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SpeechBackend]:
-        speaking = Count("voices", filter=Q(voices__enabled=True))
+        speaking = Count("voices", filter=Q(voices__enabled=True), distinct=True) + Count(
+            "further_voices", filter=Q(further_voices__voice__enabled=True), distinct=True
+        )
         rows: QuerySet[SpeechBackend] = super().get_queryset(request).annotate(speaking=speaking)
         return rows
 
@@ -170,7 +202,7 @@ class SpeechBackendAdmin(TestedBackendAdmin):
             page = reverse("admin:speech_speechbackend_change", args=[backend.pk])
             variable = Link("Name another variable", f"{page}#id_api_key_env")
             return failed(Step("Key", False, unread, 0, (variable,)))
-        voice = Voice.objects.filter(backend=backend, enabled=True).order_by("pk").first()
+        voice = _voice_of(backend)
         if voice is None:
             add = Link("Add a voice", reverse("admin:speech_voice_add"), ("speech.add_voice",))
             return failed(Step("Voice", False, "No voice that is switched on uses it.", 0, (add,)))
@@ -200,6 +232,18 @@ class SpeechBackendAdmin(TestedBackendAdmin):
         if unread := variables.problem(backend.api_key_env):
             found.append(unread)
         return " ".join(found) or "none"
+
+
+def _voice_of(backend: SpeechBackend) -> Voice | None:
+    """A voice that ``backend`` speaks, with its own name of it."""
+    voices = Voice.objects.filter(enabled=True).order_by("pk")
+    if (voice := voices.filter(backend=backend).first()) is not None:
+        return voice
+    further = backend.further_voices.filter(voice__enabled=True).select_related("voice").first()
+    if further is None:
+        return None
+    further.voice.engine_voice = further.engine_voice or further.voice.engine_voice
+    return further.voice
 
 
 async def _spoken(backend: SpeechBackend, voice: Voice) -> AsyncIterator[Step]:

@@ -87,6 +87,7 @@ class Utterance:
     anyway, so an engine may put short ones first. ``is_interactive``: it may be interrupted, and
     the next one is awaited at once, so an engine begins no long work for it. ``stand_ins``: words
     of the text that stand for others, with the sounds of these; only for engines that take IPA.
+    Utterances of one ``request_id`` are spoken by the same server, where a voice has several.
     """
 
     text: str
@@ -101,6 +102,7 @@ class Utterance:
     is_long: bool = False
     is_interactive: bool = False
     stand_ins: tuple[StandIn, ...] = ()
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,14 @@
 from speech.models.backends import SOUNDS, CloneMode, Delivery, SpeechBackend
 from speech.models.clones import CloneAudio, CloneUpload, VoiceClone
 from speech.models.pronunciations import LONGEST_WORD, WordPronunciation
-from speech.models.voices import LABELS, VOICE_ID, VOICE_ID_RULE, EmbeddedEngine, Voice
+from speech.models.voices import (
+    LABELS,
+    VOICE_ID,
+    VOICE_ID_RULE,
+    EmbeddedEngine,
+    Voice,
+    VoiceServer,
+)
 from speech.text.language import Language
 
 __all__ = [
@@ -21,5 +28,6 @@ __all__ = [
     "SpeechBackend",
     "Voice",
     "VoiceClone",
+    "VoiceServer",
     "WordPronunciation",
 ]

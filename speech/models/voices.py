@@ -11,7 +11,9 @@ from django.db import models
 from django.db.models import Q
 
 from core import clock
+from core.backends.validators import AT_LEAST_ONE
 from speech.engines import EngineError, embedded
+from speech.engines.http.backend import DEFAULT_WEIGHT
 from speech.models.backends import SpeechBackend
 from speech.text.language import Language
 
@@ -95,6 +97,12 @@ class Voice(models.Model):
         help_text="Kokoro's voice, such as af_heart, that speaks it instead of espeak-ng's where the neural "
         "engine is installed, fast enough for live streams and free. Empty: always as above.",
     )
+    weight = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[AT_LEAST_ONE],
+        help_text=f"The backend's share of requests beside further servers. Empty: {DEFAULT_WEIGHT}.",
+    )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now, editable=False)
     gender = _label(choices=Gender.choices)
@@ -147,3 +155,49 @@ class Voice(models.Model):
             raise ValidationError({field: str(error)}) from None
         if spoken != self.language:
             raise ValidationError({field: f"{engine_voice} speaks {spoken}, not {self.language}."})
+
+
+class VoiceServer(models.Model):
+    """A further speech backend of a voice, beside ``Voice.backend``."""
+
+    voice = models.ForeignKey(Voice, on_delete=models.CASCADE, related_name="servers")
+    backend = models.ForeignKey(
+        SpeechBackend, on_delete=models.PROTECT, related_name="further_voices"
+    )
+    engine_voice = models.CharField(
+        max_length=120, blank=True, help_text="Its own name of the voice. Empty: as above."
+    )
+    weight = models.PositiveIntegerField(
+        default=DEFAULT_WEIGHT,
+        validators=[AT_LEAST_ONE],
+        help_text="Its share of requests beside the other servers of the voice.",
+    )
+
+    class Meta:
+        verbose_name = "further server of a voice"
+        verbose_name_plural = "further servers of voices"
+        ordering: ClassVar[list[str]] = ["voice", "pk"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["voice", "backend"], name="voice_server_once"),
+            models.CheckConstraint(condition=Q(weight__gte=1), name="voice_server_weight_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.voice_id} on {self.backend}"
+
+    def clean(self) -> None:
+        """Check that the voice has a backend, another one, which takes the same text."""
+        super().clean()
+        first = self.voice.backend
+        if first is None:
+            raise ValidationError("A voice of an embedded engine has no further servers.")
+        other = SpeechBackend.objects.filter(pk=self.backend_id).first()
+        if other is None:
+            return
+        if first == other:
+            raise ValidationError({"backend": "It is the voice's backend already."})
+        for name in ("normalizes_text", "sounds"):
+            if getattr(first, name) != getattr(other, name):
+                raise ValidationError(
+                    {"backend": f"Its {name} must be that of {first}: both get the same text."}
+                )

@@ -227,6 +227,7 @@ class Delivery:
             self._start.speed,
             self._start.instructions,
             is_interactive=self._start.keep_open,
+            request_id=self._meter.identity.request_id,
             lexicon=await self._service.pronunciations.of(voice, principal.organization_id),
         )
         words: list[SpokenWord] | None = None

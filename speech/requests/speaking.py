@@ -249,6 +249,7 @@ class Synthesis:
             call.request.instructions,
             self._script.characters > LONG_READING,
             lexicon=call.lexicon,
+            request_id=call.request_id,
         )
         spoken_bytes, unread = 0, None
         timing = _Timing(call.principal.organization_id) if call.request.timestamps else None

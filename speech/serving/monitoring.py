@@ -48,6 +48,7 @@ def families() -> Iterator[Family]:
     yield from metrics.families()
     yield worker_pool.restarts.family()
     yield phrases.lookups.family()
+    yield from service().engines.families()
     for speed in own_speed():
         yield gauge(
             "svc_speech_neural_real_time_factor",

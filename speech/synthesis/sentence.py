@@ -83,7 +83,7 @@ class Speaker:
     """The voice, its engine, the manner, and the organization that queues for processes and engines.
 
     ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions``,
-    ``is_long`` and ``is_interactive`` as in ``Utterance``. ``lexicon`` has the organization's
+    ``is_long``, ``is_interactive`` and ``request_id`` as in ``Utterance``. ``lexicon`` has the organization's
     pronunciations.
     """
 
@@ -96,6 +96,7 @@ class Speaker:
     is_long: bool = False
     is_interactive: bool = False
     lexicon: Lexicon = NO_PRONUNCIATIONS
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,7 @@ def _utterance(words: Words, speaker: Speaker, rate: float) -> Utterance:
         organization_id=speaker.organization_id,
         is_long=speaker.is_long,
         is_interactive=speaker.is_interactive,
+        request_id=speaker.request_id,
     )
 
 

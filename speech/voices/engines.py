@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
+from django.conf import settings
+
+from core.backends.ejection import BackendHealth, Ejector, Rules
+from core.monitoring.metrics import Family
 from core.sharing.slots import shared_slots
 from speech.engines import Engine
 from speech.engines.espeak.engine import Espeak
-from speech.engines.http.backend import BackendRef
+from speech.engines.http.backend import BackendRef, ServerRef
 from speech.engines.http.engine import CloneClips, HttpEngine
+from speech.engines.http.failover import Failover, Place, families
 from speech.engines.kokoro.engine import Kokoro
 from speech.voices.snapshot import VoiceRef
 
@@ -22,15 +28,19 @@ class Engines:
         self.neural = neural
         self._clips = clips
         self._by_backend: dict[str, tuple[BackendRef, HttpEngine]] = {}
+        self._ejector = Ejector(
+            Rules(settings.SVC_BACKEND_EJECT_AFTER, settings.SVC_BACKEND_EJECT_SECONDS)
+        )
 
     async def start(self) -> None:
         """Start the embedded engine's workers before the first request. Raises ``EngineError``."""
         await self.embedded.start()
 
     def of(self, voice: VoiceRef) -> Engine:
-        """The engine of ``voice``: its backend as configured now, or an embedded engine."""
+        """The engine of ``voice``: its backends as configured now, or an embedded engine."""
         if voice.backend is not None:
-            return self._http(voice.backend)
+            servers = voice.servers or (ServerRef(voice.backend, voice.engine_voice),)
+            return Failover([self._place(each) for each in servers], self._ejector)
         return self.neural if voice.is_neural else self.embedded
 
     def chosen(self, voice: VoiceRef) -> VoiceRef:
@@ -39,6 +49,11 @@ class Engines:
         Chosen for a request or session as a whole, since another engine is another voice.
         """
         return voice.as_neural() if self.neural.is_free else voice
+
+    def families(self) -> Iterator[Family]:
+        """The metrics of speech backends."""
+        known = sorted(self._by_backend.values(), key=lambda each: each[0].name)
+        return families([(backend.name, engine, engine.health) for backend, engine in known])
 
     async def delete_upload(self, backend: BackendRef, upload_name: str) -> None:
         """Delete an uploaded clip on ``backend``. Raises ``EngineError``: retry later."""
@@ -50,6 +65,11 @@ class Engines:
         self._by_backend.clear()
         await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
 
+    def _place(self, server: ServerRef) -> Place:
+        backend = server.backend
+        engine = self._http(backend)
+        return Place(backend.name, backend.id, engine, server.engine_voice, server.weight)
+
     def _http(self, backend: BackendRef) -> HttpEngine:
         known = self._by_backend.get(backend.id)
         if known is None:
@@ -58,6 +78,10 @@ class Engines:
             return known[1]
         else:
             engine = known[1]
+            if known[0].base_url != backend.base_url:
+                # The known health is that of another server.
+                self._ejector.readmit(engine.health)
+                engine.health = BackendHealth()
             engine.describe(backend)
         shared_slots.divide(backend.id, engine.slots, backend.max_concurrency)
         self._by_backend[backend.id] = (backend, engine)

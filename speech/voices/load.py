@@ -5,6 +5,7 @@ Rows that the file does not name are not changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +13,8 @@ from django.db import transaction
 
 from accounts.changes import VOICES, lock
 from core.catalog_tables import CatalogFileError, Table, require_unique, save, shape_error, update
-from speech.models import LABELS, EmbeddedEngine, SpeechBackend, Voice
+from speech.engines.http.backend import DEFAULT_WEIGHT
+from speech.models import LABELS, EmbeddedEngine, SpeechBackend, Voice, VoiceServer
 
 EMBEDDED_ENGINE = "espeak"
 """``engine`` of a voice of the embedded engine; no speech backend can have the name."""
@@ -21,14 +23,24 @@ NEURAL_ENGINE = "kokoro"
 """``engine`` of a voice of the neural engine, unless a speech backend has the name."""
 
 
+class VoiceServerTable(Table, frozen=True):
+    """A further speech backend of a voice; ``engine_voice`` "" is that of the voice."""
+
+    name: str
+    engine_voice: str = ""
+    weight: int = DEFAULT_WEIGHT
+
+
 class VoiceTable(Table, frozen=True):
-    """A ``[[voices]]`` table."""
+    """A ``[[voices]]`` table. ``weight`` None is ``DEFAULT_WEIGHT``."""
 
     id: str
     engine_voice: str
     language: str = "en"
     engine: str = EMBEDDED_ENGINE
     neural_voice: str = ""
+    weight: int | None = None
+    servers: list[VoiceServerTable] = msgspec.field(default_factory=list)
     enabled: bool = True
     gender: str | None = None
     accent: str | None = None
@@ -129,15 +141,68 @@ def _voice(table: VoiceTable, where: str) -> list[str]:
         "embedded_engine": EmbeddedEngine.KOKORO if neural else EmbeddedEngine.ESPEAK,
         "engine_voice": table.engine_voice,
         "neural_voice": table.neural_voice,
+        "weight": table.weight,
         "enabled": table.enabled,
         **{name: label for name in LABELS if (label := getattr(table, name)) is not None},
     }
     keys = {"backend": "engine", "embedded_engine": "engine"}
     row = Voice.objects.filter(pk=table.id).select_related("backend").first()
-    if row is None:
-        save(Voice(id=table.id, **values), where, keys)
-        return [f"created voice {table.id}"]
-    return update(row, f"voice {row}", values, where, keys)
+    changes: list[str] = []
+    # A backend that moves to the first place was a further one before.
+    wanted = _further(table, where)
+    if row is not None:
+        changes += _without_servers(row, wanted)
+        changes += update(row, f"voice {row}", values, where, keys)
+    else:
+        row = Voice(id=table.id, **values)
+        save(row, where, keys)
+        changes.append(f"created voice {table.id}")
+    return changes + _with_servers(row, wanted, where)
+
+
+def _further(table: VoiceTable, where: str) -> list[tuple[SpeechBackend, VoiceServerTable]]:
+    """The further servers of a voice, by their backends."""
+    require_unique([each.name for each in table.servers], f"{where}.servers", "name")
+    found = []
+    for index, each in enumerate(table.servers):
+        backend = SpeechBackend.objects.filter(name=each.name).first()
+        if backend is None:
+            place = f"{where}.servers[{index}].name"
+            raise CatalogFileError(place, f"There is no speech backend {each.name}.")
+        found.append((backend, each))
+    return found
+
+
+def _without_servers(
+    row: Voice, wanted: Sequence[tuple[SpeechBackend, VoiceServerTable]]
+) -> list[str]:
+    """Remove the further servers that are not ``wanted``."""
+    kept = [backend.pk for backend, _ in wanted]
+    changes = []
+    for gone in row.servers.exclude(backend__in=kept).select_related("backend"):
+        changes.append(f"voice {row}: no longer on {gone.backend}")
+        gone.delete()
+    return changes
+
+
+def _with_servers(
+    row: Voice, wanted: Sequence[tuple[SpeechBackend, VoiceServerTable]], where: str
+) -> list[str]:
+    """Add and change the further servers that are ``wanted``."""
+    changes: list[str] = []
+    for index, (backend, table) in enumerate(wanted):
+        place = f"{where}.servers[{index}]"
+        values = {"engine_voice": table.engine_voice, "weight": table.weight}
+        server = row.servers.filter(backend=backend).first()
+        if server is None:
+            server = VoiceServer(voice=row, backend=backend, **values)
+            save(server, place, {"backend": "name"})
+            changes.append(f"voice {row}: also on {backend}")
+        else:
+            changes += update(
+                server, f"voice {row} on {backend}", values, place, {"backend": "name"}
+            )
+    return changes
 
 
 def _backend_of(table: VoiceTable, where: str) -> SpeechBackend | None:

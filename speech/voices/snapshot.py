@@ -1,9 +1,10 @@
-"""The snapshot of voices for the hot path: frozen, complete, built by two queries."""
+"""The snapshot of voices for the hot path: frozen, complete, built by three queries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
@@ -12,8 +13,8 @@ from accounts.models import Plan
 from core import variables
 from speech.engines import embedded
 from speech.engines.espeak.profile import CloneProfile
-from speech.engines.http.backend import BackendRef
-from speech.models import LABELS, Language, SpeechBackend, Voice
+from speech.engines.http.backend import DEFAULT_WEIGHT, BackendRef, ServerRef
+from speech.models import LABELS, Language, SpeechBackend, Voice, VoiceServer
 from speech.names import name_key
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,8 @@ class VoiceRef:
     """A voice that the caller may use: a global voice, or a clone of its organization.
 
     ``backend`` is None for an embedded engine, which ``embedded_engine`` names; ``clone`` is None
-    for a global voice.
+    for a global voice. ``servers`` are all that speak it, ``backend``, which the ledger names, first; empty
+    for ``backend`` alone.
     """
 
     id: str
@@ -44,6 +46,7 @@ class VoiceRef:
     embedded_engine: str = embedded.ESPEAK
     neural_voice: str = ""
     """The neural engine's voice that speaks it where that engine can; empty: none."""
+    servers: tuple[ServerRef, ...] = ()
 
     def as_neural(self) -> VoiceRef:
         """The voice as the neural engine speaks it; itself without a voice there."""
@@ -113,19 +116,22 @@ class VoiceSnapshot:
 
 
 def read_snapshot() -> VoiceSnapshot:
-    """Read voices and backends from the database in two queries.
+    """Read voices and backends from the database in three queries.
 
-    Left out are voices that are switched off, whose backend is switched off, or whose embedded
+    Left out are voices that are switched off, whose backends are all switched off, or whose embedded
     engine cannot run here.
     """
     neural_problem = embedded.problem(embedded.KOKORO, settings.SVC_NEURAL_DIR)
     rows = list(SpeechBackend.objects.filter(enabled=True))
     backends = {row.pk: backend_ref(row) for row in rows}
-    voices = {
-        row.pk: _global_voice(row, backends[row.backend_id] if row.backend_id else None)
-        for row in Voice.objects.filter(enabled=True).order_by("pk")
-        if row.backend_id is None or row.backend_id in backends
-    }
+    further: dict[str, list[VoiceServer]] = {}
+    for server in VoiceServer.objects.order_by("pk"):
+        further.setdefault(server.voice_id, []).append(server)
+    voices = {}
+    for voice in Voice.objects.filter(enabled=True).order_by("pk"):
+        servers = _servers(voice, further.get(voice.pk, []), backends)
+        if servers or voice.backend_id is None:
+            voices[voice.pk] = _global_voice(voice, servers)
     wants_neural = any(each.ref.as_neural().is_neural for each in voices.values())
     if neural_problem is not None and _leave_out_neural(voices):
         log.error("voices of the neural engine are not served: %s", neural_problem)
@@ -175,15 +181,40 @@ def backend_ref(row: SpeechBackend) -> BackendRef:
     )
 
 
-def _global_voice(row: Voice, backend: BackendRef | None) -> GlobalVoice:
+def _servers(
+    row: Voice, further: Sequence[VoiceServer], backends: Mapping[uuid.UUID, BackendRef]
+) -> tuple[ServerRef, ...]:
+    """The servers of a voice that are switched on and take the same text as the first of them."""
+    if row.backend_id is None:
+        return ()
+    named = [
+        (row.backend_id, row.engine_voice, row.weight or DEFAULT_WEIGHT),
+        *((one.backend_id, one.engine_voice or row.engine_voice, one.weight) for one in further),
+    ]
+    found: list[ServerRef] = []
+    for backend_id, engine_voice, weight in named:
+        backend = backends.get(backend_id)
+        if backend is None:
+            continue
+        if found and not found[0].backend.takes_same_text(backend):
+            log.error(
+                "voice %s: %s does not speak it, because it takes another text", row, backend.name
+            )
+            continue
+        found.append(ServerRef(backend, engine_voice, weight))
+    return tuple(found)
+
+
+def _global_voice(row: Voice, servers: tuple[ServerRef, ...]) -> GlobalVoice:
     return GlobalVoice(
         ref=VoiceRef(
             row.pk,
             row.language,
-            row.engine_voice,
-            backend,
+            servers[0].engine_voice if servers else row.engine_voice,
+            servers[0].backend if servers else None,
             embedded_engine=row.embedded_engine,
             neural_voice=row.neural_voice,
+            servers=servers if len(servers) > 1 else (),
         ),
         created=int(row.created_at.timestamp()),
         name_key=name_key(row.pk),

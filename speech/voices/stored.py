@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from speech.models import LABELS, SpeechBackend, Voice
-from speech.voices.load import SpeechBackendTable, SpeechTables, VoiceTable
+from speech.voices.load import SpeechBackendTable, SpeechTables, VoiceServerTable, VoiceTable
 
 _COLUMNS = [name for name in SpeechBackendTable.__struct_fields__ if name != "protocol"]
 
@@ -18,10 +18,19 @@ def stored_speech_tables() -> SpeechTables:
                 language=row.language,
                 engine=row.embedded_engine if row.backend is None else row.backend.name,
                 neural_voice=row.neural_voice,
+                weight=row.weight,
+                servers=[
+                    VoiceServerTable(
+                        name=each.backend.name, engine_voice=each.engine_voice, weight=each.weight
+                    )
+                    for each in row.servers.all()
+                ],
                 enabled=row.enabled,
                 **{name: getattr(row, name) for name in LABELS},
             )
-            for row in Voice.objects.select_related("backend").order_by("id")
+            for row in Voice.objects.select_related("backend")
+            .prefetch_related("servers__backend")
+            .order_by("id")
         ],
         speech_backends=[
             SpeechBackendTable(**{name: getattr(row, name) for name in _COLUMNS})

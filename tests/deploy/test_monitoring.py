@@ -38,6 +38,7 @@ AFTER_FAULTS = {
     "svc_unreported_tokens",
     "svc_improbable_usage",
     "svc_speech_engine_restarts",
+    "svc_speech_backend_takeovers",
     "svc_speech_phrases",
     "svc_backend_stale_connections",
     "svc_placements",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +38,20 @@ class BackendRef:
     max_concurrency: int
     first_byte_seconds: float
     total_seconds: float
+
+    def takes_same_text(self, other: BackendRef) -> bool:
+        """Whether a text that was prepared for one is what the other takes."""
+        return self.normalizes_text == other.normalizes_text and self.sounds == other.sounds
+
+
+DEFAULT_WEIGHT: Final = 100
+"""The share of a server that was given none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRef:
+    """A server of a voice: the voice's name there, and the share of requests that it gets."""
+
+    backend: BackendRef
+    engine_voice: str
+    weight: int = DEFAULT_WEIGHT

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from django.conf import settings
 
+from core.backends.ejection import BackendHealth
 from core.errors import ServerOverloaded
 from core.http_client.response import Response
 from core.sharing.fair_queue import FairQueue
@@ -98,12 +99,18 @@ class HttpEngine(Engine):
         self._calls = BackendCalls()
         self._uploads = Uploads(clips, self._calls)
         self._closed = False
+        self.health = BackendHealth()
         self.slots = FairQueue(
             backend.max_concurrency,
             settings.SVC_BACKEND_QUEUE_LENGTH,
             settings.SVC_BACKEND_QUEUE_SECONDS,
             settings.SVC_BACKEND_RESERVED_SHARE,
         )
+
+    @property
+    def has_room(self) -> bool:
+        """Whether an utterance would not wait for a slot."""
+        return self.slots.inflight < self.slots.limit and not self.slots.waiting
 
     @property
     def inflight(self) -> int:

@@ -44,6 +44,8 @@ def voice_form(**changes: Any) -> dict[str, Any]:
         "embedded_engine": "espeak",
         "engine_voice": "en-us+f3",
         "enabled": "on",
+        "servers-TOTAL_FORMS": 0,
+        "servers-INITIAL_FORMS": 0,
     }
     return {**columns, **changes}
 
@@ -67,6 +69,28 @@ def test_a_voice_is_added_and_shown(operator: Client) -> None:
     assert "en-us+f3" in shown
     assert "every account" in shown
     assert Voice.objects.get().backend is None
+
+
+def test_a_voice_gets_a_further_server(operator: Client) -> None:
+    first, spare = speech_rows.backend("first"), speech_rows.backend("spare")
+    other = speech_rows.backend("other", normalizes_text=True)
+
+    def post(**further: Any) -> Any:
+        row = {"servers-TOTAL_FORMS": 1, "servers-0-weight": 50, **further}
+        return operator.post(f"{VOICES}add/", voice_form(backend=first.pk, **row), follow=True)
+
+    wrong = text_of(post(**{"servers-0-backend": other.pk}))
+    assert "Its normalizes_text must be that of first" in wrong
+    assert "was added successfully" in text_of(post(**{"servers-0-backend": spare.pk}))
+
+    assert "first, spare" in text_of(operator.get(VOICES))
+    first.enabled = False
+    first.save()
+    assert "every account" in text_of(operator.get(VOICES))
+    entries = AuditEntry.objects.filter(kind="further server of a voice")
+    assert [(entry.verb, entry.subject) for entry in entries] == [("created", "ava on spare")]
+    answer = text_of(operator.post(f"{BACKENDS}{spare.pk}/delete/", {"post": "yes"}))
+    assert SpeechBackend.objects.filter(pk=spare.pk).exists(), answer
 
 
 def test_the_list_shows_which_voices_are_served(operator: Client) -> None:

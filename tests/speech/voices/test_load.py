@@ -20,6 +20,7 @@ from speech.voices.load import (
     read_speech_tables,
 )
 from speech.voices.voices import voices
+from svc_project.configuration.documents import stored_catalog
 from tests.inference.catalog.conftest import load
 from tests.support.cases.catalog_files import Load
 from tests.support.live import ROOT
@@ -120,6 +121,37 @@ def test_clones_move_from_one_backend_to_another_in_one_load(load: Load) -> None
     assert SpeechBackend.objects.get(serves_clones=True).name == "chatterbox"
 
 
+SHARED = (
+    BACKEND
+    + BACKEND.replace('"kokoro"', '"spare"').replace("serves_clones = true", "")
+    + """
+[[voices]]
+id = "ava"
+engine = "kokoro"
+engine_voice = "af_heart"
+weight = 300
+servers = [{ name = "spare", engine_voice = "heart", weight = 50 }]
+"""
+)
+
+
+def test_a_voice_is_on_several_servers_and_the_stored_catalog_says_so(load: Load) -> None:
+    assert load(SHARED)[-2:] == ["created voice ava", "voice ava: also on spare"]
+    assert load(SHARED) == ["nothing to change"]
+    [shown] = stored_catalog()["voices"]
+    assert shown["weight"] == 300
+    assert shown["servers"] == [{"name": "spare", "engine_voice": "heart", "weight": 50}]
+
+    assert load(SHARED.replace("weight = 50", "weight = 60")) == [
+        "voice ava on spare: weight 50 -> 60"
+    ]
+    first = SHARED.replace('engine = "kokoro"', 'engine = "spare"')
+    assert load(re.sub("servers = .*", "", first)) == [
+        "voice ava: no longer on spare",
+        "voice ava: engine kokoro -> spare",
+    ]
+
+
 OF_VOICE, OF_SOUND, OF_BACKEND = "voices[0].", "voices[0].engine_voice: ", "speech_backends[0]"
 MISTAKES = {
     "unknown engine voice": (VOICE, "+f3", "+f99", f"{OF_SOUND}The embedded engine has no voice 'en-us+f99'."),
@@ -144,6 +176,11 @@ MISTAKES = {
     "the embedded engine's name": (BACKEND, 'name = "kokoro"', 'name = "espeak"', f"{OF_BACKEND}.name: espeak is the embedded engine's name."),
     "name twice": (BACKEND + BACKEND, "", "", "speech_backends[1].name: kokoro is there twice."),
     "no model": (BACKEND, 'model = "kokoro"\n', "", f"{OF_BACKEND}.model: This key is required."),
+    "unknown server": (SHARED, 'name = "spare", e', 'name = "none", e', f"{OF_VOICE}servers[0].name: There is no speech backend none."),
+    "the same server": (SHARED, 'name = "spare", e', 'name = "kokoro", e', f"{OF_VOICE}servers[0].name: It is the voice's backend already."),
+    "another text": (SHARED, 'name = "spare"\n', 'name = "spare"\nnormalizes_text = true\n', f"{OF_VOICE}servers[0].name: Its normalizes_text must be that of kokoro"),
+    "no weight": (SHARED, "weight = 50", "weight = 0", f"{OF_VOICE}servers[0].weight: "),
+    "servers of an embedded voice": (SHARED, 'engine = "kokoro"\nengine_voice = "af_heart"', 'engine_voice = "en-us"', "voices[0].servers[0]: A voice of an embedded engine has no further servers."),
     "no concurrency": (BACKEND + "max_concurrency = 0\n", "", "", f"{OF_BACKEND}.max_concurrency: "),
 }  # fmt: skip
 """A file, what is replaced in it and by what, and the beginning of the message."""
