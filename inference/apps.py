@@ -15,9 +15,9 @@ class InferenceConfig(AppConfig):
         audited.watch()
         from accounts.console.first_request import examples
         from accounts.models import Scope
-        from inference.catalog.catalog import first_model
+        from inference.catalog.catalog import example_model
         from inference.catalog.pricing import price_history
         from usage.verification.rows import price_histories
 
-        examples[Scope.INFERENCE] = first_model
+        examples[Scope.INFERENCE] = example_model
         price_histories.append(price_history)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from decimal import Decimal
 
 from accounts.changes import CATALOG, ChangeWatcher, watcher
 from accounts.models import Organization
@@ -93,15 +94,23 @@ catalog = Catalog(watcher)
 """The catalog of this process."""
 
 
-def first_model(organization: Organization) -> str | None:
-    """Return the first active model that a backend serves; None when there is none."""
+def example_model(organization: Organization) -> str | None:
+    """Return an active model for examples of code; None when a backend serves none.
+
+    It is the cheapest of those with tools and structured output, so that every example works, or
+    where there is none the cheapest of all.
+    """
     now = time.time()
-    models = catalog.current().models
-    return next(
-        (
-            model.id
-            for _, model in sorted(models.items())
-            if model.deployments and model.superseded_by is None and not model.is_retired(now)
-        ),
-        None,
-    )
+    serving = [
+        model
+        for model in catalog.current().models.values()
+        if model.deployments and model.superseded_by is None and not model.is_retired(now)
+    ]
+    found = min(serving, key=lambda model: _preference(model, now), default=None)
+    return None if found is None else found.id
+
+
+def _preference(model: PublishedModel, now: float) -> tuple[bool, Decimal, str]:
+    price = model.price_at(now)
+    is_able = model.tool_calling and model.structured_output
+    return not is_able, price.input + price.output, model.id

@@ -72,6 +72,14 @@ _ORDER = Order[ModelLine](
 )
 
 
+def serving_lines() -> list[ModelLine]:
+    """Every model that serves, by name, without anybody's use."""
+    now = clock.now()
+    models = sorted(catalog.current().models.items())
+    lines = [_line(model, now, ()) for _, model in models if not model.is_retired(now.timestamp())]
+    return [line for line in lines if line.is_served]
+
+
 class ModelsPage(ConsoleView):
     """Every published model, those that serve first."""
 

@@ -1,11 +1,11 @@
 """An example of each operation in curl, Python and JavaScript, by operation id.
 
-The addresses are those of ``INFERENCE``, ``SPEECH`` and ``MANAGEMENT``, which the page replaces by
-those of the gateway that it is read from.
+Addresses, model and voice are placeholders, which ``svc_project.reference.readers`` replaces.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from accounts.console import snippets
@@ -16,11 +16,23 @@ SPEECH: Final = "https://speech.invalid/v1"
 MANAGEMENT: Final = "https://inference.invalid/manage/v1"
 """Stand for the base URLs (RFC 6761: no host has such a name)."""
 
-MODEL: Final = "MODEL"
+MODEL: Final = "model.invalid"
 """Stands for a model's identifier."""
-_VOICE: Final = "ava"
 _PRONOUNCED: Final = {"word": "nginx", "pronunciation": "engine x"}
 _MADE_PRONUNCIATION: Final = "pron_01a1f93d56457775bd74e582c264003f"
+VOICE: Final = "voice.invalid"
+"""Stands for a voice's id."""
+_WRITTEN: Final = (
+    (re.compile(r"http://127\.0\.0\.1:8000(?=/)"), INFERENCE.removesuffix("/v1")),
+    (re.compile(r"http://127\.0\.0\.1:8001(?=/)"), SPEECH.removesuffix("/v1")),
+    (
+        re.compile(r"ws://127\.0\.0\.1:8001(?=/)"),
+        SPEECH.replace("https:", "wss:").removesuffix("/v1"),
+    ),
+    (re.compile(r"acme/demo-8b"), MODEL),
+    (re.compile(r"\bava\b"), VOICE),
+)
+"""What guides and recorded answers have of a gateway on the reader's machine and its demo catalog."""
 _KEY_ID: Final = "00000000-0000-4000-8000-000000000000"
 """Stands for the id of a key."""
 _MADE_VOICE: Final = "VOICE"
@@ -30,7 +42,7 @@ _ASKED: Final = {
     "messages": [{"role": "user", "content": "Hello!"}],
     "stream": True,
 }
-_SPOKEN: Final = {"voice": _VOICE, "input": "Hello! How do I sound?", "response_format": "wav"}
+_SPOKEN: Final = {"voice": VOICE, "input": "Hello! How do I sound?", "response_format": "wav"}
 
 _CLONING_CURL: Final = f"""printf '{{"name": "Anna", "consent": true, "audio_b64": "%s"}}' "$(base64 -w 0 anna.wav)" |
   curl {SPEECH}/voices \\
@@ -81,7 +93,7 @@ from websockets.sync.client import connect
 
 headers = {{"Authorization": f"Bearer {{os.environ['{KEY_VARIABLE}']}}"}}
 with connect("{_SESSION_ADDRESS}", additional_headers=headers) as session:
-    session.send(json.dumps({{"type": "start", "voice": "{_VOICE}"}}))
+    session.send(json.dumps({{"type": "start", "voice": "{VOICE}"}}))
     session.send(json.dumps({{"type": "text", "text": "One sentence. And another one."}}))
     session.send(json.dumps({{"type": "done"}}))
     files = 0
@@ -98,7 +110,7 @@ const session = new WebSocket("{_SESSION_ADDRESS}", {{
   headers: {{ Authorization: `Bearer ${{process.env.{KEY_VARIABLE}}}` }},
 }});
 session.on("open", () => {{
-  session.send(JSON.stringify({{ type: "start", voice: "{_VOICE}" }}));
+  session.send(JSON.stringify({{ type: "start", voice: "{VOICE}" }}));
   session.send(JSON.stringify({{ type: "text", text: "One sentence. And another one." }}));
   session.send(JSON.stringify({{ type: "done" }}));
 }});
@@ -120,6 +132,13 @@ _SESSION: Final = (
 """A session over a WebSocket. curl cannot speak the protocol, so it requests the upgrade only."""
 
 
+def with_placeholders(text: str) -> str:
+    """``text`` of the repository with placeholders where it names addresses, model and voice."""
+    for written, placeholder in _WRITTEN:
+        text = written.sub(placeholder, text)
+    return text
+
+
 def inference_examples() -> dict[str, tuple[Snippet, ...]]:
     """The examples of the inference surface."""
     return {
@@ -137,7 +156,7 @@ def speech_examples() -> dict[str, tuple[Snippet, ...]]:
         "createSpeech": snippets.speech(SPEECH, _SPOKEN),
         "streamSpeech": _SESSION,
         "listVoices": snippets.get(f"{SPEECH}/models"),
-        "getVoice": snippets.get(f"{SPEECH}/models/{_VOICE}"),
+        "getVoice": snippets.get(f"{SPEECH}/models/{VOICE}"),
         "listNamedVoices": snippets.get(f"{SPEECH}/audio/voices"),
         "listNamedModels": snippets.get(f"{SPEECH}/audio/models"),
         "createVoice": _CLONING,
@@ -158,7 +177,7 @@ def management_examples() -> dict[str, tuple[Snippet, ...]]:
     key = f"{MANAGEMENT}/keys/{_KEY_ID}"
     limits = {"requests_per_minute": 600}
     wanted = {"organization": "acme", "scope": "inference", "label": "shop"}
-    voices = {"voices": [{"id": _VOICE, "engine_voice": "en-us+f3"}]}
+    voices = {"voices": [{"id": "ava", "engine_voice": "en-us+f3"}]}
     return {
         "listOrganizations": snippets.get(f"{MANAGEMENT}/organizations"),
         "getOrganization": snippets.get(organization),

@@ -28,11 +28,17 @@ class Field:
     """The values that it may have, when they are listed."""
     only: str = ""
     """The variants of the object that have it, in words, when not all do."""
+    anchor: str = ""
+    """Its place on the page."""
 
     @property
     def level(self) -> int:
         """How many fields it is inside of."""
         return self.name.count(".")
+
+    def at(self, place: str) -> Field:
+        """The field with the anchor that it has below ``place``."""
+        return replace(self, anchor=f"{place}-{self.name.replace('[]', '').replace('.', '-')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,9 @@ class SchemaReader:
             _, first = having[0]
             member: Json = first["properties"][name]
             if name == tag:
+                about = member.get("description", "")
                 member = {"type": "string", "enum": [label for label, _ in having]}
+                member["description"] = about
             everywhere = len(having) == len(variants.objects)
             required = all(name in each.get("required", ()) for _, each in having)
             row = self.field(prefix + name, member, required=required)

@@ -11,6 +11,7 @@ from accounts.api.openapi import ADMIN_KEY
 from accounts.console.snippets import Snippet
 from core.api.openapi import BEARER, Json
 from svc_project.reference.fields import Field, SchemaReader
+from svc_project.reference.recordings import Recording
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _EVERYWHERE: Final = "x-request-id"
@@ -82,57 +83,77 @@ class Operation:
     body: list[Field]
     answers: list[Answer]
     failures: list[Failure]
+    recordings: list[Recording]
     socket: Socket | None = None
     snippets: tuple[Snippet, ...] = field(default=())
 
+    def fields(self) -> Iterator[Field]:
+        """Every field that the page of the operation has."""
+        yield from (each for _, each in self.parameters)
+        yield from self.body
+        for answer in self.answers:
+            yield from answer.headers
+            for content in answer.contents:
+                yield from content.fields
+        if self.socket is not None:
+            for message in (*self.socket.client, *self.socket.server):
+                yield from message.fields
 
-def operations(
-    document: Json, snippets: Mapping[str, tuple[Snippet, ...]], anchors: Anchors
-) -> list[Operation]:
-    """Return every operation of ``document``; ``snippets`` are examples by operation id."""
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the document does not have: examples and recorded answers by operation id, and anchors."""
+
+    snippets: Mapping[str, tuple[Snippet, ...]]
+    recordings: Mapping[str, list[Recording]]
+    anchors: Anchors
+
+
+def operations(document: Json, beside: Beside) -> list[Operation]:
+    """Return every operation of ``document``."""
     reader = SchemaReader(document["components"]["schemas"])
     return [
-        _operation(reader, path, method, each, snippets=snippets, anchors=anchors)
+        _operation(reader, path, method, each, beside)
         for path, methods in document["paths"].items()
         for method, each in methods.items()
     ]
 
 
 def _operation(
-    reader: SchemaReader,
-    path: str,
-    method: str,
-    source: Json,
-    *,
-    snippets: Mapping[str, tuple[Snippet, ...]],
-    anchors: Anchors,
+    reader: SchemaReader, path: str, method: str, source: Json, beside: Beside
 ) -> Operation:
+    own = source["operationId"]
     sent = source.get("requestBody", {}).get("content", {}).get("application/json", {})
     return Operation(
-        id=source["operationId"],
+        id=own,
         method=method.upper(),
         path=path,
         summary=source["summary"],
         description=source.get("description", ""),
         auth=_auth(source["security"]),
         parameters=[
-            (each["in"], _named(reader, each["name"], each))
+            (each["in"], _named(reader, each["name"], each).at(f"{own}-{each['in']}"))
             for each in source.get("parameters", ())
         ],
-        body=reader.fields(sent["schema"]) if sent else [],
+        body=_at(own, reader.fields(sent["schema"])) if sent else [],
         answers=[
-            _answer(reader, status, each)
+            _answer(reader, status, each, own)
             for status, each in source["responses"].items()
             if int(status) < 400
         ],
         failures=[
-            _failure(reader, status, each, anchors)
+            _failure(reader, status, each, beside.anchors)
             for status, each in source["responses"].items()
             if int(status) >= 400
         ],
-        socket=_socket(reader, source["x-websocket"]) if "x-websocket" in source else None,
-        snippets=snippets.get(source["operationId"], ()),
+        recordings=beside.recordings.get(own, []),
+        socket=_socket(reader, source["x-websocket"], own) if "x-websocket" in source else None,
+        snippets=beside.snippets.get(own, ()),
     )
+
+
+def _at(place: str, fields: list[Field]) -> list[Field]:
+    return [each.at(place) for each in fields]
 
 
 def _auth(security: list[Json]) -> str:
@@ -160,12 +181,12 @@ def _headers(reader: SchemaReader, source: Json) -> list[Field]:
     ]
 
 
-def _answer(reader: SchemaReader, status: str, source: Json) -> Answer:
+def _answer(reader: SchemaReader, status: str, source: Json, operation: str) -> Answer:
     return Answer(
         status,
         source["description"],
-        list(_contents(reader, source.get("content", {}))),
-        _headers(reader, source),
+        list(_contents(reader, source.get("content", {}), f"{operation}-{status}")),
+        _at(f"{operation}-{status}-header", _headers(reader, source)),
     )
 
 
@@ -178,11 +199,12 @@ def _failure(reader: SchemaReader, status: str, source: Json, anchors: Anchors) 
     )
 
 
-def _contents(reader: SchemaReader, content: Mapping[str, Json]) -> Iterator[Content]:
+def _contents(reader: SchemaReader, content: Mapping[str, Json], place: str) -> Iterator[Content]:
     for media_type, each in content.items():
         schema: Json = each.get("schema", {})
         is_event = media_type == "text/event-stream" and "properties" in schema
         rows = _event_fields(reader, schema) if is_event else reader.fields(schema)
+        rows = _at(f"{place}-event" if is_event else place, rows)
         yield Content(media_type, rows, schema.get("description", ""))
 
 
@@ -192,12 +214,12 @@ def _event_fields(reader: SchemaReader, event: Json) -> list[Field]:
     return reader.fields(shapes[0])
 
 
-def _socket(reader: SchemaReader, source: Json) -> Socket:
-    def messages(schemas: list[Json]) -> list[Message]:
+def _socket(reader: SchemaReader, source: Json, operation: str) -> Socket:
+    def messages(side: str) -> list[Message]:
         return [
-            Message(each["properties"]["type"]["const"], reader.fields(each)) for each in schemas
+            Message(name, _at(f"{operation}-{side}-{name}", reader.fields(each)))
+            for each in source[side]
+            for name in (each["properties"]["type"]["const"],)
         ]
 
-    return Socket(
-        messages(source["client"]), messages(source["server"]), source["binary"], source["close"]
-    )
+    return Socket(messages("client"), messages("server"), source["binary"], source["close"])

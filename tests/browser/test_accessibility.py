@@ -55,6 +55,13 @@ PAGES = (
     "../docs/speech/",
     "../docs/management/",
     "../docs/errors/",
+    "../docs/models/",
+    "../docs/search?q=stop",
+    "../docs/guides/quick-start",
+    "../docs/guides/streaming",
+    "../docs/guides/limits",
+    "../docs/guides/from-openai",
+    "../docs/guides/sdk-defaults",
 )
 BEFORE_THE_LOGIN = ("password/forgotten", "password/set/x/y", "password/was-set", "login")
 

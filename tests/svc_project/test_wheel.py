@@ -168,6 +168,9 @@ def test_it_migrates_and_serves_with_several_workers(installation: Installation)
             "/static/console.css",
             "/static/admin/css/base.css",
             "/docs/",
+            "/docs/guides/tools",
+            "/docs/guides/schema-subset",
+            "/docs/guides/sdk-defaults",
         ):
             assert httpx2.get(f"{url}{path}", verify=NO_TLS).status_code == 200, path
         installation.run("doctor")

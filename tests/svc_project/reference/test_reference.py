@@ -16,7 +16,7 @@ from django.test import Client
 from accounts.models import Scope
 from core.errors import name_of
 from svc_project.openapi import DOCUMENTS
-from svc_project.reference import examples, pages
+from svc_project.reference import pages
 from svc_project.reference.error_guide import SECTIONS
 from svc_project.reference.fields import SchemaReader, bounds_of
 from svc_project.surfaces import Surface
@@ -174,7 +174,7 @@ def test_the_examples_run_against_the_gateway(gateway: Gateway) -> None:
         "getUsage": "breakdowns",
         "exportUsage": "next_cursor",
     }.items():
-        source = code(page, operation_id, "python").replace(examples.MODEL, "acme/demo-8b")
+        source = code(page, operation_id, "python").replace("MODEL", "acme/demo-8b")
         done = subprocess.run(
             [sys.executable, "-c", source],
             env={**os.environ, "SVC_API_KEY": read_key, "NO_PROXY": "127.0.0.1"},
