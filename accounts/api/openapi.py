@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from accounts.api.keys import ENDED, KeyChanges, KeyFields, RotationFields, ShownKey
 from accounts.api.management import DEFAULT_LIMIT, HIGHEST_LIMIT, Fields
+from accounts.api.meanings import BODIES
+from accounts.api.meanings import SENT as SENT_MEANINGS
 from accounts.api.organizations import OrganizationFields
 from accounts.api.users import UserFields, UserLink
 from accounts.facts import KeyFacts, OrganizationFacts, UserFacts
@@ -24,6 +26,7 @@ from core.api.openapi import (
     answer,
     body,
     content,
+    explain,
     failures,
     header,
     path_parameter,
@@ -90,6 +93,8 @@ class Operations:
     ) -> Json:
         """An operation with a body of ``fields``; without one it is as an empty object."""
         schema = schema_of(fields)
+        for each, member in schema["properties"].items():
+            member["description"] = BODIES[each]
         sent = {"requestBody": body(schema, required=bool(schema["required"]))}
         return self.operation(
             name, summary, answers, *_NAMED, errors.RequestTooLarge, **sent, **more
@@ -100,7 +105,11 @@ class Operations:
     ) -> Json:
         """An operation that answers a page of what ``schema`` describes."""
         page = object_of(
-            data={"type": "array", "items": schema}, next_cursor={"type": ["string", "null"]}
+            data={"type": "array", "items": schema, "description": "Those of this page."},
+            next_cursor={
+                "type": ["string", "null"],
+                "description": "Send it as `cursor` for the next page; null on the last one.",
+            },
         )
         return self.operation(
             name,
@@ -127,6 +136,7 @@ def _at(parameter: Json, methods: Json) -> Json:
 
 def paths(schemas: Schemas, error_schema: ErrorSchema) -> Json:
     """Every path of ``accounts.api.urls``."""
+    explain(schemas.components, SENT_MEANINGS)
     make = Operations(error_schema)
     return {**_organizations(make, schemas), **_users(make, schemas), **_keys(make, schemas)}
 

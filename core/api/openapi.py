@@ -96,6 +96,13 @@ def _plain(schema: Any) -> Any:
     return plain
 
 
+def explain(components: Mapping[str, Json], meanings: Mapping[str, Mapping[str, str]]) -> None:
+    """Describe members of ``components``. Raises ``KeyError`` for a member that there is not."""
+    for component, members in meanings.items():
+        for name, meaning in members.items():
+            components[component]["properties"][name]["description"] = meaning
+
+
 _OUR_WORDS: Final = frozenset({"title", "description"})
 
 

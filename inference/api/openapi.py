@@ -19,15 +19,16 @@ from core.api.openapi import (
     answer,
     body,
     content,
+    explain,
     failures,
     header,
     path_parameter,
 )
 from core.errors import ApiError
+from inference.api.meanings import ANSWERS, REQUEST
 from inference.catalog.model_object import ModelList, ModelObject
 from inference.wire import ChatRequest
 from inference.wire.answers import ChoiceDelta, ChunkHead, CompletionObject, UsageChunk
-from inference.wire.wording import EXPECTED
 
 SESSION: Final = "session"
 EITHER: Final[list[Json]] = [{BEARER: []}, {SESSION: []}]
@@ -127,10 +128,10 @@ SENT: Final = (CompletionObject, ChunkHead, UsageChunk, ModelObject, ModelList)
 
 
 def refine(schemas: Schemas) -> None:
-    """Add the rules that the code checks, and the structs do not, to the request's schema."""
+    """Add what fields mean, and the rules that the code checks and the structs do not."""
+    explain(schemas.components, REQUEST)
+    explain(schemas.components, ANSWERS)
     request = schemas.components["ChatRequest"]["properties"]
-    for name, member in request.items():
-        member["description"] = f"{EXPECTED[name][0].upper()}{EXPECTED[name][1:]}."
     request["n"] |= {"anyOf": [{"const": 1}, {"type": "null"}]}
     for component in schemas.components.values():
         _spell_out_parts(component.get("properties", {}).get("content", {}))
@@ -143,7 +144,12 @@ def _spell_out_parts(content: Json) -> None:
             choice["items"] = {
                 "type": "object",
                 "required": ["type"],
-                "properties": {"type": STRING},
+                "properties": {
+                    "type": {
+                        **STRING,
+                        "description": "`text`, with its `text`; others are carried.",
+                    }
+                },
                 "if": {"required": ["type"], "properties": {"type": {"const": "text"}}},
                 "then": {"required": ["text"], "properties": {"text": STRING}},
             }
@@ -194,8 +200,9 @@ def _event(schemas: Schemas) -> Json:
                 "items": schemas.of[ChoiceDelta],
                 "minItems": 1,
                 "maxItems": 1,
+                "description": "One choice; none in the usage chunk.",
             },
-            "usage": {"type": "null"},
+            "usage": {"type": "null", "description": "Null but in the usage chunk."},
         },
     }
     failed = error_schema([each for each in CHAT_ERRORS if each.status >= 500])

@@ -17,6 +17,7 @@ from core.api.openapi import (
     answer,
     body,
     content,
+    explain,
     failures,
     header,
     path_parameter,
@@ -24,6 +25,7 @@ from core.api.openapi import (
 from core.asgi.websocket import BadHandshake, UpgradeRequired
 from core.errors import ApiError
 from speech.api import openapi_pronunciations
+from speech.api.meanings import MEANINGS
 from speech.api.openapi_errors import EVERYWHERE, HEADERS, KEY, error_schema
 from speech.api.openapi_messages import (
     CLIENT_MESSAGES,
@@ -96,12 +98,14 @@ UPGRADE_ERRORS: Final = (
 _MILLISECONDS: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 _STREAM_FORMAT: Final[Json] = {
     "enum": [*(each.value for each in StreamFormat), None],
-    "description": "`sse`: the sound comes in server-sent events.",
+    "description": "`audio`, the default, answers the sound itself; `sse` sends it in server-sent "
+    "events, the last of which has the charged characters.",
 }
 
 
 def paths(schemas: Schemas) -> Json:
     """Every path of the surface."""
+    explain(schemas.components, MEANINGS)
     return {
         "/v1/audio/speech": {"post": _speech()},
         "/v1/audio/speech/stream": {"get": _stream()},
@@ -123,8 +127,14 @@ def _speech() -> Json:
             "response_format": FORMAT,
             **MANNER,
             "stream_format": _STREAM_FORMAT,
-            "timestamps": {**TIMESTAMPS, "description": "Needs `stream_format` `sse`."},
-            "model": {"description": "Ignored."},
+            "timestamps": {
+                **TIMESTAMPS,
+                "description": "`word` sends when each word is spoken, before the sound of its "
+                "sentence. Needs `stream_format` `sse`, and an embedded or neural voice.",
+            },
+            "model": {
+                "description": "Ignored, whatever it is: the voice decides. SDKs insist on one."
+            },
         },
     )
     return {
@@ -207,14 +217,23 @@ def _named(schemas: Schemas, listed: type, description: str) -> Json:
 def _creation(schemas: Schemas) -> Json:
     request = object_schema(
         {
-            "name": {**STRING, "pattern": _NAME},
+            "name": {
+                **STRING,
+                "pattern": _NAME,
+                "description": "A name for people, without blanks around it. Unique in the account "
+                "whatever the case: else 409.",
+            },
             "audio_b64": {
                 **STRING,
                 "contentEncoding": "base64",
                 "contentMediaType": "audio/wav",
-                "description": f"A WAV file of {MIN_SECONDS} to {MAX_SECONDS} seconds.",
+                "description": f"A WAV file of {MIN_SECONDS} to {MAX_SECONDS} seconds: one speaker, a quiet "
+                "room. It is stored encrypted and never served.",
             },
-            "consent": {"const": True, "description": "The speaker agrees to be cloned."},
+            "consent": {
+                "const": True,
+                "description": "The speaker agrees to be cloned. Anything but `true` is 400.",
+            },
         }
     )
     return {
@@ -251,7 +270,16 @@ def _deletion(schemas: Schemas) -> Json:
 
 
 def _health() -> Json:
-    health = object_schema({"ok": {"const": True}, "uptime_s": {"type": "number", "minimum": 0}})
+    health = object_schema(
+        {
+            "ok": {"const": True, "description": "This process serves."},
+            "uptime_s": {
+                "type": "number",
+                "minimum": 0,
+                "description": "Seconds since this process started; a restart begins at zero.",
+            },
+        }
+    )
     return {
         "operationId": "getHealth",
         "summary": "Whether this process serves",

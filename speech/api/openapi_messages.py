@@ -11,18 +11,24 @@ from speech.audio.encoding import AudioFormat
 from speech.audio.pcm import CHANNELS, SAMPLE_RATE
 from speech.wire import FASTEST, LONGEST_INPUT, LONGEST_INSTRUCTIONS, SLOWEST, Timestamps
 
-FORMAT: Final[Json] = {"enum": [*(each.value for each in AudioFormat), None]}
+FORMAT: Final[Json] = {
+    "enum": [*(each.value for each in AudioFormat), None],
+    "description": "The form of the sound; `wav` by default. `pcm` is signed 16 bits, little-endian, "
+    "without a header, and over HTTP comes while it is made. Every other is a complete file.",
+}
 MANNER: Final[dict[str, Json]] = {
     "speed": {
         "type": ["number", "null"],
         "minimum": SLOWEST,
         "maximum": FASTEST,
-        "description": "A factor on the voice's own pace.",
+        "description": "A factor on the voice's own pace; 1 by default. Servers that cannot speak at "
+        "another pace ignore it. It changes no charged characters.",
     },
     "instructions": {
         "type": ["string", "null"],
         "maxLength": LONGEST_INSTRUCTIONS,
-        "description": "How to speak; for engines that take it.",
+        "description": "How to speak, in words. Passed to speech servers that take it, dropped by every "
+        "other engine.",
     },
 }
 CLOSES: Final[dict[str, str]] = {
@@ -46,13 +52,17 @@ TEXT: Final[Json] = {"type": "string", "maxLength": LONGEST_INPUT}
 INPUT: Final[Json] = {
     **TEXT,
     "minLength": 1,
-    "description": "May hold audio tags; a text that begins with `<speak` is SSML.",
+    "description": "The text to speak, not blank. May hold audio tags such as `[pause]`; one that "
+    "begins with `<speak` is SSML. Its code points without tags are charged, and refunded in full "
+    "where nothing could be spoken.",
 }
+_VOICE_ID: Final[Json] = {**STRING, "minLength": 1, "description": "The voice's id."}
 VOICE: Final[Json] = {
-    "description": "A voice's id, or an object that has it.",
+    "description": "A voice's id from `GET /v1/models`, or an object that has it. It decides about "
+    "engine and language. An unknown one, also somebody else's, is 400 `proxy_error`.",
     "anyOf": [
         {"type": "string", "minLength": 1},
-        {"type": "object", "required": ["id"], "properties": {"id": {**STRING, "minLength": 1}}},
+        {"type": "object", "required": ["id"], "properties": {"id": _VOICE_ID}},
     ],
 }
 
@@ -67,7 +77,16 @@ def object_schema(required: Json, optional: Json | None = None) -> Json:
 
 
 def _message(kind: str, required: Json | None = None, optional: Json | None = None) -> Json:
-    return object_schema({"type": {"const": kind}, **(required or {})}, optional)
+    named = {"const": kind, "description": "The kind of the message."}
+    return object_schema({"type": named, **(required or {})}, optional)
+
+
+def _number(meaning: str) -> Json:
+    return {**INTEGER, "description": meaning}
+
+
+def _text(meaning: str) -> Json:
+    return {**STRING, "description": meaning}
 
 
 TIMESTAMPS: Final[Json] = {
@@ -76,11 +95,14 @@ TIMESTAMPS: Final[Json] = {
 }
 _TIMED_WORD: Final[Json] = object_schema(
     {
-        "text": {**STRING, "description": "The word as it is spoken."},
+        "text": _text("The word as it is spoken."),
         "start": {"type": "number", "description": "Seconds from the beginning of the frame."},
-        "end": {"type": "number"},
-        "from": {**INTEGER, "description": "The code points as received that it stands for."},
-        "to": INTEGER,
+        "end": {
+            "type": "number",
+            "description": "Where the next word begins, or the silence before it.",
+        },
+        "from": _number("The first code point, as received, that it stands for."),
+        "to": _number("The first code point behind it."),
     }
 )
 _KEEP_OPEN: Final[Json] = {
@@ -88,8 +110,17 @@ _KEEP_OPEN: Final[Json] = {
     "description": "`done` ends an utterance, and the next `text` begins another.",
 }
 _OF_AN_UTTERANCE: Final[Json] = {
-    "sentences": {**INTEGER, "description": "Those of the utterance that were sent."},
-    "characters": {**INTEGER, "description": "Their characters, which are charged."},
+    "sentences": _number("Those of the utterance that were sent."),
+    "characters": _number("Their characters, which are charged."),
+}
+ERROR: Final[Json] = {
+    **object_schema(
+        {
+            "message": _text("What is wrong, and what to do."),
+            "type": _text("The type of the error, as over HTTP."),
+        }
+    ),
+    "description": "What went wrong.",
 }
 CLIENT_MESSAGES: Final[dict[str, Json]] = {
     "start": _message(
@@ -102,7 +133,10 @@ CLIENT_MESSAGES: Final[dict[str, Json]] = {
             "timestamps": TIMESTAMPS,
         },
     ),
-    "text": _message("text", {"text": TEXT}),
+    "text": _message(
+        "text",
+        {"text": {**TEXT, "description": "More of the text, cut anywhere. May be empty."}},
+    ),
     "flush": _message("flush"),
     "done": _message("done"),
     "cancel": _message("cancel"),
@@ -119,21 +153,33 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
     "ready": _message(
         "ready",
         {
-            "sample_rate": {"const": SAMPLE_RATE},
-            "channels": {"const": CHANNELS},
-            "limits": object_schema(
-                {
-                    "message_characters": INTEGER,
-                    "message_bytes": INTEGER,
-                    "session_characters": INTEGER,
-                }
-            ),
+            "sample_rate": {"const": SAMPLE_RATE, "description": "Samples a second."},
+            "channels": {"const": CHANNELS, "description": "The sound is mono."},
+            "limits": {
+                **object_schema(
+                    {
+                        "message_characters": _number("The most code points of one `text`."),
+                        "message_bytes": _number("The most bytes of one message."),
+                        "session_characters": _number(
+                            "The most code points of a session, with `keep_open` of an utterance."
+                        ),
+                    }
+                ),
+                "description": "What a session may send.",
+            },
         },
     ),
     "timestamps": {
         **_message(
             "timestamps",
-            {"sentence": INTEGER, "words": {"type": "array", "items": _TIMED_WORD}},
+            {
+                "sentence": _number("The number of the frame, from 0."),
+                "words": {
+                    "type": "array",
+                    "items": _TIMED_WORD,
+                    "description": "Its words in their order.",
+                },
+            },
         ),
         "description": "The words of the next frame, the frames counted from 0.",
     },
@@ -142,16 +188,19 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
         "description": "With `keep_open`: the utterance was sent.",
     },
     "cleared": {
-        **_message("cleared", {**_OF_AN_UTTERANCE, "text": STRING}),
+        **_message(
+            "cleared",
+            {**_OF_AN_UTTERANCE, "text": _text("What was spoken, as received, without tags.")},
+        ),
         "description": "The answer to `clear`: what of the utterance was sent.",
     },
     "draining": {
-        **_message("draining", {"seconds": INTEGER}),
+        **_message("draining", {"seconds": _number("How long the session may still last.")}),
         "description": "The server stops; the session may last so long.",
     },
     "session.done": _message("session.done"),
     "error": {
-        **_message("error", {"error": object_schema({"message": STRING, "type": STRING})}),
+        **_message("error", {"error": ERROR}),
         "description": "The end of the session, or a sentence that the voice cannot speak.",
     },
 }

@@ -8,10 +8,11 @@ import msgspec
 
 from accounts.api.openapi import Operations, object_of
 from core import errors
-from core.api.openapi import STRING, ErrorSchema, Json, Schemas, body, query
+from core.api.openapi import STRING, ErrorSchema, Json, Schemas, body, explain, query
 from core.catalog_tables import Table
 from inference.catalog.file import BackendTable, ModelTable
 from speech.voices.load import SpeechBackendTable, VoiceTable
+from svc_project.configuration.meanings import MEANINGS
 from svc_project.configuration.views import CatalogChanges, PriceFacts
 
 
@@ -30,6 +31,7 @@ SENT: Final = (CatalogChanges, PriceFacts)
 
 def paths(schemas: Schemas, error_schema: ErrorSchema) -> Json:
     """Every path of ``svc_project.configuration.urls``."""
+    explain(schemas.components, MEANINGS)
     make = Operations(error_schema)
     return {
         "/manage/v1/catalog": _catalog(make, schemas),
@@ -78,4 +80,4 @@ def _prices(make: Operations, price: Json) -> Json:
 
 
 def _array(items: Json) -> Json:
-    return {"type": "array", "items": items}
+    return {"type": "array", "items": items, "description": "All of them, in their order."}

@@ -27,6 +27,7 @@ from speech.requests.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
 from svc_project.asgi import router
 from svc_project.openapi import DOCUMENTS, MANAGEMENT, MANAGEMENT_PATH, PATH, printed
+from svc_project.reference.documents import operations_of
 from svc_project.surfaces import Surface
 from tests.support.live import NO_TLS, ROOT, Gateway
 
@@ -185,11 +186,20 @@ def test_document_and_code_have_the_same_messages() -> None:
     assert all(f"'{kind}'" in refusal.value.message for kind in speech_openapi.CLIENT_MESSAGES)
 
 
-def test_every_field_of_a_chat_request_has_its_own_description() -> None:
+def test_the_document_has_the_fields_of_a_chat_request() -> None:
     request = DOCUMENTS[Surface.INFERENCE]()["components"]["schemas"]["ChatRequest"]
     assert set(request["properties"]) == {field.name for field in fields(ChatRequest)}
-    for name, member in request["properties"].items():
-        assert member["description"].lower() == f"{EXPECTED[name]}.".lower()
+
+
+@every
+def test_every_field_says_more_than_its_type(name: str) -> None:
+    """What a wrong value must be is in the message about it; here is what happens with a right one."""
+    for operation in operations_of(name):
+        for field in operation.fields():
+            said = field.description.lower().rstrip(".")
+            assert said, f"{operation.id} {field.name}"
+            assert said != EXPECTED.get(field.name, "").lower()
+            assert not re.match(r"an? (string|number|integer|boolean|array|object)\b", said), said
 
 
 @every

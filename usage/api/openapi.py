@@ -13,6 +13,7 @@ from core.api.openapi import (
     Schemas,
     answer,
     content,
+    explain,
     failures,
     header,
     query,
@@ -20,6 +21,7 @@ from core.api.openapi import (
 from core.errors import ApiError
 from usage.api.export_columns import EXPORT_COLUMNS, Column, Kind
 from usage.api.export_views import DEFAULT_LIMIT, HIGHEST_LIMIT, Format
+from usage.api.meanings import PAGE, ROW, SUMMARY
 from usage.api.wire import UsageSummary
 from usage.queries.periods import LONGEST, Bucket, GroupBy
 
@@ -68,6 +70,7 @@ def paths(
     schemas: Schemas, security: list[Json], schema_of: ErrorSchema, headers: dict[int, Json]
 ) -> Json:
     """The summary and the export; the surface that they are on describes the errors."""
+    explain(schemas.components, SUMMARY)
     return {
         "/v1/usage": {
             "get": {
@@ -141,6 +144,7 @@ def _rows() -> Json:
             "next_cursor": {"type": ["string", "null"]},
         },
     }
+    explain({"page": page}, {"page": PAGE})
     return answer(
         "The rows, by `occurred_at` and then `request_id`.",
         {
@@ -153,4 +157,7 @@ def _rows() -> Json:
 
 def _cell(column: Column) -> Json:
     kind = _KINDS.get(column.kind, "string")
-    return {"type": [kind, "null"] if "null" in column.shape else kind}
+    return {
+        "type": [kind, "null"] if "null" in column.shape else kind,
+        "description": ROW[column.name],
+    }
