@@ -76,9 +76,12 @@ def object_schema(required: Json, optional: Json | None = None) -> Json:
     }
 
 
-def _message(kind: str, required: Json | None = None, optional: Json | None = None) -> Json:
+def _message(
+    kind: str, meaning: str, required: Json | None = None, optional: Json | None = None
+) -> Json:
     named = {"const": kind, "description": "The kind of the message."}
-    return object_schema({"type": named, **(required or {})}, optional)
+    schema = object_schema({"type": named, **(required or {})}, optional)
+    return {**schema, "description": meaning}
 
 
 def _number(meaning: str) -> Json:
@@ -125,6 +128,7 @@ ERROR: Final[Json] = {
 CLIENT_MESSAGES: Final[dict[str, Json]] = {
     "start": _message(
         "start",
+        "First, within 10 seconds.",
         {"voice": VOICE},
         {
             "response_format": FORMAT,
@@ -135,23 +139,19 @@ CLIENT_MESSAGES: Final[dict[str, Json]] = {
     ),
     "text": _message(
         "text",
+        "A piece of the text. A sentence is spoken once one more whole word follows it.",
         {"text": {**TEXT, "description": "More of the text, cut anywhere. May be empty."}},
     ),
-    "flush": _message("flush"),
-    "done": _message("done"),
-    "cancel": _message("cancel"),
-    "clear": {
-        **_message("clear"),
-        "description": "With `keep_open`: drop what was not spoken.",
-    },
-    "close": {
-        **_message("close"),
-        "description": "With `keep_open`: end the session after its text.",
-    },
+    "flush": _message("flush", "Speak what is there, complete sentence or not."),
+    "done": _message("done", "No more text comes."),
+    "cancel": _message("cancel", "Drop what was not spoken, and end. It is not charged."),
+    "clear": _message("clear", "With `keep_open`: drop what was not spoken."),
+    "close": _message("close", "With `keep_open`: end the session after its text."),
 }
 SERVER_MESSAGES: Final[dict[str, Json]] = {
     "ready": _message(
         "ready",
+        "Text can come.",
         {
             "sample_rate": {"const": SAMPLE_RATE, "description": "Samples a second."},
             "channels": {"const": CHANNELS, "description": "The sound is mono."},
@@ -169,38 +169,35 @@ SERVER_MESSAGES: Final[dict[str, Json]] = {
             },
         },
     ),
-    "timestamps": {
-        **_message(
-            "timestamps",
-            {
-                "sentence": _number("The number of the frame, from 0."),
-                "words": {
-                    "type": "array",
-                    "items": _TIMED_WORD,
-                    "description": "Its words in their order.",
-                },
+    "timestamps": _message(
+        "timestamps",
+        "The words of the next frame.",
+        {
+            "sentence": _number("The number of the frame, from 0."),
+            "words": {
+                "type": "array",
+                "items": _TIMED_WORD,
+                "description": "Its words in their order.",
             },
-        ),
-        "description": "The words of the next frame, the frames counted from 0.",
-    },
-    "utterance.done": {
-        **_message("utterance.done", _OF_AN_UTTERANCE),
-        "description": "With `keep_open`: the utterance was sent.",
-    },
-    "cleared": {
-        **_message(
-            "cleared",
-            {**_OF_AN_UTTERANCE, "text": _text("What was spoken, as received, without tags.")},
-        ),
-        "description": "The answer to `clear`: what of the utterance was sent.",
-    },
-    "draining": {
-        **_message("draining", {"seconds": _number("How long the session may still last.")}),
-        "description": "The server stops; the session may last so long.",
-    },
-    "session.done": _message("session.done"),
-    "error": {
-        **_message("error", {"error": ERROR}),
-        "description": "The end of the session, or a sentence that the voice cannot speak.",
-    },
+        },
+    ),
+    "utterance.done": _message(
+        "utterance.done", "With `keep_open`: the utterance was sent.", _OF_AN_UTTERANCE
+    ),
+    "cleared": _message(
+        "cleared",
+        "The answer to `clear`: what of the utterance was sent.",
+        {**_OF_AN_UTTERANCE, "text": _text("What was spoken, as received, without tags.")},
+    ),
+    "draining": _message(
+        "draining",
+        "The server stops; the session may last so long.",
+        {"seconds": _number("How long the session may still last.")},
+    ),
+    "session.done": _message("session.done", "Everything was sent; the gateway closes with 1000."),
+    "error": _message(
+        "error",
+        "The end of the session, or a sentence that the voice cannot speak.",
+        {"error": ERROR},
+    ),
 }

@@ -64,6 +64,7 @@ def render(source: str, links: Links) -> Text:
     for token in tokens:
         if token.children:
             token.children = list(_led(token.children, links))
+    _label_cells(tokens)
     sections = _sections(tokens)
     below = tokens[3:] if tokens[0].type == "heading_open" else tokens
     html = parser.renderer.render(below, parser.options, {})
@@ -93,6 +94,23 @@ def _led(children: Sequence[Token], links: Links) -> Iterator[Token]:
             child.attrSet("href", place or "")
         if not (is_left_out and child.type in ("link_open", "link_close")):
             yield child
+
+
+def _label_cells(tokens: Sequence[Token]) -> None:
+    """Give each cell of a table the head of its column, which narrow windows show beside it."""
+    heads: list[str] = []
+    column = 0
+    for at, token in enumerate(tokens):
+        if token.type == "table_open":
+            heads = []
+        elif token.type == "th_open":
+            heads.append(_text_of(tokens[at + 1]))
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type == "td_open":
+            if column and heads[column]:
+                token.attrSet("data-label", heads[column])
+            column += 1
 
 
 def _sections(tokens: Sequence[Token]) -> list[Section]:

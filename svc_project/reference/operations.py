@@ -55,6 +55,7 @@ class Message:
     """A message of a WebSocket."""
 
     name: str
+    description: str
     fields: list[Field]
 
 
@@ -217,7 +218,9 @@ def _event_fields(reader: SchemaReader, event: Json) -> list[Field]:
 def _socket(reader: SchemaReader, source: Json, operation: str) -> Socket:
     def messages(side: str) -> list[Message]:
         return [
-            Message(name, _at(f"{operation}-{side}-{name}", reader.fields(each)))
+            Message(
+                name, each["description"], _at(f"{operation}-{side}-{name}", reader.fields(each))
+            )
             for each in source[side]
             for name in (each["properties"]["type"]["const"],)
         ]

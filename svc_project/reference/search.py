@@ -19,6 +19,8 @@ LONGEST: Final = 100
 """Characters of a query."""
 MOST: Final = 20
 _SHOWN: Final = 150
+_BEFORE: Final = 50
+"""Characters of a text that are shown, and those of them before the word that was searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An entry as a result, with the beginning of its text."""
+    """An entry as a result, with a part of its text."""
 
     title: str
     where: str
@@ -54,7 +56,7 @@ def find(query: str) -> list[Found]:
         for score in (_score(title, words, entry.rank),)
     ]
     entries = _index()
-    return [_found(entries[number][2]) for _, number in sorted(hits)[:MOST]]
+    return [_found(entries[number][2], words[0]) for _, number in sorted(hits)[:MOST]]
 
 
 def _score(title: str, words: list[str], rank: int) -> tuple[bool, int, int, int]:
@@ -63,8 +65,12 @@ def _score(title: str, words: list[str], rank: int) -> tuple[bool, int, int, int
     return title != " ".join(words), -named, rank, len(title)
 
 
-def _found(entry: Entry) -> Found:
+def _found(entry: Entry, word: str) -> Found:
+    """The entry with so much of its text as is shown, near ``word``."""
     text = entry.text.replace("`", "")
+    at = text.lower().find(word)
+    if at > _SHOWN // 2:
+        text = f"… {text[at - _BEFORE :].partition(' ')[2]}"
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN].rsplit(' ', 1)[0]} …"
     return Found(entry.title, entry.where, entry.href, text)
