@@ -29,7 +29,6 @@ from speech.requests.meter import Identity, SpeechMeter
 from speech.requests.speaking import Resources, Sink, SpeechCall, Synthesis
 from speech.synthesis.script import LONG_READING, Script, metered_characters, read_script
 from speech.synthesis.text_process import TextProcess
-from speech.text.ssml import is_ssml
 from speech.text.tags import TagError
 from speech.voices.engines import Engines
 from speech.voices.pronunciations.held import Pronunciations
@@ -65,7 +64,6 @@ class SpeechService:
             request = SpeechRequest.from_body(body)
             voice = self.engines.chosen(await self.voices.resolve(request.voice, principal))
             if request.timestamps is not None:
-                _require_no_ssml(request.input)
                 require_word_times(voice)
             with input_named():
                 characters = metered_characters(request.input)
@@ -159,15 +157,6 @@ def require_word_times(voice: VoiceRef) -> None:
         raise InvalidField(
             "'timestamps' is not available with this voice: it is spoken by a speech server, which "
             "gives no times of words. Leave it out, or choose an embedded voice.",
-            param="timestamps",
-        )
-
-
-def _require_no_ssml(text: str) -> None:
-    """Raise ``InvalidField`` for SSML, whose words have no place in the text as received."""
-    if is_ssml(text):
-        raise InvalidField(
-            "'timestamps' is not available for SSML. Leave it out, or send text with audio tags.",
             param="timestamps",
         )
 

@@ -28,6 +28,11 @@ SHORT_READING: Final = 16
 
 Mark = Pause | Sound | Rate
 
+Origin = tuple[int, int, int]
+"""An offset in a text, where it is in the whole one, and the size there (``Sentence``)."""
+
+_BEGINNING: Final[Origin] = (0, 0, 0)
+
 
 class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence as it was received; each mark stands before the code point at its offset.
@@ -35,7 +40,8 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     ``lead`` is the silence before the sentence in seconds. ``place`` is where in the Markdown text
     the sentence begins. ``rate`` is the factor on the voice's pace there. ``origins`` are the offsets
     of ``text`` from which on it was received without a tag in between, and where they are in the
-    whole text; empty: from its beginning. Those of SSML mean nothing.
+    whole text, with the size of what it stands for there as a whole, 0 where it stands as received; empty:
+    from its beginning.
     """
 
     text: str
@@ -43,19 +49,23 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     lead: float = 0.0
     place: markdown.MarkdownState = markdown.START
     rate: float = 1.0
-    origins: tuple[tuple[int, int], ...] = ()
+    origins: tuple[Origin, ...] = ()
 
     @property
     def characters(self) -> int:
         """Code points that are metered: all but tags."""
         return len(self.text)
 
-    def received(self, offsets: Iterable[int]) -> list[int]:
-        """Where the code points at ``offsets`` of ``text`` are in the whole text as received."""
-        origins = self.origins or ((0, 0),)
-        begins = [begin for begin, _ in origins]
-        found = ((at, origins[bisect_right(begins, at) - 1]) for at in offsets)
-        return [place + at - begin for at, (begin, place) in found]
+    def received(self, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Where ``spans`` of ``text``, none empty, are in the whole text as received."""
+        origins = self.origins or (_BEGINNING,)
+        begins = [begin for begin, *_ in origins]
+
+        def of(at: int) -> tuple[int, int]:
+            begin, place, size = origins[bisect_right(begins, at) - 1]
+            return (place, place + size) if size else (place + at - begin, place + at - begin + 1)
+
+        return [(of(start)[0], of(end - 1)[1]) for start, end in spans]
 
 
 class ScriptReader(msgspec.Struct):
@@ -70,7 +80,7 @@ class ScriptReader(msgspec.Struct):
     _tags: TagReader = msgspec.field(default_factory=TagReader)
     _splitter: SentenceSplitter = msgspec.field(default_factory=SentenceSplitter)
     _marks: list[tuple[int, Mark]] = []
-    _origins: list[tuple[int, int]] = []
+    _origins: list[Origin] = []
     """As those of a sentence, for all text that was fed; the last one of the text that was taken."""
     _fed: int = 0
     _taken: int = 0
@@ -118,9 +128,9 @@ class ScriptReader(msgspec.Struct):
         texts: list[str] = []
         for part in parts:
             if isinstance(part, Text):
-                fed, place = self._origins[-1] if self._origins else (0, 0)
-                if part.at != place + self._fed - fed:
-                    self._origins.append((self._fed, part.at))
+                fed, place, size = self._origins[-1] if self._origins else _BEGINNING
+                if part.size or size or part.at != place + self._fed - fed:
+                    self._origins.append((self._fed, part.at, part.size))
                 self._fed += len(part.text)
                 texts += self._splitter.feed(part.text)
             else:
@@ -148,18 +158,21 @@ class ScriptReader(msgspec.Struct):
         lead, origins = self._lead(text, marks), self._take_origins(start)
         return Sentence(text, marks, lead, self._held_place, rate, origins)
 
-    def _take_origins(self, start: int) -> tuple[tuple[int, int], ...]:
+    def _take_origins(self, start: int) -> tuple[Origin, ...]:
         """The origins of the text from ``start`` to what was taken."""
         known = self._origins
         if not known or known[0][0]:
-            known = [(0, 0), *known]
-        fed = [each for each, _ in known]
+            known = [_BEGINNING, *known]
+        fed = [each for each, *_ in known]
         first, end = bisect_right(fed, start) - 1, bisect_left(fed, self._taken)
         self._origins = known[end - 1 :]
         taken = known[first:end]
-        if taken == [(0, 0)] and not start:
+        if taken == [_BEGINNING] and not start:
             return ()
-        return tuple((max(0, at - start), place + max(0, start - at)) for at, place in taken)
+        return tuple(
+            (max(0, at - start), place + (0 if size else max(0, start - at)), size)
+            for at, place, size in taken
+        )
 
     def _lead(self, text: str, marks: tuple[tuple[int, Mark], ...]) -> float:
         """The silence before ``text`` in seconds; 0 beside a pause tag, which gives its own."""

@@ -79,17 +79,16 @@ def timed_words(
     if lexicon:
         written = _respelt(written, lexicon.matches(sentence.text))
     found = spans(written, [word.text for word in spoken])
-    starts = sentence.received(start for start, _ in found)
-    lasts = sentence.received(end - 1 for _, end in found)
+    received = sentence.received(found)
     return [
         TimedWord(
             word.text,
             _milliseconds(later + word.start),
             _milliseconds(later + word.end),
             start,
-            last + 1,
+            end,
         )
-        for word, start, last in zip(spoken, starts, lasts, strict=False)
+        for word, (start, end) in zip(spoken, received, strict=False)
     ]
 
 

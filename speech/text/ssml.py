@@ -32,7 +32,7 @@ _START = re.compile(rf"<(?P<name>{_NAME})")
 _START_END = re.compile(r"\s{0,99}(?P<empty>/?)>")
 _END = re.compile(rf"</(?P<name>{_NAME})\s{{0,99}}>")
 _STRAY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_SPACES = re.compile(r"\s+")
+_SPACE = re.compile(r"\s")
 _TIME = re.compile(r"\+?(?P<amount>[0-9]{1,9}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})(?P<unit>ms|s)")
 _STRENGTHS: Final = {
     "none": 0.0, "x-weak": 0.15, "weak": 0.25, "medium": 0.5, "strong": 0.75, "x-strong": 1.0,
@@ -72,12 +72,16 @@ def parse(text: str) -> tuple[list[Part], int]:
 class _Element:
     name: str
     attributes: dict[str, str]
+    places: dict[str, int]
+    """Where the values of the attributes are."""
     rate: float
     """The factor that holds within the element."""
     at: int
     is_replaced: bool = False
     said: list[str] | None = None
     """The text of a ``say-as``, which is changed as a whole."""
+    span: tuple[int, int] = (0, 0)
+    """Where that text is."""
 
 
 @dataclass(slots=True)
@@ -88,6 +92,8 @@ class _Reader:
     characters: int = 0
     _parts: list[Part] = field(default_factory=list)
     _open: list[_Element] = field(default_factory=list)
+    _read: int = 0
+    """How much text ``_tags`` has read."""
     _tags: TagReader = field(default_factory=TagReader)
 
     def parts(self) -> list[Part]:
@@ -111,25 +117,28 @@ class _Reader:
         start = _START.match(self.text, at)
         if start is None:
             raise InvalidSsml("this is no tag of an element. Write < in a text as &lt;.", at)
-        attributes, after = self._attributes(start.end())
+        attributes, places, after = self._attributes(start.end())
         closing = _START_END.match(self.text, after)
         if closing is None:
             raise InvalidSsml("the tag is not complete.", after)
-        self._begin(start["name"], attributes, at)
+        self._begin(start["name"], attributes, places, at)
         if closing["empty"]:
             self._close(start["name"], at)
         return closing.end()
 
-    def _attributes(self, at: int) -> tuple[dict[str, str], int]:
+    def _attributes(self, at: int) -> tuple[dict[str, str], dict[str, int], int]:
+        """The attributes, where their values are, and the offset after them."""
         found: dict[str, str] = {}
+        places: dict[str, int] = {}
         while attribute := _ATTRIBUTE.match(self.text, at):
             name, value = attribute["name"], attribute["double"] or attribute["single"] or ""
             if name in found:
                 raise InvalidSsml("an attribute is there twice.", at)
-            self._check_entities(value, attribute.end() - 1 - len(value))
+            places[name] = attribute.end() - 1 - len(value)
+            self._check_entities(value, places[name])
             found[name] = value
             at = attribute.end()
-        return found, at
+        return found, places, at
 
     def _check_entities(self, text: str, at: int) -> None:
         if stray := _STRAY.search(text):
@@ -147,31 +156,38 @@ class _Reader:
             return
         if any(element.is_replaced for element in self._open):
             return
-        said = next((element.said for element in self._open if element.said is not None), None)
-        if said is None:
-            self.characters += self._say(text)
-        else:
-            self.characters += len(text)
-            said.append(text)
+        changed = next((one for one in self._open if one.said is not None), None)
+        if changed is None or changed.said is None:
+            self.characters += self._say(text, run.start())
+            return
+        self.characters += len(text)
+        changed.span = (changed.span[0] if changed.said else run.start(), run.end())
+        changed.said.append(text)
 
-    def _say(self, text: str) -> int:
-        """Add text, with audio tags, and return its metered characters.
+    def _say(self, text: str, at: int, size: int = 0) -> int:
+        """Add text, with audio tags, and return its metered characters; ``at`` and ``size`` as of ``Text``.
 
         Line ends mean nothing in it; entities are left for the steps that clean every text.
         """
         parts = [*self._tags.feed(text), *self._tags.finish()]
-        self._parts += [
-            Text(_SPACES.sub(" ", part.text)) if isinstance(part, Text) else part for part in parts
-        ]
+        before, self._read = self._read, self._read + len(text)
+        for part in parts:
+            if isinstance(part, Text):
+                place = at if size else at + part.at - before
+                self._parts.append(Text(_SPACE.sub(" ", part.text), place, size))
+            else:
+                self._parts.append(part)
         return characters(parts)
 
-    def _begin(self, name: str, attributes: dict[str, str], at: int) -> None:
+    def _begin(
+        self, name: str, attributes: dict[str, str], places: dict[str, int], at: int
+    ) -> None:
         if not self._open and (name != "speak" or self._parts or self.characters):
             raise InvalidSsml("there must be one <speak> around everything.", at)
         if len(self._open) >= DEEPEST:
             raise InvalidSsml(f"more than {DEEPEST} elements are within each other.", at)
         rate = self._open[-1].rate if self._open else 1.0
-        element = _Element(name, attributes, rate, at)
+        element = _Element(name, attributes, places, rate, at)
         # Nothing within an element that is changed as a whole has an effect of its own.
         if not any(one.is_replaced or one.said is not None for one in self._open):
             self._enter(element)
@@ -184,20 +200,20 @@ class _Reader:
                 if seconds:
                     self._parts.append(self._tags.pause(seconds, f"of {seconds:g} s"))
             case "p" | "s":
-                self._boundary(element.name)
+                self._boundary(element.name, element.at)
             case "sub":
                 element.is_replaced = True
                 alias = _required(element, "alias")
-                self.characters += self._say(alias)
+                self.characters += self._say(alias, element.places["alias"])
             case "say-as":
                 _required(element, "interpret-as")
                 element.said = []
             case "prosody":
                 self._change_rate(element)
 
-    def _boundary(self, name: str) -> None:
+    def _boundary(self, name: str, at: int) -> None:
         """End a line, or a paragraph, for the splitter of sentences; it is not metered."""
-        self._parts.append(Text("\n\n" if name == "p" else "\n"))
+        self._parts.append(Text("\n\n" if name == "p" else "\n", at))
 
     def _change_rate(self, element: _Element) -> None:
         factor = _factor(element.attributes.get("rate", "default").strip(), element.at)
@@ -213,9 +229,10 @@ class _Reader:
         if element.said is not None:
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
             words = say_as.words(html.unescape("".join(element.said)), kind, form)
-            self._say(html.escape(words, quote=False))
+            start, end = element.span
+            self._say(html.escape(words, quote=False), start, end - start)
         elif name in ("p", "s") and not any(one.said is not None for one in self._open):
-            self._boundary(name)
+            self._boundary(name, at)
         before = self._open[-1].rate if self._open else 1.0
         if element.rate != before:
             self._parts.append(Rate(before))

@@ -65,10 +65,14 @@ class SoundName(StrEnum):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Words to speak, exactly as they were received; ``at`` is their offset in the whole text."""
+    """Words to speak; ``at`` is their offset in the whole text as received.
+
+    They stand for ``size`` code points there as a whole; 0: they are those, one for one.
+    """
 
     text: str
     at: int = 0
+    size: int = 0
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):

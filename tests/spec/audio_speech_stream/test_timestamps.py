@@ -94,13 +94,28 @@ def test_events_have_the_times_of_the_words_in_the_whole_sound(
     assert speech.row(answer.headers["x-request-id"]).characters == len(FIRST + SECOND) - 10
 
 
+def test_words_of_ssml_are_found_in_the_document(speech: SpeechAccount) -> None:
+    text = (
+        "<speak>It <b>is</b> <sub alias='almost ten'>~10</sub> <break time='300ms'/> now,\n"
+        " Room <say-as interpret-as='digits'>48</say-as>.</speak>"
+    )
+
+    answer = speech.speak(text, response_format="pcm", stream_format="sse", timestamps="word")
+
+    events = [json.loads(line[6:]) for line in answer.text.split("\n\n") if line]
+    words = [word for each in events for word in each.get("words", [])]
+    assert [(word["text"], text[word["from"] : word["to"]]) for word in words] == [
+        *((word, word) for word in ("It", "is", "almost", "ten", "now", "Room")),
+        *(("four", "48"), ("eight", "48")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
         ({"timestamps": "phoneme", "stream_format": "sse"}, "must be 'word'"),
         ({"timestamps": "word"}, "'stream_format'"),
         ({"timestamps": "word", "stream_format": "sse", "voice": "file"}, "speech server"),
-        ({"timestamps": "word", "stream_format": "sse", "input": "<speak>Hi</speak>"}, "SSML"),
     ],
 )
 def test_times_that_cannot_be_had_are_refused(

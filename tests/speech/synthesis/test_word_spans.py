@@ -55,9 +55,8 @@ def test_words_are_found_again_behind_tags_and_in_pieces_of_text(step: int) -> N
     pieces = [reader.feed(text[at : at + step]) for at in range(0, len(text), step)]
     for sentence in chain(*pieces, reader.flush()):
         written = written_words(sentence.text)
-        starts = sentence.received(word.start for word in written)
-        lasts = sentence.received(word.end - 1 for word in written)
-        found += [text[start : last + 1] for start, last in zip(starts, lasts, strict=True)]
+        received = sentence.received((word.start, word.end) for word in written)
+        found += [text[start:end] for start, end in received]
 
     assert found == words
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.synthesis.script import metered_characters, read_script
+from speech.synthesis.script import Sentence, metered_characters, read_script
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.normalise.sentence import normalised
@@ -71,7 +71,28 @@ def test_each_element_is_spoken_as_it_asks_and_no_name_is(content: str, words: s
 def test_breaks_pace_and_boundaries_become_the_parts_of_a_script(
     content: str, parts: list[Part]
 ) -> None:
-    assert parse(f"<speak version='1.1'>{content}</speak>")[0] == parts
+    found = parse(f"<speak version='1.1'>{content}</speak>")[0]
+
+    assert [Text(part.text) if isinstance(part, Text) else part for part in found] == parts
+
+
+def test_each_text_knows_its_place_in_the_document() -> None:
+    text = (
+        "<speak><p>Hi  [pause] <b>dear</b>\n you.</p> The <sub alias='World  Wide'>WWW</sub> of"
+        " &amp; <say-as interpret-as='digits'>4<b>8</b></say-as><s>Bye</s></speak>"
+    )
+    [first, *rest] = read_script(text).sentences
+
+    def received(sentence: Sentence, word: str) -> str:
+        start = sentence.text.index(word)
+        [(since, until)] = sentence.received([(start, start + len(word))])
+        return text[since:until]
+
+    assert [received(first, word) for word in ("Hi", "dear", "you")] == ["Hi", "dear", "you"]
+    second, third = rest
+    words = ("The", "World", "Wide", "of", "&amp;", "4", "8")
+    assert [received(second, word) for word in words] == [*words[:5], *["4<b>8"] * 2]
+    assert received(third, "Bye") == "Bye"
 
 
 @pytest.mark.parametrize(
