@@ -9,6 +9,7 @@ _BASE_URL: Final = "`http(s)://host[:port][/path]`, up to and including `/v1`."
 _KEY: Final = "The environment variable that has the server's key; the key itself is never shown."
 _CONCURRENCY: Final = "Requests that it gets at once, from all workers and hosts together."
 _ENABLED: Final = "Whether it is used."
+_LABEL: Final = "Null: what is stored stays."
 _FIRST_BYTE: Final = "How long its first byte may take. Null is the default of the settings."
 _TOTAL: Final = "How long an answer may take in all. Null is the default of the settings."
 _EXTRA: Final = "Members that are added to the body of each request."
@@ -78,7 +79,19 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "engine_voice": "The engine's own name of the voice.",
         "language": "`hi` is for enterprise accounts only.",
         "engine": "`espeak`, `kokoro`, or the name of a speech server.",
+        "neural_voice": "The neural engine's voice that speaks it where that engine can.",
+        "servers": "Further speech servers that speak the voice.",
+        "weight": "The share of requests of the server that `engine` names; null: 100.",
         "enabled": _ENABLED,
+        "gender": f"`female`, `male` or `neutral`. {_LABEL}",
+        "accent": f"Such as `American`. {_LABEL}",
+        "age": f"`young`, `middle-aged` or `old`. {_LABEL}",
+        "style": f"Such as `warm`. {_LABEL}",
+    },
+    "VoiceServerTable": {
+        "name": "The name of the speech server.",
+        "engine_voice": "Its own name of the voice; empty: that of the voice.",
+        "weight": "Its share of requests.",
     },
     "SpeechBackendTable": {
         "name": "Identifies the server.",
