@@ -20,7 +20,7 @@ from accounts.audit.trail import Origin
 from accounts.console import display_zone
 from accounts.console.base import ConsoleView
 from accounts.login.forms import OwnPasswordForm, throttled_answer
-from accounts.login.password_links import mailed_address, reset_mails
+from accounts.login.password_links import mailed_address, reset_mails, tokens
 from accounts.login.throttle import TooManyLogins, admit_reset
 from accounts.models import User
 from accounts.models.security import Source
@@ -140,6 +140,7 @@ class SetPasswordView(auth_views.PasswordResetConfirmView):
     the browser keeps, opens nothing.
     """
 
+    token_generator = tokens
     template_name = "console/password_set.html"
     success_url = reverse_lazy("console-password-was-set")
     extra_context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600}  # noqa: RUF012  # as Django declares it

@@ -1,7 +1,7 @@
 """One-time links with which people set a new password, and the mails that carry them.
 
 A link is Django's: it ends after ``PASSWORD_RESET_TIMEOUT`` seconds, with the next login, and when
-the password changes.
+the password changes; besides, when the user becomes an operator or is one no longer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import logging
 import queue
 from datetime import datetime, timedelta
 from smtplib import SMTPException
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import send_mail
 from django.db import Error
 from django.http import HttpRequest
@@ -32,6 +32,18 @@ from core.database.threads import DatabaseThread, keep_usable
 log = logging.getLogger(__name__)
 
 _MOST_WAITING: Final = 100
+
+
+class _Tokens(PasswordResetTokenGenerator):
+    """An admin key may have the links of users, and must not open the account of an operator with one."""
+
+    def _make_hash_value(self, user: Any, timestamp: int) -> str:
+        value = super()._make_hash_value(user, timestamp)
+        is_operator = user.is_staff or user.is_superuser
+        return f"{value} of an operator" if is_operator else value
+
+
+tokens: Final = _Tokens()
 
 
 def give(user: User, request: HttpRequest) -> tuple[str, datetime]:
@@ -105,7 +117,7 @@ def _send(email: str, address: str) -> None:
 
 
 def _link(user: User, address: str) -> str:
-    token = default_token_generator.make_token(user)
+    token = tokens.make_token(user)
     place = reverse(
         "console-password-set", args=(urlsafe_base64_encode(force_bytes(user.pk)), token)
     )

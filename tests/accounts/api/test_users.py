@@ -82,6 +82,16 @@ def test_a_one_time_link_sets_the_password_and_is_shown_once(
     assert made.json()["link"] not in ask("GET", ADA).content.decode()
 
 
+@pytest.mark.parametrize("flag", ["is_staff", "is_superuser"])
+def test_a_link_ends_when_its_user_becomes_an_operator(
+    ask: Any, ada: Any, client: Client, flag: str
+) -> None:
+    place = ask("POST", f"{ADA}/link").json()["link"].partition("testserver")[2]
+    assert client.get(place, follow=True).redirect_chain
+    User.objects.filter(email="ada@acme.example").update(**{flag: True})
+    assert not client.get(place, follow=True).redirect_chain
+
+
 @pytest.mark.parametrize("flags", [{"is_staff": True}, {"is_superuser": True}])
 def test_no_admin_key_changes_an_operator(
     ask: Any, organization: Organization, flags: dict[str, bool]
