@@ -14,6 +14,15 @@ from core.money import PRICE_DECIMALS, PRICE_DIGITS, parse_price
 _UNIT = Decimal(1).scaleb(-PRICE_DECIMALS)
 
 
+class _PriceInput(forms.DecimalField):
+    """A price in a form, of the same texts as elsewhere."""
+
+    def to_python(self, value: Any) -> Any:
+        if value not in self.empty_values and "_" in str(value):
+            raise ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
+
 class PriceField(models.BigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
     """A price per million tokens: a ``Decimal`` in Python, whole units of 10^-8 in the database.
 
@@ -50,7 +59,7 @@ class PriceField(models.BigIntegerField):  # type: ignore[type-arg]  # generic i
         return models.Field.formfield(
             self,
             **{
-                "form_class": forms.DecimalField,
+                "form_class": _PriceInput,
                 "min_value": 0,
                 "max_digits": PRICE_DIGITS,
                 "decimal_places": PRICE_DECIMALS,

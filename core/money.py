@@ -6,9 +6,11 @@ rounded. Floats never carry money.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
+from typing import Final
 
 PRICE_DECIMALS = 8
 PRICE_DIGITS = 18
@@ -16,6 +18,8 @@ COST_DECIMALS = 14
 _COST_QUANTUM = Decimal(1).scaleb(-COST_DECIMALS)
 _MILLION = Decimal(1_000_000)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
+_NUMBER: Final = re.compile(r"[+-]?[0-9.]{1,40}([eE][+-]?[0-9]{1,3})?")
+"""Without ``_``, which ``Decimal`` skips: ``0_15``, a mistyped 0.15, is 15 to it. 40 digits are exact."""
 
 
 def parse_price(text: str) -> Decimal:
@@ -25,10 +29,12 @@ def parse_price(text: str) -> Decimal:
     with at most 8 decimals and 10 digits before the point.
     """
     try:
-        price = Decimal(text)
+        price = Decimal(text) if _NUMBER.fullmatch(text.strip()) else None
     except InvalidOperation:
-        raise ValueError(f"{text!r} is not a decimal number such as 0.15.") from None
-    if not price.is_finite() or price.is_signed():
+        price = None
+    if price is None:
+        raise ValueError(f"{text[:40]!r} is not a decimal number such as 0.15.")
+    if price.is_signed():
         raise ValueError("A price must be zero or more.")
     exponent = price.normalize(_EXACT).as_tuple().exponent
     if isinstance(exponent, int) and -exponent > PRICE_DECIMALS:

@@ -37,6 +37,18 @@ MISTAKES = {
         edited('"0.15"', "0.15"),
         'models[0].pricing.input_per_mtok: Expected str, got float, a decimal in quotes such as "0.15".',
     ),
+    "price with a mistyped point": (
+        edited('"0.15"', '"0_15"'),
+        "models[0].pricing.input_per_mtok: '0_15' is not a decimal number such as 0.15.",
+    ),
+    "price of more digits than any": (
+        edited('"0.15"', f'"0.{"1" * 70}"'),
+        "models[0].pricing.input_per_mtok: '0.1111",
+    ),
+    "price of a huge exponent": (
+        edited('"0.15"', '"1e99999999"'),
+        "models[0].pricing.input_per_mtok: '1e99999999' is not a decimal",
+    ),
     "negative price": (
         edited('"0.60"', '"-1"'),
         "models[0].pricing.output_per_mtok: A price must be zero or more.",
