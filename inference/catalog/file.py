@@ -5,6 +5,7 @@ docs/operate/catalog.md, "The catalog file", describes every table and key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import date, datetime, time
 from typing import Annotated, Any, Final, TypeVar
@@ -122,7 +123,8 @@ def read_catalog_file(content: bytes, kind: type[File]) -> File:
     """
     try:
         found = msgspec.toml.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        # Besides what is no TOML: tables too deep, and integers of more than 4300 digits.
         raise CatalogFileError("", f"This is not TOML: {error}.") from None
     return _checked(found, kind, _TIMES_OF_TOML)
 
@@ -137,7 +139,7 @@ def _checked(found: object, kind: type[File], builtin_types: Iterable[type]) -> 
         file = msgspec.convert(found, kind, builtin_types=builtin_types)
     except msgspec.ValidationError as error:
         raise shape_error(str(error)) from None
-    _refuse_null_characters(found)
+    _refuse_unstorable(found)
     require_unique([table.name for table in file.backends], "backends", "name")
     require_unique([table.id for table in file.models], "models", "id")
     for index, backend in enumerate(file.backends):
@@ -148,8 +150,11 @@ def _checked(found: object, kind: type[File], builtin_types: Iterable[type]) -> 
     return file
 
 
-def _refuse_null_characters(found: object) -> None:
-    """Raise ``CatalogFileError`` for the character that PostgreSQL cannot store."""
+def _refuse_unstorable(found: object) -> None:
+    """Raise ``CatalogFileError`` for the character that PostgreSQL cannot store, and for ``nan`` and ``inf``.
+
+    TOML has these two and JSON has not; SQLite stores ``nan`` as no number at all.
+    """
     waiting = [("", found)]
     while waiting:
         where, each = waiting.pop()
@@ -160,6 +165,8 @@ def _refuse_null_characters(found: object) -> None:
             waiting += [(f"{where}[{index}]", value) for index, value in enumerate(each)]
         elif isinstance(each, str) and "\0" in each:
             raise CatalogFileError(where, "It holds a null character. Leave it out.")
+        elif isinstance(each, float) and not math.isfinite(each):
+            raise CatalogFileError(where, "Give a finite number.")
 
 
 def _check_backend(backend: BackendTable, where: str) -> None:

@@ -49,6 +49,16 @@ MISTAKES = {
         edited('"0.15"', '"1e99999999"'),
         "models[0].pricing.input_per_mtok: '1e99999999' is not a decimal",
     ),
+    "number without a value": (
+        BACKEND + "first_byte_seconds = nan\n",
+        "backends[0].first_byte_seconds: Give a finite number.",
+    ),
+    "endless number": (
+        BACKEND + "total_seconds = inf\n",
+        "backends[0].total_seconds: Give a finite number.",
+    ),
+    "too deep": (f"x = {'[' * 3000}{']' * 3000}", "This is not TOML"),
+    "number of too many digits": (f"x = {'9' * 5000}", "This is not TOML"),
     "negative price": (
         edited('"0.60"', '"-1"'),
         "models[0].pricing.output_per_mtok: A price must be zero or more.",
@@ -148,7 +158,7 @@ MISTAKES = {
     ),
     "comments after what is no number": (
         f"{FILE}keep_alive_seconds = nan\n",
-        "models[0].keep_alive_seconds: Give 1 to 3600 seconds.",
+        "models[0].keep_alive_seconds: Give a finite number.",
     ),
     "voices that are no tables": ("voices = [1]\n", "voices[0]: Expected object, got int."),
 }
@@ -218,7 +228,7 @@ def test_a_later_file_cannot_undo_what_was_published(load: Load, content: str, t
         ("extra_fields = { timings_per_token = true }", "running_usage decides"),
         ('extra_fields = { cache_salt = "a" }', "cache_salt out; prefix_cache decides"),
         ('prefix_cache = "mine"', "backends[0].prefix_cache"),
-        ("extra_fields = { top_p_min = nan }", "backends[0].extra_fields: Use text"),
+        ("extra_fields = { top_p_min = nan }", "backends[0].extra_fields.top_p_min: Give a finite"),
         ("extra_fields = { since = 2026-01-01 }", "backends[0].extra_fields: Value must"),
         (
             'extra_fields = { a = "\\u0000" }',

@@ -170,7 +170,7 @@ MISTAKES = {
     "unknown protocol": (BACKEND, '"openai"', '"grpc"', f"{OF_BACKEND}.protocol: "),
     "bad address": (BACKEND, "http://127", "ftp://127", f"{OF_BACKEND}.base_url: Start the address with http://"),
     "unknown tag": (BACKEND, "laughs =", "burps =", f"{OF_BACKEND}.sounds: There is no audio tag 'burps'."),
-    "a value that JSON lacks": (BACKEND, '"audio"', "nan", f"{OF_BACKEND}.extra_fields: It holds a value that JSON does not have."),
+    "a value that JSON lacks": (BACKEND, '"audio"', "nan", f"{OF_BACKEND}.extra_fields.stream_format: Give a finite number."),
     "clones without a mode": (BACKEND, '"inline"', '"none"', f"{OF_BACKEND}: To serve clones, choose how it is given the clip."),
     "two that serve clones": (BACKEND + BACKEND.replace('"kokoro"', '"other"'), "", "", "speech_backends[1]: Another backend serves the clones already."),
     "the embedded engine's name": (BACKEND, 'name = "kokoro"', 'name = "espeak"', f"{OF_BACKEND}.name: espeak is the embedded engine's name."),
