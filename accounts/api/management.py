@@ -32,6 +32,7 @@ from core.errors import (
 DEFAULT_LIMIT: Final = 100
 HIGHEST_LIMIT: Final = 500
 _HIGHEST_NUMBER: Final = 10**15
+_CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 OF_A_PAGE: Final = ("limit", "cursor")
 """The parameters of ``page``."""
 
@@ -132,6 +133,8 @@ class ManagementView(ApiView):
     """Requires an admin key, to which the audit log attributes every change."""
 
     parser_classes: ClassVar[list[type[BaseParser]]] = [JsonObject]  # type: ignore[misc]
+    parameters_of_changes: ClassVar[tuple[str, ...]] = ()
+    """The parameters of the query that requests other than GET take."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -145,6 +148,8 @@ class ManagementView(ApiView):
                 raise RateLimitExceeded(str(error), headers=wait) from None
             raise
         setattr(request._request, trail.ACTOR, f"admin key {found.prefix} ({found.label})")
+        if request.method in _CHANGING:
+            require_parameters(request, *self.parameters_of_changes)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Keep answers, some of which hold a secret, out of caches."""
@@ -183,10 +188,12 @@ def page(request: Request, rows: models.QuerySet[Any]) -> tuple[models.QuerySet[
 
 
 def require_parameters(request: Request, *known: str) -> None:
-    """Raise ``InvalidQuery`` for a parameter of the query that is not ``known``."""
-    for name in request.query_params:
+    """Raise ``InvalidQuery`` for a parameter of the query that is not ``known``, or is there twice."""
+    for name, values in request.query_params.lists():
         if name not in known:
             raise InvalidQuery(f"There is no parameter {name!r}."[:200], param=name[:100])
+        if len(values) > 1:
+            raise InvalidQuery(f"'{name}' is there twice.", param=name)
 
 
 def _limit(text: str) -> int:

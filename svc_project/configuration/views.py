@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 from rest_framework.request import Request
@@ -37,6 +37,8 @@ class PriceFacts(msgspec.Struct):
 
 
 class CatalogView(ManagementView):
+    parameters_of_changes: ClassVar[tuple[str, ...]] = ("dry_run",)
+
     def get(self, request: Request) -> Response:
         """The whole catalog, in the form that ``put`` takes."""
         require_parameters(request)
@@ -44,7 +46,6 @@ class CatalogView(ManagementView):
 
     def put(self, request: Request) -> Response:
         """Add and change what the document names. What it leaves out stays as it is."""
-        require_parameters(request, "dry_run")
         dry_run = _FLAGS.get(request.query_params.get("dry_run", "false"))
         if dry_run is None:
             raise InvalidQuery("'dry_run' must be 'true' or 'false'.", param="dry_run")

@@ -11,6 +11,7 @@ from accounts.models import ApiKey, AuditEntry, Organization, Scope
 
 pytestmark = pytest.mark.django_db
 NO_SUCH_ID = "11111111-2222-4333-8444-555555555555"
+LEO = {"id": "leo", "engine_voice": "en-us+m3"}
 
 
 def test_put_makes_an_organization_once_and_then_changes_what_is_sent(ask: Any) -> None:
@@ -55,6 +56,10 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PUT", f"organizations/{NO_SUCH_ID}", {}, 404, "organization"),
         ("PUT", "organizations/" + "x" * 121, {}, 400, "name"),
         ("PUT", "organizations/Acme", {"plan": "gold"}, 400, "plan"),
+        ("PUT", "organizations/Blue?dry_run=true", {}, 400, "dry_run"),
+        ("PATCH", "organizations/Acme?dry_run=true", {"plan": "enterprise"}, 400, "dry_run"),
+        ("DELETE", "organizations/Acme?dry_run=true", None, 400, "dry_run"),
+        ("PUT", "catalog?dry_run=true&dry_run=false", {"voices": [LEO]}, 400, "dry_run"),
         ("PUT", "organizations/Acme", {"priority": "urgent"}, 400, "priority"),
         ("PUT", "organizations/Acme", {"priority": None}, 400, "priority"),
         ("PUT", "organizations/Acme", {"requests_per_minute": 0}, 400, "requests_per_minute"),
