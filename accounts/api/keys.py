@@ -39,7 +39,7 @@ class ShownKey(facts.KeyFacts):
 
 
 class KeyFields(Fields):
-    organization = serializers.CharField()
+    organization = serializers.CharField(trim_whitespace=False)
     scope = serializers.ChoiceField(Scope.choices)
     label = serializers.CharField(max_length=80)  # type: ignore[assignment]  # its name on the wire
     requests_per_minute = LimitField(none=None, required=False)

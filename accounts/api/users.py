@@ -28,7 +28,7 @@ from core.errors import InvalidField, NotFound
 
 class UserFields(Fields):
     organizations = serializers.ListField(
-        child=serializers.CharField(), required=False, max_length=100
+        child=serializers.CharField(trim_whitespace=False), required=False, max_length=100
     )
     active = serializers.BooleanField(required=False)
 

@@ -195,5 +195,12 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(value)
-    return "-" if value is None or value == "" else str(value)
+        return printable(", ".join(value))
+    return "-" if value is None or value == "" else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """``text`` on one line of a terminal: labels and names may hold what moves its cursor."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

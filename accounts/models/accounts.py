@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -51,6 +52,26 @@ def _default_speech_requests_per_minute() -> int | None:
 
 def _default_speech_characters_per_day() -> int | None:
     return settings.SVC_SPEECH_CHARACTERS_PER_DAY
+
+
+_MISLEADING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that move a terminal's cursor, begin a line, or turn the direction of text."""
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that looks like another one, like a line of its own, or like an id.
+
+    Raises ``ValidationError``.
+    """
+    if _MISLEADING.search(name) or name != name.strip():
+        raise ValidationError(
+            {"name": "Leave out control characters, and blanks at the beginning and end."}
+        )
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        return
+    raise ValidationError({"name": "It reads as an id. Choose a name."})
 
 
 class Organization(models.Model):
@@ -105,6 +126,12 @@ class Organization(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Check the name of a new one; those that were made before the rule keep theirs."""
+        super().clean()
+        if self._state.adding:
+            check_name(self.name)
 
     @property
     def slug(self) -> str:

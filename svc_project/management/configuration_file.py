@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.management.arguments import printable
 from core.catalog_tables import CatalogFileError
 from svc_project.configuration.documents import apply_configuration
 
@@ -34,4 +35,4 @@ def read_and(load: Callable[[bytes], list[str]], path: Path) -> list[str]:
 def print_changes(command: BaseCommand, changes: Sequence[str]) -> None:
     """Print a line for each change, or that there is none."""
     for change in changes or ["nothing to change"]:
-        command.stdout.write(change)
+        command.stdout.write(printable(change))

@@ -11,6 +11,7 @@ from accounts.models import ApiKey, AuditEntry, Organization, Scope
 
 pytestmark = pytest.mark.django_db
 NO_SUCH_ID = "11111111-2222-4333-8444-555555555555"
+KEY = {"organization": "Acme", "scope": "inference", "label": "shop"}
 LEO = {"id": "leo", "engine_voice": "en-us+m3"}
 
 
@@ -60,6 +61,12 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PATCH", "organizations/Acme?dry_run=true", {"plan": "enterprise"}, 400, "dry_run"),
         ("DELETE", "organizations/Acme?dry_run=true", None, 400, "dry_run"),
         ("PUT", "catalog?dry_run=true&dry_run=false", {"voices": [LEO]}, 400, "dry_run"),
+        ("PUT", "organizations/a%0Db", {}, 400, "name"),
+        ("PUT", "organizations/%1B[2J", {}, 400, "name"),
+        ("PUT", "organizations/a%E2%80%AEb", {}, 400, "name"),
+        ("PUT", "organizations/Acme%20", {}, 400, "name"),
+        ("POST", "keys", {**KEY, "organization": "Acme "}, 404, "organization"),
+        ("PUT", "users/a@acme.example", {"organizations": ["Acme "]}, 400, "organizations"),
         ("PUT", "organizations/Acme", {"priority": "urgent"}, 400, "priority"),
         ("PUT", "organizations/Acme", {"priority": None}, 400, "priority"),
         ("PUT", "organizations/Acme", {"requests_per_minute": 0}, 400, "requests_per_minute"),

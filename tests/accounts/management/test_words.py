@@ -92,6 +92,13 @@ def test_keys_are_listed_without_secrets(organization: Organization) -> None:
         run("create_key", "Acme", "--scope=read", "--expires-at=tomorrow")
 
 
+def test_a_label_cannot_write_on_the_terminal(organization: Organization) -> None:
+    keys.mint(organization, Scope.READ, "shop\x1b[2J\rnone")
+    shown = run("list_keys", "Acme")
+    assert "shop\\x1b[2J\\rnone" in shown
+    assert "\x1b" not in shown
+
+
 @pytest.mark.parametrize("by", ["id", "prefix", "shown prefix", "label", "secret"])
 def test_a_key_is_revoked_by_any_of_its_names(organization: Organization, by: str) -> None:
     new = keys.mint(organization, Scope.READ, "laptop")

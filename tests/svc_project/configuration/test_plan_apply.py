@@ -47,6 +47,7 @@ CREATED = [
     *("price of acme/demo-8b", "published acme/demo-8b", "created voice ava"),
 ]
 NOTHING = ["nothing to change"]
+NO_SUCH_ID = "11111111-2222-4333-8444-555555555555"
 Apply = Callable[[str], list[str]]
 Plan = Callable[[str], tuple[int, list[str]]]
 
@@ -150,6 +151,12 @@ def test_each_change_is_one_line_with_before_and_after(apply: Apply, plan: Plan)
 
 
 @pytest.mark.django_db
+def test_a_name_makes_no_line_of_its_own(plan: Plan) -> None:
+    named = BACKEND.replace('"gpu-1"', '"gpu\\nnothing to change"')
+    assert plan(named) == (2, ["created backend gpu\\nnothing to change"])
+
+
+@pytest.mark.django_db
 def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
     apply(FILE)
     assert plan('[[organizations]]\nname = "acme"\n[[users]]\nemail = "ada@acme.example"\n') == (
@@ -173,6 +180,8 @@ def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
         ('"blue"\n', '"acme"\n', "organizations[1].name: acme is there twice."),
         ('name = "acme"', f'name = "{"x" * 121}"', "organizations[0].name: Ensure this value has"),
         ('name = "acme"', 'name = "a\\u0000"', "organizations[0].name: It holds a null character."),
+        ('name = "acme"', 'name = "a\\nb"', "organizations[0].name: Leave out control characters"),
+        ('name = "acme"', f'name = "{NO_SUCH_ID}"', "organizations[0].name: It reads as an id."),
         ('"acme", "blue"', '"acme", "red"', "users[0].organizations[1]: There is no organization"),
         ('"acme", "blue"', '"acme", "acme"', "users[0].organizations[1]: acme is there twice."),
         ("Ada@acme.example", "ada", "users[0].email: Enter a valid email address."),
