@@ -304,6 +304,9 @@ def ensure(
         named = of_organization(organization, live=True).filter(scope=scope, label=label)
         if (found := named.first()) is not None:
             return found, None
+        if (until := chosen.get("expires_at")) is not None and until <= clock.now():
+            # It would work at no time, and each repetition would make another.
+            raise ValidationError({"expires_at": "It has passed: the key would never work."})
         new = mint(organization, scope, label, **chosen)
     return new.api_key, new.secret
 

@@ -16,6 +16,7 @@ from django.db.models import Q
 
 from accounts.keys import keys
 from accounts.models import ApiKey, Organization, Plan, PriorityClass, User
+from core import clock
 
 LIMITS: Final = {
     "requests_per_minute": "Chat requests a minute.",
@@ -43,13 +44,15 @@ def _yes_or_no(text: str) -> bool:
 
 
 def moment(text: str) -> datetime:
-    """A time of RFC 3339, whose zone must be given."""
+    """A time to come, of RFC 3339, whose zone must be given."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
         raise argparse.ArgumentTypeError("must be a time with its zone, as 2027-01-31T00:00:00Z.")
+    if found <= clock.now():
+        raise argparse.ArgumentTypeError("must be a time to come.")
     return found
 
 

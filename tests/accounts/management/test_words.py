@@ -90,6 +90,8 @@ def test_keys_are_listed_without_secrets(organization: Organization) -> None:
     assert made["key"] not in run("list_keys", "Acme")
     with pytest.raises(CommandError, match="--expires-at"):
         run("create_key", "Acme", "--scope=read", "--expires-at=tomorrow")
+    with pytest.raises(CommandError, match="must be a time to come"):
+        run("create_key", "Acme", "--scope=read", "--expires-at=2020-01-31T00:00:00Z")
 
 
 def test_a_label_cannot_write_on_the_terminal(organization: Organization) -> None:
