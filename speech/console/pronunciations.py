@@ -7,8 +7,8 @@ from typing import Final
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 
+from accounts.console.addresses import redirect
 from accounts.console.base import ConsoleView
 from core.errors import ApiError
 from speech.console.wording import in_words

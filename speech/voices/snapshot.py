@@ -116,7 +116,7 @@ class VoiceSnapshot:
 
 
 def read_snapshot() -> VoiceSnapshot:
-    """Read voices and backends from the database in three queries.
+    """Read voices and backends from the database in three queries, two without speech backends.
 
     Left out are voices that are switched off, whose backends are all switched off, or whose embedded
     engine cannot run here.
@@ -125,7 +125,7 @@ def read_snapshot() -> VoiceSnapshot:
     rows = list(SpeechBackend.objects.filter(enabled=True))
     backends = {row.pk: backend_ref(row) for row in rows}
     further: dict[str, list[VoiceServer]] = {}
-    for server in VoiceServer.objects.order_by("pk"):
+    for server in VoiceServer.objects.order_by("pk") if rows else ():
         further.setdefault(server.voice_id, []).append(server)
     voices = {}
     for voice in Voice.objects.filter(enabled=True).order_by("pk"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from core.ids import uuid7_hex
 from speech.models import SpeechBackend, Voice, VoiceServer
@@ -27,9 +28,10 @@ def voice(speech: SpeechAccount, speech_server: SpeechServer) -> str:
     name = f"several-{uuid7_hex()}"
     dead = backend(f"{name}-dead", NOBODY)
     alive = backend(f"{name}-alive", f"{speech_server.url}/v1")
-    row = Voice.objects.create(id=name, backend=dead, engine_voice="noah", weight=10_000)
-    VoiceServer.objects.create(voice=row, backend=alive, engine_voice="emma", weight=1)
-    until(lambda: name in speech.voices())
+    with transaction.atomic():
+        row = Voice.objects.create(id=name, backend=dead, engine_voice="noah", weight=10_000)
+        VoiceServer.objects.create(voice=row, backend=alive, engine_voice="emma", weight=1)
+    until(lambda: speech.speak(voice=name).status_code == 200)
     return name
 
 
@@ -48,7 +50,7 @@ def test_another_server_speaks_and_the_dead_one_is_ejected(
     assert [type(frame) for frame in frames] == [bytes, bytes]
     assert done == {"type": "session.done"}
     assert {each["body"]["voice"] for each in speech_server.requests_with(marker)} == {"emma"}
-    assert {row.outcome for row in speech.rows_when(5)} == {"success"}
+    assert {row.outcome for row in speech.rows_when(6)} == {"success"}
     seen = metrics(speech.gateway)
     of = {"backend": f"{voice}-dead"}
     assert seen.sum("svc_speech_backend_takeovers_total", **of) >= 3
