@@ -27,6 +27,25 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "object": "Always `voice`.",
         "deleted": "Always true.",
     },
+    "PronunciationList": {
+        "object": "Always `list`.",
+        "data": "Your account's pronunciations by word, 500 at most.",
+    },
+    "PronunciationObject": {
+        "id": "Names it in `DELETE /v1/pronunciations/{id}`.",
+        "object": "Always `pronunciation`.",
+        "word": "The word, or several, as texts have it.",
+        "pronunciation": "What is spoken for it: plain words, or IPA.",
+        "alphabet": "`respelling` for every voice, `ipa` for neural voices alone.",
+        "language": "The language of the voices that speak it so; null for all.",
+        "case_sensitive": "Whether it holds only where capitals stand as in `word`.",
+        "created": "When it was first added, in seconds since 1970.",
+    },
+    "PronunciationDeletion": {
+        "id": "The id of what is spoken as it is written from now on.",
+        "object": "Always `pronunciation`.",
+        "deleted": "Always true.",
+    },
     "NamedVoices": {"voices": "The voices of `GET /v1/models`, clones by their names."},
     "NamedVoice": {
         "id": "Send it as `voice`.",
