@@ -94,7 +94,8 @@ class UserAdmin(EmailUserAdmin):
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "password1", "password2")}),)
     fieldsets = (
         (None, {"fields": ("email", "name", "shown_password")}),
-        ("Permissions", {"fields": ("is_active", *PRIVILEGES)}),
+        ("Rights", {"fields": ("is_active", *PRIVILEGES[:2])}),
+        ("Groups and single permissions", {"fields": PRIVILEGES[2:], "classes": ("collapse",)}),
         ("Dates", {"fields": ("last_login", "created_at")}),
     )
     list_display = ("email", "is_staff", "is_active", "last_login", "created_at")

@@ -91,7 +91,11 @@ class PriceInline(PriceTabularInline):
     extra = 1
     can_delete = False
     ordering = ("effective_from",)
-    readonly_fields = ("standing",)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ModelEntry | None = None
+    ) -> tuple[str, ...]:
+        return () if obj is None else ("standing",)
 
     def has_add_permission(self, request: HttpRequest, obj: ModelEntry | None = None) -> bool:
         is_called = obj is not None and obj.published_at is not None

@@ -195,7 +195,10 @@ def _spend(organization: Organization, period: Period, failed: Mapping[date, int
         totals=totals(entries),
         cost_bars=bars([(_cost_title(day), float(_cost(day))) for day in days]),
         failed_bars=bars(
-            [(f"{day.day}: {day.failed:,} of {day.requests:,}", day.failed) for day in days]
+            [
+                (f"{day.day:%-d %b %Y}: {day.failed:,} of {day.requests:,}", day.failed)
+                for day in days
+            ]
         ),
     )
 
@@ -206,7 +209,7 @@ def _cost(day: Day) -> Decimal:
 
 def _cost_title(day: Day) -> str:
     costs = ", ".join(f"{entry.cost:.2f} {entry.currency}" for entry in day.costs) or "nothing"
-    return f"{day.day}: {costs}"
+    return f"{day.day:%-d %b %Y}: {costs}"
 
 
 def _cause(

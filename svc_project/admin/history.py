@@ -1,9 +1,11 @@
-"""The history of an object in the admin is its audit trail, and there is no other."""
+"""What all tables of the admin have: the frame of their pages, and the audit trail as the only history."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -12,8 +14,11 @@ from django.db.models import Model, Q
 from django.forms.models import _get_foreign_key  # no public name; the admin's inlines use it too
 from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import capfirst
 
 from accounts.models import AuditEntry
+from svc_project.admin.menu import BESIDE
 
 if TYPE_CHECKING:  # generic in the stubs only
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -21,6 +26,52 @@ else:
     AnyModelAdmin = admin.ModelAdmin
 
 _PER_PAGE: Final = 50
+
+
+class OperationsPages(AnyModelAdmin):
+    """The pages of every table: their titles, the tables beside them, and forms without idle parts."""
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        own = {
+            "title": capfirst(str(self.opts.verbose_name_plural)),
+            "beside": list(self._beside(request)),
+        }
+        return super().changelist_view(request, {**own, **(extra_context or {})})
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        own: dict[str, Any] = {"show_save_and_add_another": False}
+        if object_id is not None:
+            own["title"] = capfirst(str(self.opts.verbose_name))
+        extra = {**own, **(extra_context or {})}
+        return super().changeform_view(request, object_id, form_url, extra)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Leave out what a row that is not there yet cannot show."""
+        found = super().get_fieldsets(request, obj)
+        if obj is not None:
+            return found
+        idle = frozenset(self.get_readonly_fields(request, obj))
+        kept = (
+            (title, {**options, "fields": [name for name in options["fields"] if name not in idle]})
+            for title, options in found
+        )
+        return [(title, options) for title, options in kept if options["fields"]]
+
+    def _beside(self, request: HttpRequest) -> Iterator[tuple[str, str]]:
+        """The tables that are not on the home and belong to this one: names and addresses."""
+        for label in BESIDE.get(self.opts.label, ()):
+            model = apps.get_model(label)
+            if self.admin_site.get_model_admin(model).has_view_or_change_permission(request):
+                page = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+                yield capfirst(str(model._meta.verbose_name_plural)), reverse(page)
 
 
 class AuditHistory(AnyModelAdmin):

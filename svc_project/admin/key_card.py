@@ -68,7 +68,7 @@ def page(request: HttpRequest, key_id: uuid.UUID) -> HttpResponse:
 
 
 def _title(hour: datetime, number: int) -> str:
-    return f"{hour:%Y-%m-%d %H}:00 UTC: {number:,}"
+    return f"{hour:%-d %b %Y, %H}:00 UTC: {number:,}"
 
 
 def _by_hour(key: ApiKey, since: datetime) -> dict[datetime, int]:

@@ -22,7 +22,8 @@ from accounts.login.forms import (
     throttled_answer,
 )
 from svc_project.admin import customer, key_card, overview, search, visits
-from svc_project.admin.history import AuditHistory
+from svc_project.admin.history import AuditHistory, OperationsPages
+from svc_project.admin.menu import SECOND_LEVEL, menu
 
 _SEARCH: Final = "_search"
 """The field that tells a search (``templates/admin/search_form.html``) from other forms."""
@@ -68,6 +69,8 @@ class OperationsSite(AdminSite):
     # The site's origin is an API without pages, so there is no site to view.
     site_url = None
     login_form = OperatorLoginForm
+    # The menu is over each page.
+    enable_nav_sidebar = False
 
     def register(
         self,
@@ -77,7 +80,9 @@ class OperationsSite(AdminSite):
     ) -> None:
         """Register with the audit trail as the history of every object."""
         shown = admin_class or ModelAdmin
-        audited = type(shown.__name__, (AuditHistory, shown), {"__module__": shown.__module__})
+        audited = type(
+            shown.__name__, (AuditHistory, OperationsPages, shown), {"__module__": shown.__module__}
+        )
         super().register(model_or_iterable, audited, **options)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT002  # Django's
@@ -106,6 +111,20 @@ class OperationsSite(AdminSite):
         )
         own = [path(route, self.admin_view(page), name=name) for route, page, name in pages]
         return [*own, *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {**super().each_context(request), "menu": menu(request)}
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """The tables by app; all of them only on the page of an app."""
+        found: list[Any] = super().get_app_list(request, app_label)
+        if app_label is not None:
+            return found
+        for app in found:
+            app["models"] = [
+                each for each in app["models"] if each["model"]._meta.label not in SECOND_LEVEL
+            ]
+        return [app for app in found if app["models"]]
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -14,10 +14,12 @@ from playwright.sync_api import Locator, Page, expect
 from accounts.models import Organization
 from inference.models import Backend
 from tests.browser.conftest import Visit
+from tests.support.builders.receipts import receipt
 from tests.support.live import Gateway
 from tests.support.model_servers.simulator import running_simulator
 from tests.support.pages.axe import every_look, serious_findings
 from tests.support.until import until
+from usage.ledger import rows
 from usage.models import UsageRow
 
 MOST_FORMS = 4
@@ -116,7 +118,7 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     page.fill("#id_shutdown_at_1", "12:00:00")
     page.click("#content-main [type=submit]")
     expect(page.locator(".field-status")).to_contain_text("superseded")
-    expect(page.locator(".field-shutdown_at")).to_contain_text(f"{end:%Y-%m-%d} 12:00:00 UTC")
+    expect(page.locator(".field-shutdown_at")).to_contain_text(f"{end:%-d %b %Y}, 12:00:00 UTC")
     until(
         lambda: (
             entry(gateway, model)["lifecycle"]
@@ -140,7 +142,7 @@ def test_an_operator_tests_publishes_deprecates_and_sees_the_callers(operating: 
     expect(callers).to_contain_text(gateway.api_key.prefix)
     expect(callers.locator("td.svc-number").first).to_have_text(re.compile("^2$"))
     expect(callers.locator("tbody td").last).to_have_text(
-        re.compile(r"^\d{4}-\d\d-\d\d \d\d:00:00 UTC$")
+        re.compile(r"^\d+ \w{3} \d{4}, \d\d:00:00 UTC$")
     )
     page.goto(f"{gateway.url}/admin/")
     expect(page.locator(".svc-overview")).to_contain_text(model)
@@ -222,3 +224,45 @@ def test_an_operator_reads_a_customers_console_and_can_send_nothing(operating: V
     operating.problems.clear()
     banner.get_by_role("button", name="Leave").click()
     expect(page.locator("h1")).to_have_text(customer.name)
+
+
+def clicks_of(page: Page) -> list[str]:
+    """A list that grows with each button and link that is pressed on ``page``, by pointer or key."""
+    made: list[str] = []
+
+    def pressed(label: str) -> None:
+        made.append(label)
+
+    page.expose_function("svcPressed", pressed)
+    page.add_init_script(
+        "document.addEventListener('click', (event) => {"
+        " const on = event.target.closest('a, button, input[type=submit]');"
+        " if (on) svcPressed(on.value || on.textContent); }, true)"
+    )
+    return made
+
+
+def test_why_a_customer_fails_and_a_leaked_key_take_two_clicks(operating: Visit) -> None:
+    gateway, page = operating.gateway, operating.page
+    customer = gateway.organization
+    failed = receipt(
+        organization_id=str(customer.pk), outcome="backend_timeout", model_server="gpu-3"
+    )
+    rows.insert([failed], datetime.now(UTC))
+    clicks = clicks_of(page)
+
+    operating.open("/admin/")
+    page.fill("#svc-find", str(customer.pk))
+    page.click(".svc-find [type=submit]")
+    expect(page.locator("#svc-failures")).to_have_text("Failed in 30 days: 1")
+    expect(page.locator("[aria-labelledby=svc-failures] tbody")).to_contain_text("gpu-3")
+    assert len(clicks) <= 2, clicks
+
+    clicks.clear()
+    operating.open("/admin/")
+    page.fill("#svc-find", gateway.key)
+    page.click(".svc-find [type=submit]")
+    page.click("text=Revoke now")
+    expect(page.locator(".svc-card").first).to_contain_text("Revoked")
+    assert len(clicks) == 2, clicks
+    until(lambda: gateway.chat("say: no").status_code == 401)

@@ -78,12 +78,11 @@ def test_the_admins_scripts_run_under_its_policy(strict_operating: Visit) -> Non
         shortcut.click()
         page.keyboard.press("Escape")
     page.click("text=Add another Price")
-    page.click(".theme-toggle")
 
     visit.open("/admin/accounts/user/")
     page.locator("#result_list tbody th a").first.click()
+    page.click("text=Groups and single permissions")
     page.locator("#id_user_permissions_from option").first.dblclick()
-    page.locator("#toggle-nav-sidebar").click()
 
     visit.open("/admin/accounts/apikey/")
     page.locator("#action-toggle").check()

@@ -21,7 +21,7 @@ from accounts.models import ApiKey, Organization
 from core import clock
 from core.admin.columns import Tone, badge, short_id
 from core.admin.restrictions import ReadOnly
-from core.clock import iso_milliseconds, month_of
+from core.clock import month_of
 from core.ids import NIL_UUID
 from usage.models import Outcome
 from usage.models.partitions import lower_bound
@@ -172,7 +172,7 @@ class RequestsAdmin(LedgerAdmin):
 
     @admin.display(description="occurred at")
     def shown_occurred_at(self, row: Any) -> str:
-        return f"{iso_milliseconds(row.occurred_at)[:-1].replace('T', ' ')} UTC"
+        return f"{row.occurred_at:%-d %b %Y, %H:%M:%S}.{row.occurred_at.microsecond // 1000:03} UTC"
 
     @admin.display(description="when")
     def when(self, row: Any) -> str:

@@ -108,7 +108,7 @@ def test_a_leaked_key_is_revoked_in_two_clicks_and_its_use_by_hour_is_shown(
     card = operator.post(FIND, {"find": key.secret}, follow=True)
     page = card.content.decode()
     assert "Requests by hour, 7 days: 5" in words(page)
-    hour = (now() - timedelta(days=0.1)).strftime("%Y-%m-%d %H:00 UTC 3")
+    hour = (now() - timedelta(days=0.1)).strftime("%-d %b %Y, %H:00 UTC 3")
     assert hour in words(page)
     assert key.secret not in page
 

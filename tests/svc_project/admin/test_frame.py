@@ -1,0 +1,86 @@
+"""The frame of the admin: one menu, the tables that the home leaves out, and forms without idle parts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+
+from accounts.models import User
+from tests.support.pages.admin_forms import logged_in, text_of
+from tests.support.pages.admin_forms import operator as operator_with
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.WHITENOISE_AUTOREFRESH = True
+    return logged_in(User.objects.create_superuser("operator@svc.example", "x"))
+
+
+def menu(client: Client, address: str) -> list[tuple[str, str, bool]]:
+    page = client.get(address).content.decode()
+    bar = re.search(r'<nav class="svc-menu".*?</nav>', page, re.DOTALL)
+    assert bar is not None
+    return [
+        (label, link, bool(current))
+        for link, current, label in re.findall(
+            r'<a href="([^"]+)"( aria-current="page")?>(\w+)</a>', bar[0]
+        )
+    ]
+
+
+def test_every_page_has_the_menu_and_marks_its_part(operator: Client) -> None:
+    parts = menu(operator, "/admin/")
+
+    assert [label for label, *_ in parts] == [
+        *("Now", "Customers", "Models", "Servers", "Money", "Audit"),
+    ]
+    for label, address, _ in parts:
+        here = [each for each, _, current in menu(operator, address) if current]
+        assert here == [label]
+    for model in admin.site._registry:
+        address = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        assert sum(current for *_, current in menu(operator, address)) <= 1
+
+
+def test_the_menu_has_what_the_viewer_may_open() -> None:
+    viewer = logged_in(operator_with("inference.view_backend"))
+
+    found = menu(viewer, "/admin/")
+
+    assert [label for label, *_ in found] == ["Now", "Servers"]
+    assert all(viewer.get(address).status_code == 200 for _, address, _ in found)
+
+
+SECOND: dict[str, str] = {
+    "/admin/auth/group/": "/admin/accounts/user/",
+    "/admin/inference/capturereading/": "/admin/inference/diagnosticcapture/",
+    "/admin/inference/weightsrecord/": "/admin/inference/modelentry/",
+    "/admin/speech/cloneupload/": "/admin/speech/voiceclone/",
+    "/admin/usage/speechday/": "/admin/usage/speechrow/",
+}
+
+
+@pytest.mark.parametrize(("hidden", "owner"), SECOND.items())
+def test_a_rare_table_is_reached_from_what_it_belongs_to(
+    operator: Client, hidden: str, owner: str
+) -> None:
+    link = f'href="{hidden}"'
+
+    assert link not in operator.get("/admin/").content.decode()
+    assert link in operator.get(owner).content.decode()
+    assert link in operator.get(f"/admin/{hidden.split('/')[2]}/").content.decode()
+
+
+def test_a_form_for_a_new_row_shows_no_row_that_it_cannot_fill(operator: Client) -> None:
+    page = operator.get("/admin/inference/modelentry/add/").content.decode()
+
+    assert "Context length" in text_of(operator.get("/admin/inference/modelentry/add/"))
+    assert 'class="readonly"' not in page
+    assert "Save and add another" not in page
+    assert "_addanother" not in page
