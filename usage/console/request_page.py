@@ -45,15 +45,19 @@ class RequestPage(ConsoleView):
     def _show(self, template: str, row: UsageRow | SpeechRow, cost: RowCost | None) -> HttpResponse:
         key_id = str(row.api_key_id)
         default = "?surface=speech" if isinstance(row, SpeechRow) else ""
+        shown = (
+            figures(row, "_tokens", cached=row.cached_input_tokens)
+            if isinstance(row, UsageRow)
+            else ()
+        )
         return self.page(
             template,
             row=row,
             cost=cost,
             list_address=_list_address(self.request, default),
             key=names_of(self.organization, [key_id])[key_id],
-            figures=figures(row, "_tokens", cached=row.cached_input_tokens)
-            if isinstance(row, UsageRow)
-            else (),
+            figures=shown,
+            is_empty=not any(each.value for each in shown),
             outcome_meaning=cause(row.outcome),
             cure=cure(row.outcome),
             explained_at=explained_at(row),

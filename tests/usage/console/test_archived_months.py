@@ -55,7 +55,7 @@ def test_the_usage_page_has_sums_and_failures_without_a_link(console: Client, pe
     assert "outcome=failed" not in page
 
 
-@pytest.mark.parametrize(("period", "kinds"), [(JULY, 3), (PARTLY, 3), (AUGUST, 5)])
+@pytest.mark.parametrize(("period", "kinds"), [(JULY, 3), (PARTLY, 3), (AUGUST, 4)])
 def test_only_downloads_that_are_answered_are_offered(
     console: Client, period: str, kinds: int
 ) -> None:

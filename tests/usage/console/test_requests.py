@@ -100,6 +100,24 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert "waited for a slot: 40 ms until the end: 260 ms" in everything
 
 
+def test_a_request_without_any_token_shows_no_zeros(console: Client, insert: Insert) -> None:
+    nothing = dict.fromkeys(
+        (
+            *("backend_reported_input_tokens", "backend_reported_output_tokens"),
+            *("backend_reported_reasoning_tokens", "generated_output_tokens"),
+            "delivered_output_tokens",
+        ),
+        0,
+    )
+    row = insert("2026-11-05T10:00:00", outcome="backend_unavailable", **nothing)
+
+    page = console.get(f"/console/requests/{row.request_id}").content.decode()
+
+    assert "reported no tokens, so nothing is charged" in words(page)
+    assert 'id="sum"' not in page
+    assert "What it means" not in page
+
+
 def test_a_failed_request_has_a_text_for_support(console: Client, insert: Insert) -> None:
     row = insert("2026-11-05T10:00:00", outcome="backend_timeout", http_status=504)
 
