@@ -118,7 +118,7 @@ def test_behind_tls(gateway_with: Callable[..., Gateway], email: str) -> None:
         assert cookie["path"] == "/"
         assert not cookie["domain"]
     page = httpx2.get(
-        f"{gateway.url}/console/keys",
+        f"{gateway.url}/console/{gateway.organization.slug}/keys",
         headers={"cookie": "; ".join(f"{name}={value}" for name, value in held.items())},
         verify=NO_TLS,
     )

@@ -122,7 +122,7 @@ def test_no_parameter_fails(member: Client, reader: Client, text: str) -> None:
 def test_an_impossible_request_id_shows_an_error_page(
     member: Client, organization: Organization, text: str
 ) -> None:
-    answer = member.get(f"/console/requests/{text}")
+    answer = member.get(f"/console/{organization.slug}/requests/{text}")
 
     assert answer.status_code == 404
     assert "There is nothing here" in answer.content.decode()

@@ -42,7 +42,7 @@ def of(organization: Organization) -> Caller:
     return Caller(f"organization:{organization.pk}", is_known=True)
 
 
-@pytest.mark.parametrize("path", ["/console/usage", "/v1/usage"])
+@pytest.mark.parametrize("path", ["/console/acme/usage", "/v1/usage"])
 def test_a_session_counts_to_the_organization_that_it_reads(member: User, path: str) -> None:
     acme = joined(member, "Acme")
     client = signed_in(member)

@@ -83,7 +83,7 @@ def without(signed_in: SignedIn, name: str) -> dict[str, str]:
         ("x-csrftoken", 403, ""),
         ("origin", 403, ""),
         ("all but a key", 401, "log in again"),
-        ("the picked organization", 401, "Another organization was picked"),
+        ("the own organization", 401, "log in again"),
         ("", 200, ""),
     ],
 )
@@ -91,12 +91,12 @@ def test_only_a_session_with_the_token_the_origin_and_the_organization_is_answer
     signed_in: SignedIn, path: str, left_out: str, status: int, told: str
 ) -> None:
     own = signed_in.gateway.organization.pk
-    picked = uuid.uuid4() if left_out == "the picked organization" else own
+    named = uuid.uuid4() if left_out == "the own organization" else own
     headers = without(signed_in, left_out)
     if left_out == "all but a key":
         headers = {"authorization": f"Bearer {signed_in.gateway.mint(Scope.SPEECH)}"}
 
-    answer = signed_in.post(f"{path}?organization={picked}", BODIES[path], headers)
+    answer = signed_in.post(f"{path}?organization={named}", BODIES[path], headers)
 
     made = status == 200
     assert answer.status_code == ({SPEECH: 200, CLONES: 201}[path] if made else status)
@@ -199,7 +199,9 @@ def test_another_organizations_clone_does_not_exist(signed_in: SignedIn) -> None
         session.send(type="start", voice=foreign.pk)
         assert "no such voice" in first_error(session)["message"]
         assert session.close_code == 4404
-    answer = signed_in.get(f"/console/voices/{foreign.pk}/delete")
+    answer = signed_in.get(
+        f"/console/{signed_in.gateway.organization.slug}/voices/{foreign.pk}/delete"
+    )
     assert answer.status_code == 404
     assert foreign.name not in answer.text
     assert signed_in.speech_rows() == []

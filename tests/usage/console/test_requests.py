@@ -320,7 +320,7 @@ def test_a_request_is_found_by_its_id_and_a_key_by_its_secret_or_prefix(
         if found is None:
             assert answer.status_code == 404
         else:
-            assert answer["location"] == "/console/" + found.format(row=row, key=key)
+            assert answer["location"] == "/console/northwind/" + found.format(row=row, key=key)
 
 
 def test_the_key_of_another_organization_is_not_found(
