@@ -13,7 +13,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from accounts.models import Membership, Organization, User
+from accounts.models import Membership, Organization, Role, User
 
 
 class Chosen(TypedDict, total=False):
@@ -28,6 +28,8 @@ class Chosen(TypedDict, total=False):
     """All that the user is a member of."""
     joins: Organization
     """One of which the user is a member too."""
+    owner: bool
+    """True makes the user an owner of what it joins; False takes nothing away."""
 
 
 @transaction.atomic
@@ -58,7 +60,10 @@ def change(
     if (organizations := chosen.get("organizations")) is not None:
         _set_organizations(user, organizations)
     if (joined := chosen.get("joins")) is not None:
-        Membership.objects.get_or_create(user=user, organization=joined)
+        membership, _ = Membership.objects.get_or_create(user=user, organization=joined)
+        if chosen.get("owner") and membership.role != Role.OWNER:
+            membership.role = Role.OWNER
+            membership.save()
     return user, found is None
 
 

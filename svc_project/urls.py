@@ -12,9 +12,10 @@ from accounts.console.urls import PEOPLE
 register_converter(OrganizationConverter, "organization")
 
 CONSOLE: list[URLPattern | URLResolver] = [
+    # Before that of one request, which would take their addresses.
+    path("", include("usage.console.urls")),
     path("", include("inference.console.urls")),
     path("", include("speech.console.urls")),
-    path("", include("usage.console.urls")),
     path("", include("accounts.console.urls")),
 ]
 """The pages of an organization."""

@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.login import password_links
-from accounts.models import Membership, User
+from accounts.models import Membership, Role, User
 
 ADD_MEMBERSHIP = "accounts.add_membership"
 
@@ -35,7 +35,14 @@ def is_stronger(user: User, than: User) -> bool:
 
 
 def reads_more(user: User, than: User) -> bool:
-    """Whether ``user`` is a member of an organization that ``than`` cannot read."""
+    """Whether ``user`` is a member of an organization that ``than`` cannot read, or an owner, who reads
+    content, of one that ``than`` does not own."""
+    if than.is_superuser:
+        return False
+    owned = Membership.objects.filter(user=than, role=Role.OWNER).values("organization_id")
+    owning = Membership.objects.filter(user=user, role=Role.OWNER)
+    if owning.exclude(organization_id__in=owned).exists():
+        return True
     if than.has_perm(ADD_MEMBERSHIP):
         return False
     own = Membership.objects.filter(user=than).values("organization_id")
@@ -64,6 +71,7 @@ class MembershipInline(MembershipTabularInline):
     """Memberships are added and removed, each with a permission of its own.
 
     They are not edited: an operator who could move one to another organization could read that one.
+    Superusers alone make owners, who read the content of failed requests.
     """
 
     model = Membership
@@ -73,6 +81,9 @@ class MembershipInline(MembershipTabularInline):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if _operator(request).is_superuser else ("role",)
 
 
 class UserCreationForm(EmailCreationForm):

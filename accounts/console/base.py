@@ -9,6 +9,7 @@ from django.contrib.auth import views as auth_views
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
+from django.utils.functional import cached_property
 from django.views.generic import View
 
 from accounts.console import addresses, display_zone
@@ -20,7 +21,7 @@ from accounts.keys.authentication import (
     shown_organizations,
 )
 from accounts.login.forms import LoginForm, login_answer
-from accounts.models import Organization, User
+from accounts.models import Organization, Role, User
 
 
 class ConsoleView(View):
@@ -81,6 +82,12 @@ class ConsoleView(View):
 
     def _not_found(self) -> HttpResponse:
         return self.page("console/not_found.html", status=404)
+
+    @cached_property
+    def is_owner(self) -> bool:
+        """Whether the person is an owner of the organization."""
+        own = self.user.memberships.filter(organization=self.organization)
+        return own.filter(role=Role.OWNER).exists()
 
     def page(self, template: str, status: int = 200, **context: Any) -> HttpResponse:
         """``template`` with the frame's own variables and ``context``."""

@@ -186,6 +186,9 @@ def _principal(organization: Organization, wanted: Scope) -> Principal:
             organization.speech_requests_per_minute, organization.speech_characters_per_day
         ),
         captures_allowed=False,
+        failed_content_hours=organization.failed_content_hours
+        if organization.captures_allowed
+        else 0,
         priority=priority_of(organization.priority),
     )
 

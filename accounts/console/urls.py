@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import TemplateView
 
-from accounts.console import account, base, keys
+from accounts.console import account, base, keys, organization
 
 PEOPLE = [
     path("login", base.LoginView.as_view(), name="console-login"),
@@ -30,6 +30,7 @@ PEOPLE = [
 ]
 
 urlpatterns = [
+    path("organization", organization.OrganizationView.as_view(), name="console-organization"),
     path("keys/new", keys.NewKeyView.as_view(), name="console-key-new"),
     path(
         "keys/<uuid:key_id>/rotate",

@@ -40,6 +40,8 @@ class Principal:
     speech_limits: SpeechLimits
     captures_allowed: bool = True
     """Whether the content of requests may be captured (``inference.chat.captures``)."""
+    failed_content_hours: int = 0
+    """How long the content of failed chats is kept; 0: not at all."""
     priority: Priority = Priority.STANDARD
     """The class of its chat requests."""
 

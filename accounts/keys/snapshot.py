@@ -71,6 +71,7 @@ class _Row(NamedTuple):
     speech_characters_per_day: int | None
     organization_priority: str
     captures_allowed: bool
+    failed_content_hours: int
     disabled_at: datetime | None
 
 
@@ -91,6 +92,7 @@ _COLUMNS: Final = (
     "organization__speech_characters_per_day",
     "organization__priority",
     "organization__captures_allowed",
+    "organization__failed_content_hours",
     "organization__disabled_at",
 )
 
@@ -190,6 +192,7 @@ class _Records:
                 else RateLimits(row.requests_per_minute, row.tokens_per_minute),
                 speech_limits=speech_limits,
                 captures_allowed=row.captures_allowed,
+                failed_content_hours=row.failed_content_hours if row.captures_allowed else 0,
                 priority=priority_of(row.organization_priority, row.priority),
             ),
             refused_from=min(_epoch(row.expires_at), _epoch(row.disabled_at)),

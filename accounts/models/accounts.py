@@ -111,6 +111,12 @@ class Organization(models.Model):
         default=True,
         help_text="Whether x-svc-diagnostic-capture keeps a request's content for operators.",
     )
+    failed_content_hours = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="How long the content of failed chats is kept; its owners decide. 0: not at all.",
+    )
     disabled_at = models.DateTimeField(
         null=True,
         blank=True,
@@ -199,12 +205,22 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.email = self.email.strip().lower()
 
 
+class Role(models.TextChoices):
+    """What a member may do. An owner also decides what is kept of content, and reads it."""
+
+    OWNER = "owner", "Owner"
+    MEMBER = "member", "Member"
+
+
 class Membership(models.Model):
     """A user belongs to an organization and may read its usage and manage its keys."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(
+        max_length=8, choices=Role.choices, default=Role.MEMBER, db_default=Role.MEMBER
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

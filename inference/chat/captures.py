@@ -4,6 +4,9 @@
 backend's whole answer, encrypted (Fernet: AES-128-CBC with HMAC-SHA256), for
 ``SVC_CAPTURE_HOURS``. Operators read them in the admin; each reading is recorded.
 
+The content of failed requests is kept likewise, in a table of its own, where an organization's owner
+wants that, for so many hours; owners read it in the console.
+
 The captures of an organization are bounded: ``SVC_CAPTURE_BYTES`` of each side of a request, a
 number of requests an hour, and a number of bytes in all. A request beyond a bound is served but not
 captured; ``svc_captures`` counts it, because the contract has no header for it.
@@ -23,13 +26,15 @@ from django.db import Error
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Length
 
+from accounts.keys.principal import Principal
 from core.clock import now
 from core.database.threads import WRITE_SECONDS, DatabaseThreads
 from core.errors import InternalError, ServerOverloaded
 from core.sealing import Cipher
 from core.sharing.places import Share
 from inference.chat import metrics
-from inference.models.captures import DiagnosticCapture
+from inference.models.captures import DiagnosticCapture, FailedContent, SealedContent
+from inference.wire.request import ChatRequest
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +45,12 @@ thread = DatabaseThreads("captures", 1)
 """Stores captures one at a time, so that they cannot hold up other work on the database."""
 _waiting = Share(8, 2)
 """Captures that the thread has not stored yet, and those of one organization."""
-_full: dict[str, tuple[float, Outcome]] = {}
-"""Organizations at a bound: when the database is queried again (monotonic), and which bound."""
+_full: dict[tuple[type[SealedContent], str], tuple[float, Outcome]] = {}
+"""Organizations at a bound of a kind: when the database is queried again (monotonic), and which bound."""
 
 
 class Outcome(StrEnum):
-    """The outcome of a capture that a request asked for."""
+    """The outcome of a capture that a request asked for, or that the owner wants of failed ones."""
 
     KEPT = "kept"
     TOO_MANY = "too_many"
@@ -102,7 +107,32 @@ async def keep(request_id: str, organization_id: str, content: Content) -> None:
         answer_bytes=content.received_bytes,
         is_cut=max(len(content.sent), content.received_bytes) > most,
     )
-    metrics.captures.add(await _kept(request_id, organization_id, captured))
+    kept_for = timedelta(hours=settings.SVC_CAPTURE_HOURS)
+    metrics.captures.add(
+        await _kept(DiagnosticCapture, request_id, organization_id, captured, kept_for)
+    )
+
+
+async def keep_failed(
+    request_id: str, principal: Principal, asked: ChatRequest, answered: str
+) -> None:
+    """Store what the caller asked and what a model had ``answered`` when it failed, for the owner.
+
+    In the caller's words: names, fields and errors of model servers are not in it. Nothing of a
+    request is held for this while it runs, so one that succeeds costs nothing.
+    """
+    most = settings.SVC_CAPTURE_BYTES
+    sent, received = msgspec.json.encode(asked), answered.encode(errors="replace")
+    content = CapturedContent(
+        _text(sent[:most]),
+        _text(received[:most]),
+        request_bytes=len(sent),
+        answer_bytes=len(received),
+        is_cut=max(len(sent), len(received)) > most,
+    )
+    hours = min(principal.failed_content_hours, settings.SVC_CAPTURE_HOURS)
+    organization_id, kept_for = principal.organization_id, timedelta(hours=hours)
+    metrics.captures.add(await _kept(FailedContent, request_id, organization_id, content, kept_for))
 
 
 def forbidden() -> None:
@@ -110,8 +140,14 @@ def forbidden() -> None:
     metrics.captures.add(Outcome.FORBIDDEN)
 
 
-async def _kept(request_id: str, organization_id: str, content: CapturedContent) -> Outcome:
-    known = _full.get(organization_id)
+async def _kept(
+    kind: type[SealedContent],
+    request_id: str,
+    organization_id: str,
+    content: CapturedContent,
+    kept_for: timedelta,
+) -> Outcome:
+    known = _full.get((kind, organization_id))
     if known is not None and time.monotonic() < known[0]:
         return known[1]
     try:
@@ -120,31 +156,37 @@ async def _kept(request_id: str, organization_id: str, content: CapturedContent)
         return Outcome.BUSY
     try:
         outcome = await thread.run(
-            lambda: _store(request_id, organization_id, content), WRITE_SECONDS
+            lambda: _store(kind, request_id, organization_id, content, kept_for), WRITE_SECONDS
         )
     except InternalError:
         return Outcome.FAILED
     finally:
         _waiting.release(1, organization_id)
-    _full.pop(organization_id, None)
+    _full.pop((kind, organization_id), None)
     if outcome in {Outcome.TOO_MANY, Outcome.TOO_LARGE}:
-        _full[organization_id] = time.monotonic() + _ASK_AGAIN_SECONDS, outcome
+        _full[kind, organization_id] = time.monotonic() + _ASK_AGAIN_SECONDS, outcome
     return outcome
 
 
-def _store(request_id: str, organization_id: str, content: CapturedContent) -> Outcome:
+def _store(
+    kind: type[SealedContent],
+    request_id: str,
+    organization_id: str,
+    content: CapturedContent,
+    kept_for: timedelta,
+) -> Outcome:
     moment = now()
     try:
         sealed = _cipher().seal(msgspec.json.encode(content))
         # Workers do not lock each other out: each may exceed a bound by one capture.
-        if refusal := _refusal(organization_id, moment, len(sealed)):
+        if refusal := _refusal(kind, organization_id, moment, len(sealed)):
             log.info("%s: not captured: %s", request_id, refusal)
             return refusal
-        DiagnosticCapture.objects.create(
+        kind._default_manager.create(
             request_id=request_id,
             organization_id=organization_id,
             created_at=moment,
-            expires_at=moment + timedelta(hours=settings.SVC_CAPTURE_HOURS),
+            expires_at=moment + kept_for,
             content=sealed,
         )
     except Error as error:
@@ -153,9 +195,11 @@ def _store(request_id: str, organization_id: str, content: CapturedContent) -> O
     return Outcome.KEPT
 
 
-def _refusal(organization_id: str, moment: datetime, size: int) -> Outcome | None:
+def _refusal(
+    kind: type[SealedContent], organization_id: str, moment: datetime, size: int
+) -> Outcome | None:
     """Return the bound that another capture of ``size`` bytes would exceed, or None."""
-    kept = DiagnosticCapture.objects.filter(organization_id=organization_id).order_by()
+    kept = kind._default_manager.filter(organization_id=organization_id).order_by()
     found = kept.aggregate(
         of_the_hour=Count("pk", filter=Q(created_at__gt=moment - _HOUR)),
         size=Sum(Length("content")),
@@ -171,12 +215,15 @@ def _text(content: bytes) -> str:
     return content.decode(errors="replace")
 
 
-def reveal(capture: DiagnosticCapture) -> CapturedContent:
+def reveal(capture: SealedContent) -> CapturedContent:
     """Decrypt the content of ``capture``. Raises ``Unreadable``."""
     return msgspec.json.decode(_cipher().open(bytes(capture.content)), type=CapturedContent)
 
 
 def prune() -> int:
     """Delete the captures that have expired; return how many."""
-    deleted, _ = DiagnosticCapture.objects.filter(expires_at__lte=now()).delete()
-    return deleted
+    moment = now()
+    return sum(
+        kind.objects.filter(expires_at__lte=moment).delete()[0]
+        for kind in (DiagnosticCapture, FailedContent)
+    )

@@ -88,6 +88,10 @@ class ChatService:
         if call.captured:
             await captures.keep(call.request_id, call.principal.organization_id, ended.content)
         if failure is not None:
+            if call.principal.failed_content_hours and not isinstance(failure, ClientDisconnected):
+                await captures.keep_failed(
+                    call.request_id, call.principal, call.request, ended.meter.output_text
+                )
             await sink.fail(failure)
             return
         self.reconciler.offer(ended.meter, call.model.tokenizer, call.request)

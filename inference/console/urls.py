@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from inference.console import keys, models, overview, playground
+from inference.console import keys, models, overview, playground, request
 
 urlpatterns = [
+    path("requests/<str:request_id>", request.RequestPage.as_view(), name="console-request"),
     path("", overview.OverviewPage.as_view(), name="console"),
     path("models", models.ModelsPage.as_view(), name="console-models"),
     path("models/<path:identifier>", models.ModelPage.as_view(), name="console-model"),

@@ -1,7 +1,7 @@
 """The tables of the catalog, of backends and deployments, and of diagnostic captures."""
 
 from inference.models.backends import Backend, Deployment
-from inference.models.captures import CaptureReading, DiagnosticCapture
+from inference.models.captures import CaptureReading, DiagnosticCapture, FailedContent
 from inference.models.catalog import (
     ModelEntry,
     ModelLimit,
@@ -18,6 +18,7 @@ __all__ = [
     "CaptureReading",
     "Deployment",
     "DiagnosticCapture",
+    "FailedContent",
     "ModelEntry",
     "ModelLimit",
     "Price",

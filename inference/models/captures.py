@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 
-class DiagnosticCapture(models.Model):
+class SealedContent(models.Model):
     """One request's content, encrypted (``inference.chat.captures``); deleted after ``expires_at``."""
 
     request_id = models.CharField(max_length=36, primary_key=True)
@@ -19,13 +19,30 @@ class DiagnosticCapture(models.Model):
     content = models.BinaryField()
 
     class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.request_id
+
+
+class DiagnosticCapture(SealedContent):
+    """Kept because the caller asked for it; operators read it."""
+
+    class Meta:
         ordering: ClassVar[list[str]] = ["-created_at"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["organization_id", "created_at"], name="capture_by_organization"),
         ]
 
-    def __str__(self) -> str:
-        return self.request_id
+
+class FailedContent(SealedContent):
+    """Kept because the request failed and its organization's owner wants that; owners alone read it."""
+
+    class Meta:
+        verbose_name = "content of a failed request"
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organization_id", "created_at"], name="failed_by_organization"),
+        ]
 
 
 class CaptureReading(models.Model):

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.keys.keys import mint
-from accounts.models import ApiKey, Membership, Organization, Plan, Scope, User
+from accounts.models import ApiKey, Membership, Organization, Plan, Role, Scope, User
 from svc_project.configuration.documents import load_catalog_file
 
 ORGANIZATION = "demo"
@@ -47,7 +47,7 @@ def seed(simulator_address: str) -> Seeded:
         if not User.objects.filter(email=EMAIL).exists():
             seeded.password = secrets.token_urlsafe(12)
             user = User.objects.create_superuser(EMAIL, seeded.password)
-            Membership.objects.create(user=user, organization=organization)
+            Membership.objects.create(user=user, organization=organization, role=Role.OWNER)
         for scope in _missing_scopes(organization):
             seeded.keys[scope] = mint(organization, scope, LABEL).secret
         seeded.changes += load_catalog_file(_catalog(simulator_address))

@@ -47,6 +47,7 @@ PAGES = (
     "keys/{key_id}",
     "keys/{key_id}/rotate",
     "keys/{key_id}/revoke",
+    "organization",
     "password",
     "profile",
     "nowhere",

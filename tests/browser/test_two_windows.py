@@ -89,9 +89,9 @@ def test_the_menu_of_organizations_is_accessible_and_fits(page: Page, other: Org
     for look, width in every_look(page):
         page.evaluate("document.querySelector('details.switch').open = true")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, look
-        menu = page.locator("details.switch nav")
+        menu = page.locator("details.switch .menu")
         assert menu.evaluate("each => each.getBoundingClientRect().left") >= 0, look
         assert serious_findings(page) == [], look
     page.keyboard.press("Tab")
     page.click("h1")
-    expect(page.locator("details.switch nav")).to_be_hidden()
+    expect(page.locator("details.switch .menu")).to_be_hidden()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 
 from accounts.console.addresses import reverse
@@ -30,6 +32,10 @@ class RequestPage(ConsoleView):
         if (refused := Refusal.objects.filter(**own).first()) is not None:
             return self._show_refused(refused)
         raise Http404
+
+    def more(self, row: UsageRow) -> dict[str, Any]:
+        """Further variables of a chat's page, for apps that know more of it."""
+        return {}
 
     def _show_refused(self, row: Refusal) -> HttpResponse:
         key_id, error = str(row.api_key_id), error_named(row.error) or ApiError
@@ -62,6 +68,7 @@ class RequestPage(ConsoleView):
             cure=cure(row.outcome),
             explained_at=explained_at(row),
             has_failed=row.outcome not in UNFAILED,
+            **(self.more(row) if isinstance(row, UsageRow) else {}),
         )
 
 

@@ -6,7 +6,6 @@ from django.urls import path
 
 from usage.console import (
     refused_page,
-    request_page,
     requests_page,
     speech_downloads,
     speech_page,
@@ -29,9 +28,4 @@ urlpatterns = [
     path("requests", requests_page.RequestsPage.as_view(), name="console-requests"),
     path("requests/newer", requests_page.NewerRows.as_view(), name="console-requests-newer"),
     path("requests/refused", refused_page.RefusedPage.as_view(), name="console-refused"),
-    path(
-        "requests/<str:request_id>",
-        request_page.RequestPage.as_view(),
-        name="console-request",
-    ),
 ]

@@ -35,12 +35,17 @@ class Command(BaseCommand):
         parser.add_argument(
             "--operator", action="store_true", help="May use the admin, with every permission."
         )
+        parser.add_argument(
+            "--owner",
+            action="store_true",
+            help="An owner of the organization, who decides what is kept of content, and reads it.",
+        )
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization = _organization(options)
         password = sys.stdin.readline().rstrip("\r\n") if options["password_stdin"] else None
-        chosen: users.Chosen = {"operator": options["operator"]}
+        chosen: users.Chosen = {"operator": options["operator"], "owner": options["owner"]}
         if password is not None:
             chosen["password"] = password
         if organization is not None:

@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from accounts.keys import keys
-from accounts.models import ApiKey, AuditEntry, Membership, Organization, Scope, User
+from accounts.models import ApiKey, AuditEntry, Membership, Organization, Role, Scope, User
 from tests.support.pages.admin_forms import filled_in, logged_in, operator
 
 pytestmark = pytest.mark.django_db
@@ -358,3 +358,27 @@ def test_a_ready_made_group_opens_its_pages_and_no_others(
     client: Client = logged_in(user)
     assert {page: client.get(page).status_code for page in opened} == dict.fromkeys(opened, 200)
     assert {page: client.get(page).status_code for page in closed} == dict.fromkeys(closed, 403)
+
+
+def test_only_a_superuser_makes_owners_and_sets_their_passwords() -> None:
+    """An owner reads the content of failed requests, which no operator can."""
+    organization = Organization.objects.create(name="Acme")
+    owner = User.objects.create_user("owner@acme.example", "correct horse battery")
+    Membership.objects.create(user=owner, organization=organization, role=Role.OWNER)
+    strong = logged_in(operator(*MANAGES_USERS, "accounts.add_membership"))
+    root = logged_in(User.objects.create_superuser("root@acme.example", "correct horse battery"))
+
+    assert strong.post(f"{USERS}{owner.pk}/password/", NEW).status_code == 403
+    assert strong.post(f"{USERS}{owner.pk}/password-link/").status_code == 403
+    assert root.post(f"{USERS}{owner.pk}/password/", NEW).status_code == 302
+    for client, role in ((strong, Role.MEMBER), (root, Role.OWNER)):
+        other = User.objects.create_user(f"new-{role}@acme.example", "correct horse battery")
+        address = f"{USERS}{other.pk}/change/"
+        form = {
+            **filled_in(client, address),
+            "memberships-TOTAL_FORMS": "1",
+            "memberships-0-organization": str(organization.pk),
+            "memberships-0-role": "owner",
+        }
+        assert client.post(address, form).status_code == 302
+        assert other.memberships.get().role == role

@@ -86,7 +86,8 @@ async def test_eight_captures_wait_for_the_thread_and_two_of_an_organization(
     monkeypatch.setattr(captures, "_store", stored)
 
     async def kept(organization_id: str) -> Outcome:
-        return await captures._kept("req_1", organization_id, CapturedContent("", ""))
+        content, hour = CapturedContent("", ""), timedelta(hours=1)
+        return await captures._kept(DiagnosticCapture, "req_1", organization_id, content, hour)
 
     waiting = [asyncio.create_task(kept("a")) for _ in range(2)]
     await asyncio.sleep(0)
