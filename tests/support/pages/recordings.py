@@ -25,6 +25,7 @@ from tests.support.live import NO_TLS, Gateway
 from tests.support.speech.accounts import speech_account
 
 MODEL: Final = "acme/demo-8b"
+PRONUNCIATIONS: Final = "/v1/pronunciations"
 HELLO: Final = [{"role": "user", "content": "say: Hello, Ada!"}]
 WEATHER: Final = [{"role": "user", "content": "What is the weather in Paris?"}]
 THERMOMETER: Final = [{"role": "user", "content": 'Read the thermometer in "Lyon": 21 degrees.'}]
@@ -102,6 +103,11 @@ class Place:
 
     def say(self, method: str, path: str, body: Any = None) -> httpx2.Response:
         return self.ask(method, path, self.speech.key, body)
+
+    def pronunciation(self) -> str:
+        """The id of the first pronunciation."""
+        found: str = self.say("GET", PRONUNCIATIONS).json()["data"][0]["id"]
+        return found
 
     def manage(self, method: str, path: str, body: Any = None) -> httpx2.Response:
         return self.ask(method, f"/manage/v1/{path}", self.admin_key, body)
@@ -215,6 +221,18 @@ SPEECH: Final[tuple[Case, ...]] = (
     (
         *("clone-deleted", "deleteVoice", "It is gone"),
         lambda it: it.say("DELETE", f"/v1/voices/{it.clone}"),
+    ),
+    (
+        *("pronunciation", "putPronunciation", "A new pronunciation"),
+        lambda it: it.say("POST", PRONUNCIATIONS, {"word": "nginx", "pronunciation": "engine x"}),
+    ),
+    (
+        *("pronunciations", "listPronunciations", "All of them"),
+        lambda it: it.say("GET", PRONUNCIATIONS),
+    ),
+    (
+        *("pronunciation-deleted", "deletePronunciation", "It is gone"),
+        lambda it: it.say("DELETE", f"{PRONUNCIATIONS}/{it.pronunciation()}"),
     ),
     ("health", "getHealth", "It serves", lambda it: it.ask("GET", "/health", "")),
 )
