@@ -249,9 +249,9 @@ def test_a_session_without_a_start_is_idle(impatient: SpeechAccount) -> None:
 def test_the_idle_timeout_starts_at_the_last_message_or_frame(impatient: SpeechAccount) -> None:
     """An incomplete sentence is not spoken."""
     with impatient.session() as session:
-        time.sleep(1.6)
-        session.text("He")
-        time.sleep(1.6)
+        for text in ("", "He"):
+            session.text(text)
+            time.sleep(1.6)
         sent = time.monotonic()
         session.text("llo there. And then ")
         session.frame()

@@ -109,14 +109,15 @@ def test_silence_between_utterances_ends_no_session(
 ) -> None:
     speech = speech_account(start_gateway(SVC_SPEECH_IDLE_SECONDS="1"))
     with speech.session(keep_open=True) as session:
-        time.sleep(1.5)
-        utterance(session, FIRST)
-        told(session, "utterance.done")
-        time.sleep(1.5)
-        session.text(FIRST)
-        session.send(type="clear")
-        told(session, "cleared")
-        time.sleep(1.5)
+        for ended in (None, "utterance.done", "cleared"):
+            if ended == "utterance.done":
+                utterance(session, FIRST)
+            elif ended == "cleared":
+                session.text(FIRST)
+                session.send(type="clear")
+            if ended is not None:
+                told(session, ended)
+            time.sleep(1.5)
         session.text("Half a sen")
         idle = session.rest()[-1]
         assert session.close_code == 4408

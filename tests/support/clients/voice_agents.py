@@ -19,6 +19,11 @@ from typing import Any
 from svc_session import SAMPLE_RATE
 
 
+async def reach(moment: float) -> None:
+    """Return when the clock (``time.monotonic``) is at ``moment``."""
+    await asyncio.sleep(max(0.0, moment - time.monotonic()))
+
+
 def livekit_loudspeaker() -> Any:
     from livekit import rtc
     from livekit.agents.voice.io import AudioOutput, AudioOutputCapabilities
@@ -50,7 +55,7 @@ def livekit_loudspeaker() -> Any:
                 self.ending = asyncio.create_task(self._end())
 
         async def _end(self) -> None:
-            await asyncio.sleep(max(0.0, self.began + self.pushed - time.monotonic()))
+            await reach(self.began + self.pushed)
             self._finished(interrupted=False)
 
         def clear_buffer(self) -> None:
@@ -87,7 +92,7 @@ async def livekit(script: dict[str, Any]) -> list[str]:
 
     first = session.say(unfinished())
     await speaker.begun.wait()
-    await asyncio.sleep(script["seconds"])
+    await reach(time.monotonic() + script["seconds"])
     await session.interrupt()
     await first.wait_for_playout()
     await session.say(script["texts"][1]).wait_for_playout()
@@ -128,7 +133,7 @@ async def pipecat(script: dict[str, Any]) -> list[str]:
         async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
             self.begun.set()
             self.due = (self.due or time.monotonic()) + len(frame.audio) / 2 / frame.sample_rate
-            await asyncio.sleep(max(0.0, self.due - time.monotonic()))
+            await reach(self.due)
             return True
 
     speaker = Loudspeaker(TransportParams(audio_out_enabled=True))
@@ -144,7 +149,7 @@ async def pipecat(script: dict[str, Any]) -> list[str]:
     for word in script["texts"][0].split():
         await task.queue_frame(LLMTextFrame(f"{word} "))
     await speaker.begun.wait()
-    await asyncio.sleep(script["seconds"])
+    await reach(time.monotonic() + script["seconds"])
     speaker.due = 0.0
     await task.queue_frame(InterruptionFrame())
     await task.queue_frame(TTSSpeakFrame(script["texts"][1]))
