@@ -15,15 +15,17 @@ from core.sealing import Unreadable
 from inference.chat.captures import reveal
 from inference.models import FailedContent
 from usage.console.request_page import RequestPage as UsageRequestPage
-from usage.models import UsageRow
+from usage.models import Outcome, UsageRow
 
 
 class RequestPage(UsageRequestPage):
     """As the page of usage; a form shows the content, by POST, so that nothing reads it by itself."""
 
     def more(self, row: UsageRow) -> dict[str, Any]:
-        kept = self._kept(row.request_id)
-        until: datetime | None = kept.expires_at if kept is not None else None
+        kept = self._kept(row.request_id) if row.outcome != Outcome.SUCCESS else None
+        if kept is None:
+            return {}
+        until: datetime = kept.expires_at
         return {"kept_until": until, "may_read": self.is_owner}
 
     def post(self, request: HttpRequest, request_id: str) -> HttpResponse:
