@@ -92,7 +92,7 @@ def test_no_path_of_the_speech_surface_fails(
     asked = with_texts(text, "speech.api.urls")
     settings.ROOT_URLCONF = "speech.api.urls"
 
-    assert asked == [f"/v1/models/{text}", f"/v1/voices/{text}"]
+    assert asked == [f"/v1/{kind}/{text}" for kind in ("models", "pronunciations", "voices")]
     client = with_key(organization, Scope.SPEECH)
     assert failures(client, asked, "GET", "POST", "DELETE") == []
 

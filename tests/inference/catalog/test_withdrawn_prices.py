@@ -131,7 +131,7 @@ def test_callers_are_told_of_a_higher_price_until_it_is_withdrawn(announced: Pri
     catalog_rows.price(announced.entry, clock.now() + 2 * AHEAD, input_per_mtok="0.10")
 
     def told(name: str) -> str:
-        shown = words(consoles[name].get("/console/").content.decode())
+        shown = words(consoles[name].get("/console/", follow=True).content.decode())
         _, _, notice = shown.partition("acme/demo-8b gets another price on ")
         return notice[:300]
 

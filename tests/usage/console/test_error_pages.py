@@ -35,7 +35,7 @@ def test_a_failure_is_a_page_with_its_request_id(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(base, "open_organizations", fail)
+    monkeypatch.setattr(base, "shown_organizations", fail)
     console.raise_request_exception = False
 
     page = console.get("/console/keys", headers={"accept": BROWSER})
