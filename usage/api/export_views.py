@@ -108,15 +108,14 @@ def filename(
     organization: Organization,
     period: Period,
     by: str = "",
-    kind: str = "csv",
     subject: str = "usage",
 ) -> str:
     """Return a name such as ``usage-acme-2026-11-01-2026-12-01.csv``, with the organization's slug.
 
-    ``by`` is a grouping, such as ``by-model``, ``kind`` the file's ending.
+    ``by`` is a grouping, such as ``by-model``.
     """
     named = (organization.slug, by, _day(period.start), _day(period.end))
-    return f"{subject}-{'-'.join(filter(None, named))}.{kind}"
+    return f"{subject}-{'-'.join(filter(None, named))}.csv"
 
 
 def _reads_pages(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""The base of the console's pages about a period: filters, their errors, and exports."""
+"""The base of the console's pages about a period: filters, their errors, and their download."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from accounts.console.addresses import reverse
 from accounts.console.base import ConsoleView
 from accounts.models import Scope
 from core.errors import ApiError, PeriodInverted, PeriodTooLong
-from usage.api.export_views import filename
 from usage.console import key_names
 from usage.console.key_names import KeyName
 from usage.console.query_string import (
@@ -33,7 +32,6 @@ from usage.queries.series import models_used
 from usage.retention.pruned_months import archived_before
 
 EXPORT_PATH = "/v1/usage/export"
-_JSON_PAGE = "10000"
 _WORDS = {
     "api_key_id": "Choose a key from the list.",
     "model": "Choose a model from the list.",
@@ -113,8 +111,7 @@ class PeriodPage(ConsoleView, ABC):
             page_query=self.page_query,
             period=period_text(query.period),
             archived=self.archived,
-            exports=self._exports(query) if self.archived is None else {},
-            json_name=filename(self.organization, query.period, kind="json"),
+            csv_link=self._csv_link(query) if self.archived is None else "",
             **self.frame(),
             **shown,
         )
@@ -167,14 +164,11 @@ class PeriodPage(ConsoleView, ABC):
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
 
-    def _exports(self, query: UsageQuery) -> dict[str, str]:
-        """The addresses to download the same rows, by format."""
-        asked = {"csv": {"format": "csv"}, "json": {"format": "json", "limit": _JSON_PAGE}}
-        own = {"organization": str(self.organization.pk)}
-        return {
-            name: f"{EXPORT_PATH}?{api_query(query.period, query.filters, **more, **own)}"
-            for name, more in asked.items()
-        }
+    def _csv_link(self, query: UsageQuery) -> str:
+        """The address to download the same rows."""
+        own = str(self.organization.pk)
+        asked = api_query(query.period, query.filters, format="csv", organization=own)
+        return f"{EXPORT_PATH}?{asked}"
 
     def _bar(
         self, query: UsageQuery | None = None, errors: dict[str, str] | None = None
