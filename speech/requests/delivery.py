@@ -150,6 +150,7 @@ class Delivery:
             reserved.refund_characters()
         self._charged.clear()
         self._held.release_all()
+        self._sending = None  # the traceback of its error refers to this object
         self.sentences_waiting = self.characters_waiting = self.utterances_waiting = 0
 
     async def _send_all(self) -> None:
