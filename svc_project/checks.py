@@ -23,6 +23,9 @@ from core.database.clocks import LARGEST_DIFFERENCE, clock_difference
 from svc_project.operator_settings import REMOVED
 from usage.ledger.journal.segments import try_disk
 
+STARTING = "starting"
+"""The tag of the checks that ``serve`` runs before it listens."""
+
 SHORTEST_SECRET = 32
 """Characters; a shorter secret is probably a word and not random."""
 
@@ -39,7 +42,7 @@ TEMPORARY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
 """File systems in memory, or of a container's own layer."""
 
 
-@register(Tags.security)
+@register(STARTING, Tags.security)
 def debug_on_public_hosts(**_: Any) -> list[CheckMessage]:
     """Refuse to start: debug pages show settings and code to any client that causes an error."""
     if not settings.DEBUG or not _open_hosts():
@@ -53,7 +56,7 @@ def debug_on_public_hosts(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(STARTING)
 def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
     """Refuse to start: the setting is for hosts that lose their disk, and the database is on it."""
     if not settings.SVC_DURABLE_ADMISSIONS or connection.vendor == "postgresql":
@@ -68,7 +71,7 @@ def durable_admissions_on_a_file(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(STARTING)
 def removed_settings(**_: Any) -> list[CheckMessage]:
     """Warn: a variable of an earlier release has no effect, and its value may be expected to apply."""
     given = [name for name in sorted(REMOVED) if os.environ.keys() & {name, f"{name}_FILE"}]

@@ -10,6 +10,7 @@ from accounts.console.addresses import OrganizationConverter
 from accounts.console.urls import PEOPLE
 
 register_converter(OrganizationConverter, "organization")
+admin.autodiscover()
 
 CONSOLE: list[URLPattern | URLResolver] = [
     # Before that of one request, which would take their addresses.

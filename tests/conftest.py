@@ -23,6 +23,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
+import svc_project.urls  # noqa: F401  # registers the admin's pages
 from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
 from tests.support.gateways import Served, SharedGateways, launch, postgresql_database

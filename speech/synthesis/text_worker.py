@@ -28,10 +28,9 @@ from speech.synthesis.text_orders import (
     Prepare,
     Prepared,
 )
+from speech.text import preparation
 from speech.text.hindi import detect
 from speech.text.language import Language
-from speech.text.normalise import numbers
-from speech.text.preparation import prepared
 from speech.text.tags import TagError
 
 _MEMORY_BYTES = 1 << 29
@@ -56,12 +55,14 @@ class _Texts:
                 case Prepare(text, language, region, only_clean):
                     if language is Language.HINDI and self._lexicon is not None:
                         self._lexicon.join()
-                    return Prepared(prepared(text, language, region, only_clean=only_clean))
+                    return Prepared(
+                        preparation.prepared(text, language, region, only_clean=only_clean)
+                    )
         except TagError as error:
             return InvalidTags.of(error)
 
     def _load(self, hindi: bool) -> Answer:
-        numbers.prepare()
+        preparation.load()
         if hindi and self._lexicon is None:
             self._lexicon = Thread(target=detect.prepare, daemon=True)
             self._lexicon.start()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 
 
-class OperationsAdminConfig(AdminConfig):
+class OperationsAdminConfig(SimpleAdminConfig):
+    """Registers no page: ``svc_project.urls`` does, which only a process that serves pages imports."""
+
     default_site = "svc_project.admin.site.OperationsSite"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponseBase
 
@@ -22,3 +25,11 @@ class OneCallHandler(ASGIHandler):
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         """Return the response for ``request``."""
         return await sync_to_async(self.get_response, thread_sensitive=True)(request)
+
+
+def load_pages() -> None:
+    """Import the modules of all pages, for which the first request would wait otherwise.
+
+    They are not needed to answer chats and speech, so a worker listens before it has them.
+    """
+    import_module(settings.ROOT_URLCONF)

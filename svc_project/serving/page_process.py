@@ -25,7 +25,7 @@ from core.monitoring.worker_stats import FAILED_ENGINES, worker_stats
 from core.sharing.processors import Niceness, lower_priority
 from speech.engines import embedded
 from speech.voices.voices import voices
-from svc_project.gate.django_handler import OneCallHandler
+from svc_project.gate.django_handler import OneCallHandler, load_pages
 from svc_project.gate.page_server import PageServer
 from svc_project.serving import caches
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
@@ -55,6 +55,7 @@ async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None
     ended = asyncio.Event()
     os.set_blocking(workers, False)
     loop.add_reader(workers, ended.set)  # nothing is written to it, so it is readable at its end
+    load_pages()
     await caches.start()
     pages = PageServer(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings
     server = await asyncio.start_unix_server(pages.connected, sock=listener)

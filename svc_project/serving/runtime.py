@@ -14,6 +14,7 @@ from django.db import Error
 from accounts.console import session_lookups
 from accounts.keys import refusals
 from accounts.login.password_links import reset_mails
+from core import garbage
 from core.clock import now
 from core.database.threads import run_once, threads
 from core.monitoring import observation, process, spans
@@ -31,10 +32,11 @@ from speech.engines import EngineError, embedded
 from speech.models import Language
 from speech.serving import monitoring
 from speech.serving import wiring as speech
-from speech.text.normalise import numbers
+from speech.text import preparation
 from speech.voices.clones.outbox import outbox
 from speech.voices.voices import voices
 from svc_project.gate import caller_threads
+from svc_project.gate.django_handler import load_pages
 from svc_project.serving import caches
 from svc_project.serving.monitoring import METRICS_STATS, own_families, problems
 from svc_project.serving.schema import schema
@@ -73,6 +75,10 @@ class Runtime:
             self._started = asyncio.create_task(self._start())
         if not self._started.done():
             await asyncio.shield(self._started)
+
+    def load_the_rest(self) -> None:
+        """Load what only pages and texts need, in a thread; called once the server listens."""
+        self._beside.append(asyncio.create_task(asyncio.to_thread(_load_the_rest)))
 
     async def stop(self) -> None:
         """Stop everything; requests in flight are written first."""
@@ -127,7 +133,6 @@ class Runtime:
         self._beside.append(asyncio.create_task(_hold_slots()))
         self._upkeep = asyncio.create_task(self._run_upkeep())
         _register_stats()
-        self._beside.append(asyncio.create_task(asyncio.to_thread(numbers.prepare)))
         hindi = voices.snapshot.speaks(Language.HINDI)
         self._beside.append(asyncio.create_task(speech.service().texts.start(hindi=hindi)))
         if settings.SVC_SAMPLED_FRACTION:
@@ -162,6 +167,13 @@ def _register_stats() -> None:
     worker_stats.register(PROBLEMS_STATS, problems)
     worker_stats.register(monitoring.STATS_NAME, monitoring.own_speed)
     worker_stats.register(FAILED_ENGINES, embedded.failed)
+
+
+def _load_the_rest() -> None:
+    preparation.load()
+    if not settings.SVC_PAGE_SOCKET:
+        load_pages()
+    garbage.keep_loaded_objects()
 
 
 def _neural_is_installed() -> bool:

@@ -24,6 +24,7 @@ from svc_project.serving.http_messages import HttpMessages
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 from svc_project.serving.listeners import BACKLOG
+from svc_project.serving.runtime import runtime
 from svc_project.serving.websocket_protocol import BoundedWebSocket
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class DrainingServer(uvicorn.Server):
             sys.exit(1)
         self._beat()
         garbage.keep_loaded_objects()
+        runtime.load_the_rest()
 
     def _protocol(self) -> asyncio.Protocol:
         return self.config.http_protocol_class(  # type: ignore[call-arg]

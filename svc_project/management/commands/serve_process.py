@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core.sharing import processors
+from svc_project.checks import STARTING
 from svc_project.serving import page_process, server, state_file
 from svc_project.serving.acceptor import Counts
 from svc_project.serving.lifeline import Plan, WorkerEnd
@@ -17,6 +18,8 @@ from svc_project.serving.lifeline import Plan, WorkerEnd
 
 class Command(BaseCommand):
     help = "Be a worker or the page process of serve, which starts this itself."
+    # Those of settings. Django's own judge the code, which is the same at every start.
+    requires_system_checks = (STARTING,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--lifeline", type=int, required=True, help="the parent's socket")
