@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -31,16 +30,18 @@ Shape = TypeVar("Shape")
 
 
 class _File(msgspec.Struct):
-    worker: int
+    worker: int | str
     moment: float
     stats: dict[str, msgspec.Raw]
     generation: str = ""
 
 
 class WorkerStats:
-    """``worker`` is this process's number, from 0, and ``generation`` that of all that began with it."""
+    """``worker`` is this process's number, from 0, or its name, if it is not a worker; ``generation`` is
+    that of all that began with it.
+    """
 
-    def __init__(self, directory: Path, worker: int, generation: str = "") -> None:
+    def __init__(self, directory: Path, worker: int | str, generation: str = "") -> None:
         self.worker = worker
         self._generation = generation
         self._directory = directory
@@ -70,13 +71,13 @@ class WorkerStats:
 
     def read(
         self, name: str, shape: type[Shape], *, own_generation: bool = False
-    ) -> list[tuple[int, Shape]]:
-        """Return the stats ``name`` of every live worker with its number; own ones are current.
+    ) -> list[tuple[int | str, Shape]]:
+        """Return the stats ``name`` of every live process with its number or name; own ones are current.
 
         A number is there twice while the workers of two generations run, or with ``own_generation``
         once: that of this process's.
         """
-        found: list[tuple[int, Shape]] = []
+        found: list[tuple[int | str, Shape]] = []
         for path in sorted(self._directory.glob("*.json")):
             if name in self._sources and path == self._path:
                 continue
@@ -93,7 +94,7 @@ class WorkerStats:
         if name in self._sources:
             own = msgspec.convert(msgspec.to_builtins(self._sources[name]()), type=shape)
             found.append((self.worker, own))
-        return sorted(found, key=itemgetter(0))
+        return sorted(found, key=lambda each: (isinstance(each[0], str), each[0]))
 
     def _remove_old(self) -> None:
         for path in self._directory.glob("*.json"):

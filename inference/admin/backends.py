@@ -202,7 +202,7 @@ def standing_of_drain(deployment: Deployment) -> str:
     return f"draining ({left.running} running, {left.waiting} waiting on this host)"
 
 
-def _views_of(backend: Any) -> list[tuple[int, BackendView]]:
+def _views_of(backend: Any) -> list[tuple[int | str, BackendView]]:
     """Return the backend's state in each worker of this host, with the worker's number."""
     return [
         (worker, view)
@@ -212,7 +212,7 @@ def _views_of(backend: Any) -> list[tuple[int, BackendView]]:
     ]
 
 
-def _failures_of(worker: int, view: BackendView) -> str:
+def _failures_of(worker: int | str, view: BackendView) -> str:
     failed = f"worker {worker}: {view.failures} failures in a row"
     if not view.ejected:
         return failed

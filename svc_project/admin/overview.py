@@ -190,7 +190,7 @@ def _ending(now: datetime, week: Period) -> list[Ending]:
 
 
 def _problems() -> list[str]:
-    found: dict[Problem, list[int]] = {}
+    found: dict[Problem, list[int | str]] = {}
     for worker, problems in worker_stats.read(PROBLEMS_STATS, list[Problem]):
         for problem in problems:
             found.setdefault(problem, []).append(worker)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -16,12 +17,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import uvloop
+from django.conf import settings
 from django.db import Error
 
 from accounts.login.password_links import reset_mails
 from core import garbage
 from core.database.threads import run_once, threads
-from core.monitoring.worker_stats import FAILED_ENGINES, worker_stats
+from core.monitoring import process
+from core.monitoring.worker_stats import EVERY_SECONDS, FAILED_ENGINES, WorkerStats, worker_stats
 from core.sharing.processors import Niceness, lower_priority
 from speech.engines import embedded
 from speech.voices.voices import voices
@@ -29,6 +32,9 @@ from svc_project.gate.django_handler import OneCallHandler, load_pages
 from svc_project.gate.page_server import PageServer
 from svc_project.serving import caches
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
+from svc_project.serving.monitoring import METRICS_STATS
+
+log = logging.getLogger(__name__)
 
 _LEARN_SECONDS = 2.0
 
@@ -59,12 +65,16 @@ async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None
     await caches.start()
     pages = PageServer(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings
     server = await asyncio.start_unix_server(pages.connected, sock=listener)
-    tasks = [asyncio.create_task(_beat(line)), asyncio.create_task(_learn_failed_engines())]
+    stats = WorkerStats(settings.SVC_DATA_DIR / "workers", "pages", settings.SVC_GENERATION)
+    stats.register(METRICS_STATS, lambda: list(process.families()))
+    beside = (_beat(line), _learn_failed_engines(), _publish(stats))
+    tasks = [asyncio.create_task(each) for each in beside]
     garbage.keep_loaded_objects()
     await ended.wait()
     loop.remove_reader(workers)
     for task in tasks:
         task.cancel()
+    stats.withdraw()
     server.close()
     await pages.close()
     await caches.close()
@@ -76,6 +86,16 @@ async def _beat(line: WorkerEnd) -> None:
     while True:
         line.beat()
         await asyncio.sleep(BEAT_SECONDS)
+
+
+async def _publish(stats: WorkerStats) -> None:
+    """Publish the metrics of this process for the worker that is asked for those of all."""
+    while True:
+        try:
+            stats.publish()
+        except OSError as error:
+            log.warning("the page process's metrics are not published: %s", error.strerror)
+        await asyncio.sleep(EVERY_SECONDS)
 
 
 async def _learn_failed_engines() -> None:

@@ -258,8 +258,9 @@ def test_any_worker_shows_the_metrics_of_all_and_a_dead_one_is_replaced(
             seen = reading()
             return [seen.sum("svc_worker_restarts_total", worker=str(each)) for each in range(2)]
 
-        until(lambda: reading().values("worker") == {"0", "1"})
+        until(lambda: reading().values("worker") == {"0", "1", "pages"})
         seen = reading()
+        assert 10e6 < seen.sum("process_resident_memory_bytes", worker="pages") < 4e9
         assert (seen.sum("svc_ready"), seen.sum("svc_limiter_shared")) == (2, 2)
         assert restarts() == [0, 0]
         if connection.vendor == "postgresql":
