@@ -16,6 +16,7 @@ from tests.support.gateways import Served, another_gateway
 from tests.support.hosts.load import Load
 from tests.support.live import Command, Gateway
 from tests.support.processes import page_process_of, workers_of
+from tests.support.served import refuses
 from tests.support.servers.redis_store import REDIS_URL
 from tests.support.servers.shipped import SHIPPED, Certificate, running_shipped
 from tests.support.until import until
@@ -72,6 +73,8 @@ def test_a_kill_costs_what_that_process_was_answering(
             kill(victim)
             began = time.monotonic()
             if kill is kill_parent:
+                # Until its workers know, they take connections, which the next server must not count.
+                until(lambda: refuses(f"127.0.0.1:{victim.port}"))
                 again = Command(
                     ["serve", "--port", str(victim.port), "--speech-port", str(victim.speech_port)],
                     victim.environment,
