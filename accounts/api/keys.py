@@ -17,6 +17,7 @@ from accounts.api.management import (
     Fields,
     LimitField,
     ManagementView,
+    MomentField,
     page,
     require_parameters,
 )
@@ -45,7 +46,7 @@ class KeyFields(Fields):
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
     priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    expires_at = MomentField(required=False, allow_null=True)
 
 
 class KeyChanges(Fields):
@@ -53,7 +54,7 @@ class KeyChanges(Fields):
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
     priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    expires_at = MomentField(required=False, allow_null=True)
 
 
 class RotationFields(Fields):

@@ -7,11 +7,13 @@ import binascii
 import re
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
 import msgspec
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -66,6 +68,15 @@ _JSON_TYPES: Final[Mapping[type[serializers.Field[Any, Any, Any, Any]], tuple[ty
     serializers.DateTimeField: (str, "text"),
 }
 """What each kind of field takes, in words: DRF takes ``"yes"`` and ``1`` for true, and 5 for text."""
+
+
+class MomentField(serializers.DateTimeField):
+    """A moment with its time zone (RFC 3339): without one it would be read as UTC."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        if timezone.is_naive(value):
+            raise serializers.ValidationError("Give a time zone too, as in 2027-01-31T00:00:00Z.")
+        return super().enforce_timezone(value)
 
 
 class Fields(serializers.Serializer[Any]):

@@ -114,7 +114,11 @@ def find_organization(name_or_id: str, argument: str) -> Organization:
 
 def add_key(parser: CommandParser) -> None:
     """The arguments that name an existing key."""
-    parser.add_argument("key", metavar="KEY", help="The id, the prefix or the label of the key.")
+    parser.add_argument(
+        "key",
+        metavar="KEY",
+        help="The id or the prefix of the key, or its label with --organization.",
+    )
     parser.add_argument(
         "--organization", metavar="NAME", help="Look only among its keys. Its name or its id."
     )
@@ -123,7 +127,8 @@ def add_key(parser: CommandParser) -> None:
 def find_key(options: Mapping[str, Any]) -> ApiKey:
     """The key that ``add_key`` names. Of keys with one label, the one that works.
 
-    A whole key is cut to its prefix. Raises ``CommandError``.
+    A whole key is cut to its prefix. A label is looked for in one organization only: each chooses its
+    own, so another one's key may have the label that is meant. Raises ``CommandError``.
     """
     among = ApiKey.objects.select_related("organization")
     if options["organization"]:
@@ -134,6 +139,12 @@ def find_key(options: Mapping[str, Any]) -> ApiKey:
         found = list(among.filter(pk=uuid.UUID(named)))
     except ValueError:
         found = list(among.filter(Q(prefix=named) | Q(label=named))) if named else []
+        labelled = [each for each in found if each.prefix != named]
+        if labelled and not options["organization"]:
+            raise CommandError(
+                f"KEY: {named!r} is a label, which several organizations may use. Give --organization too, "
+                "or the prefix of the key."
+            ) from None
     ended = (keys.KeyStatus.REVOKED, keys.KeyStatus.EXPIRED)
     working = [each for each in found if keys.status(each) not in ended]
     if not found:

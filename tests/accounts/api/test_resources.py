@@ -67,6 +67,7 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PUT", "organizations/Acme%20", {}, 400, "name"),
         ("POST", "keys", {**KEY, "organization": "Acme "}, 404, "organization"),
         ("POST", "keys", {**KEY, "expires_at": "2020-01-01T00:00:00Z"}, 400, "expires_at"),
+        ("POST", "keys", {**KEY, "expires_at": "2099-01-01T00:00:00"}, 400, "expires_at"),
         ("PUT", "users/a@acme.example", {"organizations": ["Acme "]}, 400, "organizations"),
         ("PUT", "organizations/Acme", {"priority": "urgent"}, 400, "priority"),
         ("PUT", "organizations/Acme", {"priority": None}, 400, "priority"),

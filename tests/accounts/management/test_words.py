@@ -20,6 +20,8 @@ from tests.support.ledger.commands import run, run_json
 
 pytestmark = pytest.mark.django_db
 
+ACME = "--organization=Acme"
+
 
 def test_organizations_are_listed_and_shown(organization: Organization) -> None:
     Organization.objects.create(name="Zeta", plan="enterprise", disabled_at=clock.now())
@@ -114,7 +116,8 @@ def test_a_key_is_revoked_by_any_of_its_names(organization: Organization, by: st
         "secret": new.secret,
     }[by]
 
-    assert run_json("revoke_key", named)["api_key_id"] == str(new.api_key.pk)
+    where = [ACME] if by == "label" else []
+    assert run_json("revoke_key", named, *where)["api_key_id"] == str(new.api_key.pk)
     other.refresh_from_db()
     assert keys.status(other) is KeyStatus.ACTIVE
 
@@ -123,9 +126,10 @@ def test_a_label_of_several_keys_names_the_one_that_works(organization: Organiza
     first = keys.mint(organization, Scope.READ, "laptop").api_key
     second = keys.mint(organization, Scope.READ, "laptop").api_key
     with pytest.raises(CommandError, match=f"{first.prefix}… of Acme"):
-        run("revoke_key", "laptop")
+        run("revoke_key", "laptop", ACME)
     keys.revoke(first)
-    assert run_json("revoke_key", "laptop")["api_key_id"] == str(second.pk)
+    revoked = run_json("revoke_key", "laptop", ACME)
+    assert revoked["api_key_id"] == str(second.pk)
 
 
 def test_a_key_is_looked_for_in_one_organization(organization: Organization) -> None:
@@ -134,22 +138,28 @@ def test_a_key_is_looked_for_in_one_organization(organization: Organization) -> 
     assert run_json("revoke_key", "ci", "--organization=Zeta")["api_key_id"] == str(there.pk)
     with pytest.raises(CommandError, match="KEY: no key"):
         run("revoke_key", here.prefix, "--organization=Zeta")
+    with pytest.raises(CommandError, match=r"KEY: 'ci' is a label.*Give --organization too"):
+        run("revoke_key", "ci")
 
 
 def test_a_key_is_rotated_and_its_successor_shown_once(organization: Organization) -> None:
     old = keys.mint(organization, Scope.SPEECH, "kiosk").api_key
-    answer = run_json("rotate_key", "kiosk", "--overlap=0")
+    answer = run_json("rotate_key", "kiosk", ACME, "--overlap=0")
     new = ApiKey.objects.get(pk=answer["api_key_id"])
     assert (new.label, new.scope, new.prefix) == ("kiosk", "speech", answer["prefix"])
     assert keys.well_formed(answer["key"]) is Scope.SPEECH
     old.refresh_from_db()
     assert keys.status(old) is KeyStatus.EXPIRED
 
-    answer = run_json("rotate_key", "kiosk")
+    answer = run_json("rotate_key", "kiosk", ACME)
     until = datetime.fromisoformat(answer["old_expires_at"])
     assert timedelta(hours=23) < until - datetime.now(UTC) <= timedelta(days=1)
     assert "not shown again" in run("rotate_key", answer["prefix"])
-    for wrong in (["kiosk", "--overlap=-1"], ["kiosk", "--overlap=604801"], [old.prefix]):
+    for wrong in (
+        ["kiosk", ACME, "--overlap=-1"],
+        ["kiosk", ACME, "--overlap=604801"],
+        [old.prefix],
+    ):
         with pytest.raises(CommandError):
             run("rotate_key", *wrong)
 
@@ -170,7 +180,7 @@ def test_users_are_listed_disabled_and_enabled(organization: Organization) -> No
         [],
         True,
     )
-    assert [each["email"] for each in run_json("list_users", "--organization=Acme")] == [ann.email]
+    assert [each["email"] for each in run_json("list_users", ACME)] == [ann.email]
     assert run_json("disable_user", "ANN@example.com") == {"user_id": str(ann.pk)}
     assert run_json("list_users")[0]["active"] is False
     run("enable_user", ann.email)
