@@ -32,6 +32,7 @@ from tests.support.live import ROOT, Command, Gateway, Simulator, database, free
 pytest_plugins = [
     "tests.support.management",
     "tests.support.readers",
+    "tests.support.servers.redis_store",
     "tests.support.speech.fixtures",
 ]
 

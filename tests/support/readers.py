@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.keys import keys
 from accounts.keys.keyring import keyring
-from accounts.models import Organization, Scope
+from accounts.models import Organization, Scope, User
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,6 +28,14 @@ def organization(db: None) -> Organization:
 def reader(organization: Organization) -> Client:
     """A client with a read key of ``organization``."""
     return client_with(keys.mint(organization, Scope.READ).secret)
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """A browser in which the superuser op@example.com is logged in."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
+    return client
 
 
 def client_with(secret: str) -> Client:

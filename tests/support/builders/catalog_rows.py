@@ -51,10 +51,14 @@ def ready(identifier: str = "acme/demo-8b", **columns: Any) -> ModelEntry:
     return entry
 
 
-def deployed(entry: ModelEntry) -> Deployment:
-    return Deployment.objects.create(
-        weights=entry.weights, backend=backend(), model="demo-on-backend"
-    )
+def deployed(entry: ModelEntry, on: Backend | None = None, **columns: Any) -> Deployment:
+    facts = {"backend": on or backend(), "model": "demo-on-backend", **columns}
+    return Deployment.objects.create(weights=entry.weights, **facts)
+
+
+def serving(address: str, model: str = "/models/qwen") -> Backend:
+    """Create a backend at ``address`` that serves the draft ``acme/tested`` as ``model``."""
+    return deployed(draft("acme/tested"), backend(base_url=address), model=model).backend
 
 
 def published(identifier: str = "acme/demo-8b", **columns: Any) -> ModelEntry:

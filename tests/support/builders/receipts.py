@@ -6,6 +6,8 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
+from accounts.keys.refusals import Refusal
+from core.clock import now
 from core.ids import NIL_UUID, request_id
 from usage.receipts import Progress, Receipt, SpeechReceipt
 
@@ -51,6 +53,26 @@ def admitted(**facts: Any) -> Receipt:
 
 def progress(request_id: str, tokens: int) -> Progress:
     return Progress(request_id, 11, tokens, 0, tokens, tokens)
+
+
+def refusal(organization_id: str, **facts: Any) -> Refusal:
+    """A chat request of now that was refused, for a model that does not exist."""
+    return Refusal(
+        **{
+            "request_id": request_id(),
+            "occurred_at": now(),
+            "organization_id": organization_id,
+            "api_key_id": "",
+            "digests": (),
+            "route": "chat",
+            "status": 404,
+            "error": "model_not_found",
+            "param": "model",
+            "message": "The model 'gpt-9' does not exist.",
+            "model": "",
+            **facts,
+        }
+    )
 
 
 def speech_receipt(**facts: Any) -> SpeechReceipt:

@@ -46,6 +46,8 @@ class Dialect:
     """The models that can chat; None: all."""
     dies_of: str = ""
     """What a request holds after which all others are answered 503."""
+    fails_on: str = ""
+    """What a request holds that is answered 500."""
 
 
 VLLM = Dialect(
@@ -121,6 +123,8 @@ class DialectServer:
         if dialect.dies_of and any(dialect.dies_of in json.dumps(each) for each in self.bodies):
             return _error(503, "The model is gone")
         self.bodies.append(body)
+        if dialect.fails_on and dialect.fails_on in json.dumps(body):
+            return _error(500, "The server failed")
         if dialect.chats is not None and body["model"] not in dialect.chats:
             return _error(400, f"{body['model']} does not support chat")
         for name in dialect.refused & {*body, *(body.get("stream_options") or {})}:

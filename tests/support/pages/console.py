@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from django.urls import resolve
 from accounts.console.addresses import ROOT, is_of_organization
 from accounts.keys.keys import NewKey, mint
 from accounts.models import Membership, Organization, Scope, User
+from core.clock import now
 from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.receipts import Receipt
@@ -28,9 +29,20 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
+def ago(**time: float) -> str:
+    """That time ago, as ``insert`` takes it."""
+    return (now() - timedelta(**time)).replace(tzinfo=None).isoformat()
+
+
 def folded(page: str) -> str:
     """The page without the exact figures behind rounded ones, as it is first shown."""
     return re.sub(r'<span class="whole">.*?</button>', "", page)
+
+
+def page_at(client: Client, address: str, status: int = 200) -> str:
+    answer = client.get(address)
+    assert answer.status_code == status
+    return answer.content.decode()
 
 
 def text_of(page: str, element_id: str) -> str:
@@ -77,11 +89,16 @@ def stranger(db: None) -> Organization:
     return Organization.objects.create(name="Strangers Ltd")
 
 
-@pytest.fixture
-def person(organization: Organization) -> User:
-    user = User.objects.create_user("ada@northwind.example", PASSWORD)
+def member(organization: Organization, email: str = "ada@northwind.example") -> User:
+    """A person of the organization, whose password is ``PASSWORD``."""
+    user = User.objects.create_user(email, PASSWORD)
     Membership.objects.create(user=user, organization=organization)
     return user
+
+
+@pytest.fixture
+def person(organization: Organization) -> User:
+    return member(organization)
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import pytest
 import redis
 
 from tests.support.live import free_port
@@ -30,6 +32,19 @@ def proxy_to_redis() -> FaultProxy:
 def url_through(proxy: FaultProxy) -> str:
     """Return the address of Redis behind ``proxy``."""
     return f"redis://127.0.0.1:{proxy.port}"
+
+
+@pytest.fixture
+def prefix() -> str:
+    """What the names of the test's keys begin with."""
+    return f"svc-test:{uuid.uuid4().hex}:"
+
+
+@pytest.fixture
+def to_redis() -> Iterator[FaultProxy]:
+    """A proxy in front of Redis."""
+    with proxy_to_redis() as proxy:
+        yield proxy
 
 
 class Redis:
