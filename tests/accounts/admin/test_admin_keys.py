@@ -6,30 +6,22 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
-from pytest_django import Settings
 
 from accounts.keys import admin_keys
 from accounts.models import AdminKey, AuditEntry, User
-from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.admin_forms import logged_in, operator
 
 pytestmark = pytest.mark.django_db
 
 KEYS = "/admin/accounts/adminkey/"
+OPERATOR = "operator@northwind.example"
 SECRET = re.compile(r'<code class="secret">([^<]+)</code>')
 ONE_TIME = re.compile(r'name="one_time" value="([^"]+)"')
 
 
-@pytest.fixture(autouse=True)
-def _static_files_are_found_when_asked_for(settings: Settings) -> None:
-    settings.WHITENOISE_AUTOREFRESH = True
-
-
-def operator(*rights: str) -> Client:
-    user = User.objects.create_user("ops@example.com", "correct horse", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
-    return logged_in(user)
+def with_rights(*verbs: str) -> Client:
+    return logged_in(operator(*(f"accounts.{verb}_adminkey" for verb in verbs)))
 
 
 def revoke(client: Client, *chosen: AdminKey, confirmed: bool = True) -> Any:
@@ -38,7 +30,7 @@ def revoke(client: Client, *chosen: AdminKey, confirmed: bool = True) -> Any:
 
 
 def test_a_key_is_made_and_its_secret_shown_once(ask: Any) -> None:
-    client = operator("add_adminkey", "view_adminkey")
+    client = with_rights("add", "view")
     form = client.get(f"{KEYS}add/").content.decode()
     (one_time,) = ONE_TIME.findall(form)
     fields = {"label": "pipeline", "expires_at_0": "", "expires_at_1": "", "one_time": one_time}
@@ -55,13 +47,13 @@ def test_a_key_is_made_and_its_secret_shown_once(ask: Any) -> None:
         assert secret not in page
         assert row.digest not in page
     entry = AuditEntry.objects.get(kind="admin key", subject_id=row.pk)
-    assert (entry.actor, entry.source, entry.verb) == ("ops@example.com", "admin", "minted")
+    assert (entry.actor, entry.source, entry.verb) == (OPERATOR, "admin", "minted")
     assert entry.changes["label"] == [None, "pipeline"]
     assert secret not in str(entry.changes)
 
 
 def test_a_key_is_revoked_after_a_question(ask: Any, admin_key: admin_keys.NewAdminKey) -> None:
-    client = operator("change_adminkey", "view_adminkey")
+    client = with_rights("change", "view")
     row = admin_key.admin_key
     page = client.get(f"{KEYS}{row.pk}/change/").content.decode()
     assert "Revoke…" in page
@@ -73,17 +65,13 @@ def test_a_key_is_revoked_after_a_question(ask: Any, admin_key: admin_keys.NewAd
         assert revoke(client, row).status_code == 200
     assert ask("GET", "organizations").status_code == 401
     entry = AuditEntry.objects.get(kind="admin key", verb="revoked")
-    assert (entry.actor, entry.source, entry.subject_id) == (
-        "ops@example.com",
-        "admin",
-        str(row.pk),
-    )
+    assert (entry.actor, entry.source, entry.subject_id) == (OPERATOR, "admin", str(row.pk))
     assert "Revoke…" not in client.get(f"{KEYS}{row.pk}/change/").content.decode()
 
 
 def test_each_act_needs_its_right(admin_key: admin_keys.NewAdminKey) -> None:
     row = admin_key.admin_key
-    client = operator("view_adminkey")
+    client = with_rights("view")
     assert client.get(KEYS).status_code == 200
     assert client.get(f"{KEYS}add/").status_code == 403
     assert client.post(f"{KEYS}add/", {"label": "evil"}).status_code == 403
@@ -110,7 +98,7 @@ def test_nothing_of_a_key_is_changed_by_its_page(admin_key: admin_keys.NewAdminK
 
 def test_the_form_says_that_no_more_may_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_keys, "MOST_KEYS", 1)
-    client = operator("add_adminkey")
+    client = with_rights("add")
     fields = {"expires_at_0": "", "expires_at_1": ""}
     first = client.post(f"{KEYS}add/", {"label": "one", **fields})
     assert SECRET.search(first.content.decode())
@@ -121,5 +109,5 @@ def test_the_form_says_that_no_more_may_work(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("column", ["digest", "pepper"])
 def test_no_list_is_filtered_by_a_secret_column(column: str) -> None:
-    client = operator("view_adminkey")
+    client = with_rights("view")
     assert client.get(f"{KEYS}?{column}__startswith=a").status_code == 400

@@ -23,11 +23,6 @@ ADDS = ("accounts.change_apikey", "accounts.add_apikey")
 NEEDS_A_RIGHT = "may only end earlier: a later end needs the right to add keys"
 
 
-@pytest.fixture
-def organization() -> Organization:
-    return Organization.objects.create(name="Northwind")
-
-
 def key(organization: Organization, ends_in: timedelta | None) -> ApiKey:
     api_key = keys.mint(organization, Scope.READ).api_key
     until = None if ends_in is None else clock.now() + ends_in

@@ -11,16 +11,15 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import Settings
 
 from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, KeyStatus
-from accounts.models import ApiKey, AuditEntry, Membership, Organization, Scope, User
+from accounts.models import ApiKey, AuditEntry, Organization, Scope, User
 from core import clock
 from tests.support.builders import catalog_rows
 from tests.support.key_stamp import stamp
 from tests.support.pages.admin_forms import logged_in
-from tests.support.pages.console import words
+from tests.support.pages.console import PASSWORD, member, page_at, words
 
 pytestmark = pytest.mark.django_db
 
@@ -28,19 +27,7 @@ KEYS = "/admin/accounts/apikey/"
 ORGANIZATIONS = "/admin/accounts/organization/"
 USERS = "/admin/accounts/user/"
 SECRET = re.compile(r'<code class="secret">([^<]+)</code>')
-PASSWORD = "correct horse battery"
 NO_MEMBERS = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
-
-
-@pytest.fixture(autouse=True)
-def _static_files_are_found_when_asked_for(settings: Settings) -> None:
-    """No test needs them; collecting them for each client would take most of the time."""
-    settings.WHITENOISE_AUTOREFRESH = True
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return logged_in(User.objects.create_superuser("ops@example.com", PASSWORD))
 
 
 def act(client: Client, page: str, action: str, *chosen: Any, **fields: Any) -> Any:
@@ -53,8 +40,7 @@ def test_pages_render_that_no_other_test_opens(
     operator: Client, organization: Organization
 ) -> None:
     keys.mint(organization, Scope.READ, "laptop")
-    user = User.objects.create_user("ann@example.com", PASSWORD)
-    Membership.objects.create(user=user, organization=organization)
+    user = member(organization)
     for page in (
         f"{KEYS}?q=laptop",
         *(f"{KEYS}?status={status}" for status in KeyStatus),
@@ -62,7 +48,7 @@ def test_pages_render_that_no_other_test_opens(
         f"{ORGANIZATIONS}?q=acme",
         f"{USERS}add/",
         f"{USERS}{user.pk}/change/",
-        f"{USERS}?q=ann",
+        f"{USERS}?q=ada",
     ):
         assert operator.get(page).status_code == 200, page
 
@@ -130,7 +116,7 @@ def test_revoking_asks_first_and_is_logged(operator: Client, organization: Organ
     assert act(operator, KEYS, "revoke", api_key, confirmed="yes").status_code == 302
     assert keys.status(ApiKey.objects.get()) is KeyStatus.REVOKED
     history = words(operator.get(f"{KEYS}{api_key.pk}/history/").content.decode())
-    assert "ops@example.com (Admin) revoked" in history
+    assert "op@example.com (Admin) revoked" in history
     assert not LogEntry.objects.exists()
 
 
@@ -211,22 +197,16 @@ def test_a_longer_list_costs_no_more_queries(
     assert count() == before
 
 
-def page(operator: Client, address: str) -> str:
-    answer = operator.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
 def test_a_key_is_never_shown_again_nor_its_digest(
     operator: Client, organization: Organization
 ) -> None:
     new = keys.mint(organization, Scope.INFERENCE, "checkout")
     pages = [
-        page(operator, f"{KEYS}{new.api_key.pk}/change/"),
-        page(operator, KEYS),
-        page(operator, f"{KEYS}{new.api_key.pk}/history/"),
-        page(operator, "/admin/accounts/auditentry/"),
-        page(operator, f"{ORGANIZATIONS}{organization.pk}/change/"),
+        page_at(operator, f"{KEYS}{new.api_key.pk}/change/"),
+        page_at(operator, KEYS),
+        page_at(operator, f"{KEYS}{new.api_key.pk}/history/"),
+        page_at(operator, "/admin/accounts/auditentry/"),
+        page_at(operator, f"{ORGANIZATIONS}{organization.pk}/change/"),
     ]
     assert new.api_key.prefix in pages[0]
     for each in pages:
@@ -237,7 +217,7 @@ def test_a_key_is_never_shown_again_nor_its_digest(
 def test_a_form_sent_again_makes_no_second_key(
     operator: Client, organization: Organization
 ) -> None:
-    token = re.search(r'name="one_time" value="([^"]+)"', page(operator, f"{KEYS}add/"))
+    token = re.search(r'name="one_time" value="([^"]+)"', page_at(operator, f"{KEYS}add/"))
     assert token is not None
     form = {"organization": organization.pk, "scope": "read", "label": "x", "one_time": token[1]}
     assert "The secret, shown once" in operator.post(f"{KEYS}add/", form).content.decode()
@@ -250,7 +230,7 @@ def test_a_form_sent_again_makes_no_second_key(
 
 def test_a_password_is_never_shown_nor_any_part_of_its_hash(operator: Client) -> None:
     user = User.objects.get()
-    shown = page(operator, f"{USERS}{user.pk}/change/")
+    shown = page_at(operator, f"{USERS}{user.pk}/change/")
     assert "Set another" in shown
     algorithm, _, salt, digest = user.password.split("$")
     for part in (algorithm, salt[:6], digest[:6]):
@@ -262,7 +242,7 @@ def test_a_backends_key_is_named_and_not_shown(
 ) -> None:
     monkeypatch.setenv("SVC_BACKEND_KEY_GPU1", "the-value-of-the-key")
     backend = catalog_rows.backend(api_key_env="SVC_BACKEND_KEY_GPU1")
-    shown = page(operator, f"/admin/inference/backend/{backend.pk}/change/")
+    shown = page_at(operator, f"/admin/inference/backend/{backend.pk}/change/")
     assert "SVC_BACKEND_KEY_GPU1" in shown
     assert "the-value-of-the-key" not in shown
 

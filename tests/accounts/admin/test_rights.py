@@ -12,11 +12,11 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Model
 from django.test import Client, RequestFactory
-from pytest_django import Settings
 
 from accounts.keys import keys
 from accounts.models import ApiKey, AuditEntry, Membership, Organization, Role, Scope, User
 from tests.support.pages.admin_forms import filled_in, logged_in, operator
+from tests.support.pages.console import member
 
 pytestmark = pytest.mark.django_db
 
@@ -36,21 +36,9 @@ SECRETS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _static_files_cost_nothing(settings: Settings) -> None:
-    """No test here needs them; they would take most of the time."""
-    settings.WHITENOISE_AUTOREFRESH = True
-
-
 def permission(name: str) -> Permission:
     app, _, codename = name.partition(".")
     return Permission.objects.get(content_type__app_label=app, codename=codename)
-
-
-def member(organization: Organization, email: str = "ann@acme.example") -> User:
-    user = User.objects.create_user(email, "correct horse battery")
-    Membership.objects.create(user=user, organization=organization)
-    return user
 
 
 def test_an_operator_cannot_make_superusers_or_grant_permissions_and_groups() -> None:
@@ -158,7 +146,7 @@ def test_a_members_email_needs_the_right_to_add_memberships(organization: Organi
         user.refresh_from_db()
         assert user.name == "Ann", "what he may change is changed"
         may = me.has_perm("accounts.add_membership")
-        assert user.email == (f"mail-of-{me.email}" if may else "ann@acme.example")
+        assert user.email == (f"mail-of-{me.email}" if may else "ada@northwind.example")
 
 
 def test_a_member_is_switched_off_with_fewer_rights_than_on(organization: Organization) -> None:

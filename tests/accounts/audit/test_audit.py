@@ -10,14 +10,13 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
 from accounts.keys import keys
-from accounts.models import ApiKey, AuditEntry, Membership, Organization, Scope, User
+from accounts.models import ApiKey, AuditEntry, Organization, Scope, User
 from accounts.models.security import AuditEntryChanged
 from inference.catalog import lifecycle
 from inference.catalog.pricing import ensure_price
 from inference.models import Price
 from tests.support.builders import catalog_rows
-
-PASSWORD = "correct horse battery"
+from tests.support.pages.console import PASSWORD, member
 
 
 @pytest.fixture
@@ -73,10 +72,8 @@ def test_a_limit_changed_in_the_admin_has_its_entry(
 
 
 def test_the_life_of_a_key_in_the_console(organization: Organization) -> None:
-    person = User.objects.create_user("ada@northwind.example", PASSWORD)
-    Membership.objects.create(user=person, organization=organization)
     client = Client(REMOTE_ADDR="198.51.100.4")
-    client.force_login(person)
+    client.force_login(member(organization))
 
     page = client.post("/console/keys/new", {"scope": "inference", "label": "checkout"})
     first = ApiKey.objects.get()

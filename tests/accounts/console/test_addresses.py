@@ -11,6 +11,7 @@ from django.urls import get_resolver
 from accounts.console.addresses import FIRST_PARTS, names_of
 from accounts.models import Membership, Organization, User
 from svc_project.urls import CONSOLE
+from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.console import words
 
 
@@ -25,9 +26,7 @@ def second(person: User) -> Organization:
 @pytest.fixture
 def browser(person: User) -> Client:
     """A session of the person; addresses are sent as they are."""
-    client = Client()
-    client.force_login(person)
-    return client
+    return logged_in(person)
 
 
 def keys_of(page: str) -> str:

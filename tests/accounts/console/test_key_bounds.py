@@ -12,9 +12,8 @@ from pytest_django.fixtures import Settings
 
 from accounts.keys import keys
 from accounts.keys.keys import TooManyKeys, mint
-from accounts.models import ApiKey, Organization, Scope, User
+from accounts.models import ApiKey, Organization, Scope
 from core import clock
-from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.console import words
 
 FULL = "Northwind has 2 keys that work, the most that are allowed"
@@ -39,6 +38,7 @@ def gateway_full(stranger: Organization, monkeypatch: pytest.MonkeyPatch) -> lis
 def test_every_interface_refuses_a_key_beyond_a_bound(
     request: pytest.FixtureRequest,
     console: Client,
+    operator: Client,
     organization: Organization,
     bound: str,
     said: str,
@@ -49,7 +49,6 @@ def test_every_interface_refuses_a_key_beyond_a_bound(
     made = console.post("/console/keys/new", form).content.decode()
     assert said in words(made)
     assert 'value="one more"' in made
-    operator = logged_in(User.objects.create_superuser("ops@svc.example", "correct horse battery"))
     assert said in words(operator.post("/admin/accounts/apikey/add/", form).content.decode())
     chosen = {"action": "rotate", "_selected_action": [held[0].pk], "confirmed": "1"}
     rotated = operator.post("/admin/accounts/apikey/", {**chosen, "overlap": "3600"}, follow=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from accounts.keys.principal import Principal, RateLimits, SpeechLimits
 from accounts.models import Scope
 from core.errors import ApiError, InternalError, ServerOverloaded
 from core.ids import NIL_UUID
+from tests.support.clocks import Clock
 
 
 def principal(characters: int) -> Principal:
@@ -21,18 +23,10 @@ def principal(characters: int) -> Principal:
     return Principal("org", str(NIL_UUID), Scope.SPEECH, "standard", unlimited, unlimited, limits)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     own = Clock()
-    monkeypatch.setattr(module, "time", own)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=own))
     return own
 
 

@@ -18,6 +18,9 @@ from accounts.login.throttle import remember_device
 from core.errors import ServerOverloaded
 from tests.support.until import until_async
 
+SET = threading.Event()
+SET.set()
+
 
 def scope(address: str = "192.0.2.1", **headers: str) -> dict[str, Any]:
     return {
@@ -63,12 +66,10 @@ async def test_strangers_have_a_part_and_keep_no_known_caller_waiting(
     flood = [ask(invented(), blocked) for _ in range(300)]
     await assert_refused(flood, 300 - 32 - 1)
 
-    nothing = threading.Event()
-    nothing.set()
-    assert await asyncio.wait_for(ask(valid("1"), nothing), 60)
+    assert await asyncio.wait_for(ask(valid("1"), SET), 60)
 
     # A stranger from elsewhere has the next turn.
-    elsewhere = ask(invented("198.51.100.7"), nothing)
+    elsewhere = ask(invented("198.51.100.7"), SET)
     blocked.set()
     assert await asyncio.wait_for(elsewhere, 60)
     await asyncio.gather(*flood, return_exceptions=True)
@@ -79,9 +80,7 @@ async def test_a_known_caller_has_half_of_the_threads(blocked: threading.Event) 
     own = [ask(session, blocked) for _ in range(100)]
     await assert_refused(own, 100 - 32 - 1)
 
-    nothing = threading.Event()
-    nothing.set()
-    assert await asyncio.wait_for(ask(valid("3"), nothing), 60)
+    assert await asyncio.wait_for(ask(valid("3"), SET), 60)
     blocked.set()
     await asyncio.gather(*own, return_exceptions=True)
 

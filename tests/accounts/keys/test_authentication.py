@@ -18,6 +18,7 @@ from accounts.keys.authentication import SESSION_ORGANIZATION, Caller, require
 from accounts.models import Membership, Organization, Scope, User
 from core import clock
 from core.errors import InvalidCredential
+from tests.support.pages.console import member
 
 READ = frozenset({Scope.READ})
 
@@ -26,9 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def user(organization: Organization) -> User:
-    user = User.objects.create_user("ann@example.com", "correct horse battery")
-    Membership.objects.create(user=user, organization=organization)
-    return user
+    return member(organization)
 
 
 def request_of(user: User | None = None, method: str = "GET", **session: Any) -> HttpRequest:

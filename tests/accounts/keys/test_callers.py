@@ -9,6 +9,7 @@ from django.test import Client
 from accounts.keys.callers import Caller, caller_of
 from accounts.keys.keys import mint
 from accounts.models import Membership, Organization, Scope, User
+from tests.support.pages.admin_forms import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +27,6 @@ def joined(user: User, name: str) -> Organization:
     return organization
 
 
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def share_of(client: Client) -> Caller:
     """Whose share the next request of ``client`` uses."""
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
@@ -45,7 +40,7 @@ def of(organization: Organization) -> Caller:
 @pytest.mark.parametrize("path", ["/console/acme/usage", "/v1/usage"])
 def test_a_session_counts_to_the_organization_that_it_reads(member: User, path: str) -> None:
     acme = joined(member, "Acme")
-    client = signed_in(member)
+    client = logged_in(member)
     assert client.get(path).status_code == 200
     assert share_of(client) == of(acme)
 
@@ -71,7 +66,7 @@ def test_a_login_counts_to_the_organization_before_the_first_page(member: User) 
 def test_a_member_of_two_organizations_counts_to_the_one_in_use(member: User) -> None:
     joined(member, "Acme")
     other = joined(member, "Other")
-    client = signed_in(member)
+    client = logged_in(member)
     client.get("/console/other/usage")
     assert share_of(client) == of(other)
     # A page that shows none changes nothing.
@@ -81,7 +76,7 @@ def test_a_member_of_two_organizations_counts_to_the_one_in_use(member: User) ->
 
 def test_a_user_without_an_organization_counts_alone(member: User) -> None:
     acme = joined(member, "Acme")
-    client = signed_in(member)
+    client = logged_in(member)
     client.get("/console/usage")
     Membership.objects.filter(organization=acme).delete()
     assert client.get("/console/usage").status_code == 403
@@ -91,6 +86,6 @@ def test_a_user_without_an_organization_counts_alone(member: User) -> None:
 def test_an_operator_counts_alone_in_the_admin() -> None:
     operator = User.objects.create_superuser("operator@example.com", PASSWORD)
     joined(operator, "Acme")
-    client = signed_in(operator)
+    client = logged_in(operator)
     assert client.get("/admin/").status_code == 200
     assert share_of(client) == Caller(f"user:{operator.pk}", is_known=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +32,27 @@ NOT_ANNOUNCED = {
 def sql(statement: str, *values: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
+
+
+@contextmanager
+def without_triggers() -> Iterator[None]:
+    """Disable the triggers of keys, as a restore of a backup does."""
+    if connection.vendor == "postgresql":
+        sql("SET LOCAL session_replication_role = replica")
+        yield
+        sql("SET LOCAL session_replication_role = DEFAULT")
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, sql FROM sqlite_master"
+            " WHERE type = 'trigger' AND tbl_name = 'accounts_apikey'"
+        )
+        triggers = cursor.fetchall()
+        for name, _ in triggers:
+            cursor.execute(f"DROP TRIGGER {name}")
+        yield
+        for _, statement in triggers:
+            cursor.execute(statement)
 
 
 def stored(key: NewKey) -> Any:
@@ -154,10 +176,9 @@ def test_a_database_that_was_restored_is_read_as_a_whole(
     ApiKey.objects.filter(pk=first.api_key.pk).update(revoked_at=clock.now())
     assert not works(first)
     assert works(second)
-    triggers_away("accounts_apikey")
-    ApiKey.objects.filter(pk=first.api_key.pk).update(revoked_at=None)
-    ApiKey.objects.filter(pk=second.api_key.pk).delete()
-    triggers_back()
+    with without_triggers():
+        ApiKey.objects.filter(pk=first.api_key.pk).update(revoked_at=None)
+        ApiKey.objects.filter(pk=second.api_key.pk).delete()
     if stamps == "older":
         ChangeStamp.objects.update(version=1)
     else:
@@ -177,9 +198,8 @@ def test_after_a_failure_everything_is_read(
 ) -> None:
     """Another database may answer: one that took over, with the stamp grown further by now."""
     assert works(pair[0])
-    triggers_away("accounts_apikey")
-    ApiKey.objects.filter(pk=pair[0].api_key.pk).update(revoked_at=clock.now())
-    triggers_back()
+    with without_triggers():
+        ApiKey.objects.filter(pk=pair[0].api_key.pk).update(revoked_at=clock.now())
     ChangeStamp.objects.update(version=stamp() + 5)
     assert works(pair[0]), "no version shows it"
     with monkeypatch.context() as broken:
@@ -193,9 +213,8 @@ def test_a_change_while_triggers_were_disabled_is_found_later(
     works: Works, pair: tuple[NewKey, NewKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert works(pair[0])
-    triggers_away("accounts_apikey")
-    ApiKey.objects.filter(pk=pair[0].api_key.pk).update(revoked_at=clock.now())
-    triggers_back()
+    with without_triggers():
+        ApiKey.objects.filter(pk=pair[0].api_key.pk).update(revoked_at=clock.now())
     monkeypatch.setattr("accounts.changes._RELOAD_SECONDS", 0.0)
     assert not works(pair[0])
 
@@ -291,32 +310,3 @@ def waits_for_a_lock() -> bool:
             "WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
         return bool(cursor.fetchone()[0])
-
-
-_GONE: list[str] = []
-
-
-def triggers_away(table: str) -> None:
-    """Disable the triggers of ``table``, as a restore of a backup does."""
-    if connection.vendor == "postgresql":
-        sql("SET LOCAL session_replication_role = replica")
-        _GONE.append("SET LOCAL session_replication_role = DEFAULT")
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [table]
-        )
-        for name, text in cursor.fetchall():
-            _GONE.append(text)
-            cursor.execute(f"DROP TRIGGER {name}")
-
-
-def triggers_back() -> None:
-    while _GONE:
-        sql(_GONE.pop())
-
-
-@pytest.fixture(autouse=True)
-def _triggers_are_back() -> Iterator[None]:
-    yield
-    _GONE.clear()  # each test's transaction has restored them

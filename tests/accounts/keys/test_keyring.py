@@ -31,6 +31,14 @@ def invented(prefix: str = "svc_live_", body: str = "0" * 30) -> str:
     return prefix + body + keys.checksum(prefix + body)
 
 
+def refused(keyring: Keyring, secret: str) -> bool:
+    try:
+        keyring.authenticate_sync(f"Bearer {secret}", ALL)
+    except InvalidCredential:
+        return True
+    return False
+
+
 @contextmanager
 def queries(expected: int) -> Iterator[None]:
     with CaptureQueriesContext(connection) as captured:
@@ -189,14 +197,7 @@ def test_the_expiry_of_a_key_is_checked_at_each_use(
     assert keyring.authenticate_sync(header, ALL)
     assert keyring.authenticate_sync(f"Bearer {new.secret}", ALL)
 
-    def refused() -> bool:
-        try:
-            keyring.authenticate_sync(header, ALL)
-        except InvalidCredential:
-            return True
-        return False
-
-    until(refused)
+    until(lambda: refused(keyring, old.secret))
     watcher.poll()
     with queries(0):
         assert keyring.authenticate_sync(f"Bearer {new.secret}", ALL)

@@ -18,7 +18,7 @@ from accounts.keys.keys import NewKey
 from accounts.models import Organization, Scope
 from core.database.threads import run_once
 from core.errors import InternalError, InvalidCredential
-from tests.accounts.keys.test_keyring import ALL, invented
+from tests.accounts.keys.test_keyring import ALL, invented, refused
 from tests.support.servers.database_outage import database_outage
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until, until_async
@@ -162,21 +162,16 @@ async def test_a_cancelled_caller_does_not_cancel_the_look_of_others(
 
 def test_invented_keys_leave_nothing_in_memory(keyring: Keyring, known: str) -> None:
     held = dict(keyring._keys.snapshot)
+
+    def tried(number: int) -> bool:
+        try:
+            return refused(keyring, invented(body=f"{number:030d}"))
+        finally:
+            connection.close()
+
     with ThreadPoolExecutor(4) as threads:
-        tried = [threads.submit(refused, keyring, invented(body=f"{i:030d}")) for i in range(40)]
-    assert all(each.result() for each in tried)
+        assert all(threads.map(tried, range(40)))
     assert keyring._keys.snapshot == held
-
-
-def refused(keyring: Keyring, secret: str) -> bool:
-    """Whether a view refuses ``secret``, in a thread whose connection ends with it."""
-    try:
-        keyring.authenticate_sync(f"Bearer {secret}", ALL)
-    except InvalidCredential:
-        return True
-    finally:
-        connection.close()
-    return False
 
 
 @pytest.mark.postgresql
