@@ -31,7 +31,7 @@ BAD = [
     ("SVC_ORGANIZATION_SHARE", "25", "from 0.001 to 1"),
     ("SVC_SAMPLED_FRACTION", "7", "from 0 to 1"),
     ("SVC_SESSION_HOURS", "-1", "in plain digits"),
-    ("SVC_CAPTURE_HOURS", "2", "from 24 to"),
+    ("SVC_CAPTURE_HOURS", "23.9", "from 24 to 87600"),
     ("SVC_MAX_INFLIGHT", "-1", "a whole number"),
     ("SVC_MAX_INFLIGHT", "2.5", "a whole number"),
     ("SVC_WORKER", "x", "is set by svc for its own processes"),

@@ -20,7 +20,6 @@ from tests.support.servers.scripted import (
     LAST_CHUNK,
     ScriptedServer,
     Step,
-    Until,
     chunk,
     port_of,
     running,
@@ -68,30 +67,6 @@ async def test_a_valid_answer_is_read_and_its_connection_kept_only_if_it_can_be(
             assert await response.read_all(LIMIT) == body
             assert await response.read() == b""
         assert server.connections == connections
-
-
-@pytest.mark.parametrize("pause", [False, True])
-async def test_an_answer_may_come_a_byte_at_a_time(post: Post, pause: bool) -> None:
-    answer = CHUNKED + chunk(b"hello") + b"0\r\nx-sum: 1\r\n\r\n"
-    async with running(ScriptedServer([])) as server:
-        gaps = [asyncio.Event() for _ in answer]
-        steps: list[Step] = [
-            step
-            for gap, byte in zip(gaps, answer, strict=True)
-            for step in (Until(gap), bytes([byte]))
-        ]
-        server.scripts = [steps]
-
-        async def pace() -> None:
-            for gap in gaps:
-                gap.set()
-                if pause:
-                    await asyncio.sleep(0.001)
-
-        pacing = asyncio.ensure_future(pace())
-        response = await post(server.url())
-        assert await response.read_all(LIMIT) == b"hello"
-        await pacing
 
 
 async def test_status_and_headers_are_those_of_the_final_answer(post: Post) -> None:

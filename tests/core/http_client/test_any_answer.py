@@ -194,6 +194,13 @@ def test_a_valid_answer_is_read_as_it_was_written(answer: Answer, places: list[i
         assert known == outcome.headers
 
 
+def test_an_answer_may_come_a_byte_at_a_time() -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    answer = head + chunk(b"hello") + b"0\r\nx-sum: 1\r\n\r\n"
+    outcome = asyncio.run(played([bytes([byte]) for byte in answer], eof=False))
+    assert (outcome.error, outcome.body, outcome.kept) == (None, b"hello", True)
+
+
 @given(ANSWERS, SPLITS, st.data())
 def test_a_damaged_answer_neither_hangs_nor_surprises(
     answer: Answer, places: list[int], data: st.DataObject

@@ -22,7 +22,6 @@ from core.http_client.client import Connector, HttpClient
 from core.http_client.request import ConnectError, Obstacle, RequestHead
 from tests.core.http_client.conftest import open_socket
 from tests.support.servers.scripted import ScriptedServer, port_of, running, sized
-from tests.support.until import until_async
 
 V4 = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
 
@@ -95,25 +94,21 @@ async def silent_resolver(host: str, port: int) -> list[AddrInfoType]:
 
 
 @pytest.mark.parametrize(
-    ("connector", "host"),
+    ("connector", "host", "obstacle"),
     [
-        (Connector(5.0, open_socket, unknown), "model.test"),
-        (Connector(5.0, open_socket), "a" * 70 + ".test"),
+        (Connector(5.0, open_socket, unknown), "model.test", Obstacle.UNKNOWN_NAME),
+        (Connector(5.0, open_socket), "a" * 70 + ".test", Obstacle.UNKNOWN_NAME),
+        (Connector(0.2, open_socket, silent_resolver), "model.test", Obstacle.TIMED_OUT),
     ],
-    ids=["unknown", "a name that no resolver takes"],
+    ids=["unknown", "a name that no resolver takes", "a slow resolver"],
 )
-async def test_an_unknown_name_is_not_connected(connector: Connector, host: str) -> None:
+async def test_a_name_without_an_address_is_not_connected(
+    connector: Connector, host: str, obstacle: Obstacle
+) -> None:
     async with using(connector) as client:
         with pytest.raises(ConnectError) as caught:
             await ask(client, f"http://{host}/")
-    assert caught.value.obstacle is Obstacle.UNKNOWN_NAME
-
-
-async def test_a_slow_resolver_counts_towards_connecting() -> None:
-    async with using(Connector(0.2, open_socket, silent_resolver)) as client:
-        with pytest.raises(ConnectError) as caught:
-            await ask(client, "http://model.test/")
-    assert caught.value.obstacle is Obstacle.TIMED_OUT
+    assert caught.value.obstacle is obstacle
 
 
 async def test_the_deadline_of_a_request_ends_connecting() -> None:
@@ -123,38 +118,30 @@ async def test_the_deadline_of_a_request_ends_connecting() -> None:
             await client.send(RequestHead.of("GET", "http://model.test/", {}), None, due=due)
 
 
-async def test_a_connection_is_limited_in_time_its_handshake_included() -> None:
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    listening = await asyncio.start_server(silent, "127.0.0.1", 0)
-    async with listening, using(Connector(0.3, open_socket)) as client:
-        with pytest.raises(ConnectError) as caught:
-            await ask(client, f"https://127.0.0.1:{port_of(listening)}/")
-        await asyncio.sleep(0.05)
-    assert caught.value.obstacle is Obstacle.TIMED_OUT
-
-
-async def test_cancelling_while_connecting_leaves_nothing_open() -> None:
-    accepted: list[asyncio.StreamWriter] = []
-    ended = asyncio.Event()
+@pytest.mark.parametrize("ends_by", [ConnectError, asyncio.CancelledError])
+async def test_a_handshake_that_does_not_end_or_is_cancelled_leaves_nothing_open(
+    ends_by: type[BaseException],
+) -> None:
+    accepted, ended = asyncio.Event(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted.append(writer)
+        accepted.set()
         await reader.read()
         writer.close()
         ended.set()
 
     listening = await asyncio.start_server(silent, "127.0.0.1", 0)
-    async with listening, using(Connector(60, open_socket)) as client:
+    limit = 0.3 if ends_by is ConnectError else 60.0
+    async with listening, using(Connector(limit, open_socket)) as client, asyncio.timeout(60):
         asking = asyncio.ensure_future(ask(client, f"https://127.0.0.1:{port_of(listening)}/"))
-        await until_async(lambda: accepted)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        await accepted.wait()
+        if ends_by is asyncio.CancelledError:
+            asking.cancel()
+        with pytest.raises(ends_by) as caught:
             await asking
-        async with asyncio.timeout(60):
-            await ended.wait()
+        await ended.wait()
+    if isinstance(caught.value, ConnectError):
+        assert caught.value.obstacle is Obstacle.TIMED_OUT
 
 
 @pytest.fixture(scope="module")

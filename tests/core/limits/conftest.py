@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import socket
-import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from core.limits.redis import RedisLimiter
-from tests.support.servers.redis_store import PATIENT, REDIS_URL, proxy_to_redis
-from tests.support.servers.tcp_proxy import FaultProxy
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"svc-test:{uuid.uuid4().hex}:"
+from tests.support.servers.redis_store import PATIENT, REDIS_URL
 
 
 @pytest.fixture
@@ -31,10 +24,3 @@ def silent_port() -> Iterator[int]:
     """A port that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
-
-
-@pytest.fixture
-def to_redis() -> Iterator[FaultProxy]:
-    """A proxy in front of Redis."""
-    with proxy_to_redis() as proxy:
-        yield proxy

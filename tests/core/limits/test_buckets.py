@@ -117,13 +117,6 @@ TestBucketsAgreeWithExactFractions.settings = settings(
 )
 
 
-def test_a_refusal_takes_nothing_from_any_bucket() -> None:
-    limiter = MemoryLimiter(Clock())
-    granted(limiter.take([charge("b", 5)]))
-    assert refused(limiter.take([charge("c", 60), charge("b", 3)])).charge.bucket == "b"
-    granted(limiter.take([charge("c", 60), charge("b", 2)]))
-
-
 def test_the_refusal_names_the_bucket_that_waits_longest() -> None:
     limiter = MemoryLimiter(Clock())
     granted(limiter.take([charge("b", 7), charge("d", 1000)]))
@@ -143,17 +136,6 @@ def test_the_refusal_shows_the_tightest_bucket_of_the_other_scope() -> None:
         ("tokens", 7, 7),
         ("requests", 10, 9),
     ]
-
-
-def test_a_settlement_may_leave_a_debt_that_delays_the_next_request() -> None:
-    clock = Clock()
-    limiter = MemoryLimiter(clock)
-    limiter.settle(granted(limiter.take([charge("c", 10)])), [90])
-    refusal = refused(limiter.take([charge("c", 1)]))
-    assert (refusal.used, refusal.levels[0].remaining) == (90, 0)
-    assert refusal.wait_milliseconds == 31_000
-    clock.now += 31_000
-    granted(limiter.take([charge("c", 1)]))
 
 
 def test_the_used_amount_keeps_its_proportion_when_the_limit_changes() -> None:

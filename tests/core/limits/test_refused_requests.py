@@ -15,16 +15,9 @@ from core.errors import (
 )
 from core.ids import NIL_UUID
 from core.limits.refused_requests import RefusedRequests
+from tests.core.limits.test_buckets import Clock
 
 NO_KEY = str(NIL_UUID)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000
-
-    def __call__(self) -> int:
-        return self.now
 
 
 def refuse(

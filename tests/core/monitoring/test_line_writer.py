@@ -23,10 +23,7 @@ class Pipe:
     def read_all(self) -> bytes:
         """Read until every writer has closed its end."""
         os.close(self.writing)
-        parts = []
-        while part := os.read(self.reading, 1 << 20):
-            parts.append(part)
-        return b"".join(parts)
+        return until_closed(self.reading)
 
 
 @pytest.fixture

@@ -212,11 +212,8 @@ def test_an_invalid_parent_is_dropped_with_its_state(parent: str) -> None:
     assert read(given(("traceparent", parent), ("tracestate", "a=1"))) is None
 
 
-def test_two_parents_are_none() -> None:
+def test_two_parents_or_none_are_none() -> None:
     assert read(given(("traceparent", PARENT), ("traceparent", PARENT))) is None
-
-
-def test_no_parent_is_none() -> None:
     assert read(given(("tracestate", "a=1"))) is None
 
 

@@ -37,7 +37,7 @@ async def test_organizations_take_turns_in_the_thread() -> None:
     assert done == ["flood 0", "other", "flood 1", "flood 2"]
 
 
-async def test_work_of_a_cancelled_caller_is_skipped() -> None:
+async def test_a_cancelled_callers_work_is_skipped_or_holds_its_thread_until_it_has_ended() -> None:
     thread, done = FairPool("test"), list[str]()
     first, free = blocked(thread)
     await asyncio.sleep(0)
@@ -47,6 +47,9 @@ async def test_work_of_a_cancelled_caller_is_skipped() -> None:
     left.cancel()
     first.cancel()
     await asyncio.sleep(0)
+    assert thread._slots.inflight == 1
+    assert thread._slots.waiting == 1
+
     free.set()
     await stays
     assert done == ["stays"]
@@ -74,18 +77,3 @@ async def test_an_organization_leaves_a_thread_to_others() -> None:
     for _, free in flood:
         free.set()
     await asyncio.gather(*(running for running, _ in flood))
-
-
-async def test_a_cancelled_caller_holds_its_thread_until_the_work_has_ended() -> None:
-    threads, done = FairPool("test"), list[str]()
-    first, free = blocked(threads)
-    await asyncio.sleep(0)
-    first.cancel()
-    other = asyncio.create_task(threads.run("other", named(done, "other")))
-    await asyncio.sleep(0)
-    assert threads._slots.inflight == 1
-    assert threads._slots.waiting == 1
-
-    free.set()
-    await other
-    assert done == ["other"]

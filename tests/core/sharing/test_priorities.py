@@ -155,11 +155,8 @@ DISPLACED: dict[str, tuple[list[str], str, list[str]]] = {
         "Bb1",
         ["Bb1"],
     ),
-    "inside a class the organization with two more gives way": (
-        ["Ia1", "Ia2", "Ia3", "Sa1"],
-        "Ib1",
-        ["Ia3"],
-    ),
+    "in a class the organization with two more": (["Ia1", "Ia2", "Sa1", "Ba1"], "Ib1", ["Ia2"]),
+    "and none with one more": (["Ia1", "Ia2", "Ib1", "Sa1"], "Ib2", ["Ib2"]),
 }
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -17,7 +16,7 @@ from core.errors import ServerOverloaded
 from core.sharing import slots
 from core.sharing.fair_queue import FairQueue
 from core.sharing.slots import SharedSlots
-from tests.support.servers.redis_store import PATIENT, REDIS_URL, proxy_to_redis, url_through
+from tests.support.servers.redis_store import PATIENT, REDIS_URL, url_through
 from tests.support.servers.tcp_proxy import Cut, End, FaultProxy, Way
 from tests.support.until import until_async
 
@@ -47,21 +46,50 @@ class Worker:
         for _ in range(count):
             self.queue.release("a")
 
+    def fall_silent(self) -> None:
+        assert self.slots._task is not None
+        self.slots._task.cancel()
 
-@pytest.fixture
-def prefix() -> str:
-    return f"svc-test:{uuid.uuid4().hex}:"
+
+class Load:
+    """Callers of each worker that use a slot again and again, and give up after their ``patience``."""
+
+    def __init__(self, workers: list[Worker], patience: tuple[float, ...] = (60.0,)) -> None:
+        self.chance = random.Random(11)
+        self.patience = patience
+        self.running = self.peak = 0
+        self.served = [0] * len(workers)
+        self.tasks = [
+            asyncio.ensure_future(self._use(number, worker))
+            for number, worker in enumerate(workers)
+            for _ in range(4)
+        ]
+
+    async def _use(self, number: int, worker: Worker) -> None:
+        while True:
+            organization = self.chance.choice("ab")
+            try:
+                # wait_for of Python 3.11 swallows a cancellation that comes with the slot.
+                async with asyncio.timeout(self.chance.choice(self.patience)):
+                    await worker.queue.acquire(organization)
+            except TimeoutError:
+                continue
+            self.running += 1
+            self.peak = max(self.peak, self.running)
+            self.served[number] += 1
+            await asyncio.sleep(self.chance.random() * 0.02)
+            self.running -= 1
+            worker.queue.release(organization)
+
+    async def end(self) -> None:
+        for each in self.tasks:
+            each.cancel()
+        await asyncio.wait(self.tasks)
 
 
 @pytest.fixture(autouse=True)
 def settles_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "SETTLING_SECONDS", 0.0)
-
-
-@pytest.fixture
-def to_redis() -> Iterator[FaultProxy]:
-    with proxy_to_redis() as proxy:
-        yield proxy
 
 
 @asynccontextmanager
@@ -109,30 +137,11 @@ async def test_a_single_slot_goes_to_the_worker_that_needs_it(prefix: str) -> No
 async def test_with_fewer_slots_than_workers_each_busy_one_has_its_turn(
     prefix: str, most: int
 ) -> None:
-    served = [0, 0, 0]
-    running = peak = 0
-
-    async def use(number: int, worker: Worker) -> None:
-        nonlocal running, peak
-        while True:
-            await worker.queue.acquire("a")
-            running += 1
-            peak = max(peak, running)
-            await asyncio.sleep(0.01)
-            running -= 1
-            worker.queue.release("a")
-            served[number] += 1
-
     async with working(3, prefix, most) as workers:
-        tasks = [
-            asyncio.ensure_future(use(number, worker))
-            for number, worker in enumerate(workers)
-            for _ in range(4)
-        ]
-        await until_async(lambda: min(served) >= 8)
-        for each in tasks:
-            each.cancel()
-    assert peak == most
+        load = Load(workers)
+        await until_async(lambda: min(load.served) >= 8)
+        await load.end()
+    assert load.peak == most
 
 
 async def test_without_a_queue_a_refused_request_is_what_a_worker_needs_a_slot_for(
@@ -198,8 +207,7 @@ async def test_a_worker_that_drains_gives_back_what_it_does_not_need(
 async def test_the_successor_of_a_crashed_worker_has_its_slots_at_once(prefix: str) -> None:
     crashed = Worker(REDIS_URL, prefix, 8, name="g.0")
     await crashed.take(8)
-    assert crashed.slots._task is not None
-    crashed.slots._task.cancel()
+    crashed.fall_silent()
     successor = Worker(REDIS_URL, prefix, 8, name="g.0")
     await successor.take(8)
     await successor.slots.close()
@@ -211,8 +219,7 @@ async def test_the_slots_of_a_silent_worker_are_free_after_a_while(
     monkeypatch.setattr(slots, "SILENT_SECONDS", 1.0)
     silent = Worker(REDIS_URL, prefix, 8)
     await silent.take(8)
-    assert silent.slots._task is not None
-    silent.slots._task.cancel()
+    silent.fall_silent()
     async with working(1, prefix, 8) as [other]:
         await other.take(8)
 
@@ -282,8 +289,7 @@ async def test_a_store_that_lost_its_memory_grants_nothing_before_all_have_told(
         await first.take(6)
         await second.take(1)
         monkeypatch.setattr(slots, "SETTLING_SECONDS", 3600.0)
-        assert second.slots._task is not None
-        second.slots._task.cancel()
+        second.fall_silent()
         async with redis.asyncio.from_url(REDIS_URL) as client:
             await client.delete(prefix + SERVER)
             waits = asyncio.ensure_future(first.take(3))
@@ -308,8 +314,7 @@ async def test_after_a_long_silence_of_all_nobody_takes_what_another_still_holds
             await until_async(lambda: all(each.granted and each.told == 4 for each in divided))
             monkeypatch.setattr(slots, "SETTLING_SECONDS", 10.0)
             for each in (first, second):
-                assert each.slots._task is not None
-                each.slots._task.cancel()
+                each.fall_silent()
             for name, text in (await client.hgetall(prefix + SERVER)).items():
                 told = str(text).split()
                 at = 2 if name else 0
@@ -329,24 +334,7 @@ async def test_workers_never_hold_more_than_there_are_whatever_the_store_does(
     monkeypatch.setattr(slots, "SETTLING_SECONDS", 3.0)
     monkeypatch.setattr(slots, "_AWAY_SECONDS", 0.2)
     chance = random.Random(11)
-    most, running, peak, served = 10, 0, 0, [0, 0, 0, 0]
-
-    async def use(number: int, worker: Worker) -> None:
-        nonlocal running, peak
-        while True:
-            organization = chance.choice("ab")
-            try:
-                # wait_for of Python 3.11 swallows a cancellation that comes with the slot.
-                async with asyncio.timeout(chance.choice((0.05, 9))):
-                    await worker.queue.acquire(organization)
-            except TimeoutError:
-                continue
-            running += 1
-            peak = max(peak, running)
-            served[number] += 1
-            await asyncio.sleep(chance.random() * 0.02)
-            running -= 1
-            worker.queue.release(organization)
+    most = 10
 
     async def fault() -> None:
         async with redis.asyncio.from_url(REDIS_URL) as client:
@@ -357,15 +345,11 @@ async def test_workers_never_hold_more_than_there_are_whatever_the_store_does(
                 await asyncio.sleep(0.5)
 
     async with working(4, prefix, most, url_through(to_redis)) as workers:
-        tasks = [
-            asyncio.ensure_future(use(number, worker))
-            for number, worker in enumerate(workers)
-            for _ in range(4)
-        ]
+        load = Load(workers, (0.05, 9.0))
         await fault()
-        before = list(served)
-        await until_async(lambda: all(now > then for now, then in zip(served, before, strict=True)))
-        for each in tasks:
-            each.cancel()
-        await asyncio.wait(tasks)
-    assert 0 < peak <= most
+        before = list(load.served)
+        await until_async(
+            lambda: all(now > then for now, then in zip(load.served, before, strict=True))
+        )
+        await load.end()
+    assert 0 < load.peak <= most
