@@ -88,6 +88,10 @@ def test_publishing_makes_and_audits_every_row(operator: Client, vllm: DialectSe
     assert {each[2:] for each in entries} == {("op@example.com", "admin")}
 
 
+def counted() -> tuple[int, int, int]:
+    return Backend.objects.count(), WeightsRecord.objects.count(), Price.objects.count()
+
+
 MISSING: dict[str, tuple[dict[str, str], list[str]]] = {
     "prices": ({}, ["the price of input is missing", "the price of output is missing"]),
     "all at once": (
@@ -119,7 +123,7 @@ def test_all_that_is_missing_is_said_at_once_with_a_link_and_nothing_is_made(
         Backend.objects.create(name="gpu-1", base_url="http://10.0.0.1/v1")
     if name == "an identifier that is not retired":
         catalog_rows.retired("old")
-    before = Backend.objects.count(), WeightsRecord.objects.count(), Price.objects.count()
+    before = counted()
     answer = checked(operator, vllm, name="gpu-1")
 
     page = operator.post(PAGE, {**form_of(answer), **changed})
@@ -131,9 +135,7 @@ def test_all_that_is_missing_is_said_at_once_with_a_link_and_nothing_is_made(
     for anchor in re.findall(r'href="#([^"]+)"', listed):
         assert f'id="{anchor}"' in html
     assert listed.count("<li>") == listed.count("<a href")
-    assert (
-        Backend.objects.count(), WeightsRecord.objects.count(), Price.objects.count()
-    ) == before  # fmt: skip
+    assert counted() == before
 
 
 def test_a_model_that_others_serve_gets_the_server_too_and_keeps_everything(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts.models import User
-from core.monitoring import worker_stats
 from core.monitoring.worker_stats import WorkerStats
 from inference.backends.pooled import BackendView
 from inference.models import Deployment
@@ -29,46 +28,52 @@ def view(of: object, **facts: object) -> BackendView:
     return BackendView(id=str(of), **fields)
 
 
-@pytest.mark.django_db
-def test_the_list_shows_the_health_in_every_worker_of_the_host(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    sick, unused = catalog_rows.backend("sick"), catalog_rows.backend("unused")
-    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
-    here.register(STATS_NAME, lambda: [view(sick.pk, unreported_tokens=4000, improbable_reports=7)])
-    facts = {"ejected": True, "failures": 5, "seconds_left": 8.2, "unreported_tokens": 321}
-    facts["improbable_reports"] = 35
-    other.register(STATS_NAME, lambda: [view(sick.pk, **facts)])
-    other.publish()
-    monkeypatch.setattr("inference.admin.backends.worker_stats", here)
+Tell = Callable[[list[BackendView], list[BackendView]], None]
 
-    page = client.get("/admin/inference/backend/").content.decode()
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tell:
+    """Let this worker tell of its backends, and another one of its own."""
+
+    def tell(here: list[BackendView], there: list[BackendView]) -> None:
+        own, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
+        own.register(STATS_NAME, lambda: here)
+        other.register(STATS_NAME, lambda: there)
+        other.publish()
+        monkeypatch.setattr("inference.admin.backends.worker_stats", own)
+
+    return tell
+
+
+def test_the_list_shows_the_health_in_every_worker_of_the_host(
+    operator: Client, tell: Tell
+) -> None:
+    sick, unused = catalog_rows.backend("sick"), catalog_rows.backend("unused")
+    facts = {"ejected": True, "failures": 5, "seconds_left": 8.2, "unreported_tokens": 321}
+    tell(
+        [view(sick.pk, unreported_tokens=4000, improbable_reports=7)],
+        [view(sick.pk, **facts, improbable_reports=35)],
+    )
+
+    page = operator.get("/admin/inference/backend/").content.decode()
 
     assert "worker 1: 5 failures in a row, ejected for 8 s more (2 running, 0 waiting)" in page
     assert page.count("no worker uses it") == 1
     assert '<td class="field-unreported">4321</td>' in page
     assert '<td class="field-improbable">42</td>' in page
     assert unused.name in page
-    assert worker_stats.worker_stats is not here
 
 
-@pytest.mark.django_db
 def test_a_page_shows_what_the_prompt_cache_is_worth_on_this_host(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    operator: Client, tell: Tell
 ) -> None:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
     warm, new = catalog_rows.backend("warm"), catalog_rows.backend("new")
-    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
     facts = {"prompt_tokens": 1000, "cached_tokens": 600, "moves": 2, "unanswered_tokens": 4000}
-    here.register(STATS_NAME, lambda: [view(warm.pk, **facts), view(new.pk)])
     facts_of_other = {**facts, "cached_tokens": 150, "moves": 1, "lost_tokens": 70}
-    other.register(STATS_NAME, lambda: [view(warm.pk, **facts_of_other), view(new.pk)])
-    other.publish()
-    monkeypatch.setattr("inference.admin.backends.worker_stats", here)
+    tell([view(warm.pk, **facts), view(new.pk)], [view(warm.pk, **facts_of_other), view(new.pk)])
 
     def shown(of: Any) -> dict[str, str]:
-        page = client.get(f"/admin/inference/backend/{of.pk}/change/").content.decode()
+        page = operator.get(f"/admin/inference/backend/{of.pk}/change/").content.decode()
         return {
             name: found[1].strip()
             for name in ("cached", "moves", "unanswered", "lost")
@@ -86,16 +91,14 @@ def test_a_page_shows_what_the_prompt_cache_is_worth_on_this_host(
         "lost": "70",
     }
     assert shown(new) == dict.fromkeys(("cached", "moves", "unanswered", "lost"), "-")
-    listed = client.get("/admin/inference/backend/").content.decode()
+    listed = operator.get("/admin/inference/backend/").content.decode()
     assert '<td class="field-cached">37.5% of 2,000 tokens</td>' in listed
     assert '<td class="field-cached">-</td>' in listed
 
 
-@pytest.mark.django_db
 def test_a_drain_is_shown_with_what_is_left_of_it(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    operator: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
     entry = catalog_rows.published()
     row = entry.weights.deployments.get()
     row.draining = True
@@ -113,7 +116,7 @@ def test_a_drain_is_shown_with_what_is_left_of_it(
             f"/admin/inference/backend/{row.backend_id}/change/",
             f"/admin/inference/modelentry/{entry.pk}/change/",
         )
-        return " ".join(client.get(page).content.decode() for page in pages)
+        return " ".join(operator.get(page).content.decode() for page in pages)
 
     assert ">draining<" in shown(2)
     assert "draining (2 running, 0 waiting on this host)" in shown(2)
@@ -121,15 +124,3 @@ def test_a_drain_is_shown_with_what_is_left_of_it(
     assert "drained: nothing runs there on this host" in shown(0)
     Deployment.objects.create(weights=catalog_rows.weights(), backend=row.backend, model="other")
     assert ">1 of 2 draining<" in shown(0)
-
-
-def test_a_worker_that_died_does_not_count(tmp_path: Path) -> None:
-    here, other = WorkerStats(tmp_path, 0), WorkerStats(tmp_path, 1)
-    here.register("word", lambda: "here")
-    other.register("word", lambda: "there")
-    other.publish()
-    assert here.read("word", str) == [(0, "here"), (1, "there")]
-
-    other.withdraw()
-
-    assert here.read("word", str) == [(0, "here")]

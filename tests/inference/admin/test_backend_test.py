@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 
-from accounts.models import AuditEntry, User
+from accounts.models import AuditEntry
 from inference.models import Backend, Deployment
 from speech.models import SpeechBackend, Voice
-from tests.support.builders import catalog_rows
+from tests.support.builders.catalog_rows import serving
 from tests.support.live import free_port
 from tests.support.model_servers.dialects import VLLM, Dialect, running
+from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.admin_forms import operator as operator_with
 from tests.support.speech.speech_server import SpeechServer
 
 pytestmark = pytest.mark.django_db
-
-
-def serving(address: str, model: str = "/models/qwen") -> Backend:
-    entry = catalog_rows.ready("acme/tested")
-    backend = Backend.objects.get(deployments__weights=entry.weights)
-    backend.base_url = address
-    backend.save()
-    Deployment.objects.filter(backend=backend).update(model=model)
-    return backend
 
 
 def outcome(client: Client, row: Backend | SpeechBackend) -> str:
@@ -143,10 +135,8 @@ def test_a_server_that_quotes_its_headers_shows_the_operator_no_key(
     assert "token-of-the-proxy" not in page
 
 
-def test_only_who_may_change_a_backend_may_test_it(client: Client) -> None:
-    user = User.objects.create_user("viewer@svc.example", "x", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_backend"))
-    client.force_login(user)
+def test_only_who_may_change_a_backend_may_test_it() -> None:
+    client = logged_in(operator_with("inference.view_backend"))
     backend = serving(f"http://127.0.0.1:{free_port()}/v1")
 
     assert client.post(f"/admin/inference/backend/{backend.pk}/test/").status_code == 403

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import User
 from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.lifecycle import Status, status
 from inference.models import ModelEntry
-from tests.inference.admin.conftest import PASSWORD
 from tests.support.builders import catalog_rows
-from tests.support.pages.admin_forms import MODELS, moment, page_of, text_of
+from tests.support.pages.admin_forms import MODELS, logged_in, moment, page_of, text_of
+from tests.support.pages.admin_forms import operator as operator_with
 
 pytestmark = pytest.mark.django_db
 
@@ -85,13 +84,8 @@ def test_the_successor_is_found_by_typing(operator: Client) -> None:
 def test_a_shutdown_date_that_has_passed_is_an_error_at_its_field(operator: Client) -> None:
     entry, successor = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
 
-    answer = operator.post(
-        page_of(entry, "supersede"),
-        {
-            "superseded_by": successor.pk,
-            **moment("shutdown_at", clock.now() - timedelta(days=1)),
-        },
-    )
+    passed = moment("shutdown_at", clock.now() - timedelta(days=1))
+    answer = operator.post(page_of(entry, "supersede"), {"superseded_by": successor.pk, **passed})
 
     assert answer.context["form"].errors == {
         "shutdown_at": ["The shutdown date has passed. Give a later one."]
@@ -151,7 +145,5 @@ def test_an_action_on_a_deleted_entry_leads_back_to_the_list(operator: Client) -
 
 def test_staff_without_the_permission_cannot_move_a_model() -> None:
     entry = catalog_rows.ready()
-    client = Client()
-    client.force_login(User.objects.create_user("s@example.com", PASSWORD, is_staff=True))
 
-    assert client.post(page_of(entry, "publish")).status_code == 403
+    assert logged_in(operator_with()).post(page_of(entry, "publish")).status_code == 403

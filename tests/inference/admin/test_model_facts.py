@@ -11,26 +11,24 @@ from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
 from core.clock import now
 from inference.models import Backend, ModelEntry
-from tests.support.builders import catalog_rows
-from tests.support.builders.receipts import receipt
+from tests.support.builders import catalog_rows, traffic
 from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.admin_forms import operator as operator_with
-from usage.ledger import rows
+from tests.support.pages.admin_forms import page_of as address_of
+from tests.support.pages.console import page_at
 
 pytestmark = pytest.mark.django_db
 
 
 def page_of(client: Client, entry: ModelEntry) -> str:
-    answer = client.get(f"/admin/inference/modelentry/{entry.pk}/change/")
-    assert answer.status_code == 200
-    return " ".join(answer.content.decode().split())
+    return " ".join(page_at(client, address_of(entry)).split())
 
 
 def test_a_draft_names_everything_that_it_lacks_at_once(operator: Client) -> None:
     entry = catalog_rows.draft("acme/bare")
     page = page_of(operator, entry)
 
-    prices = f"/admin/inference/modelentry/{entry.pk}/change/#prices-group"
+    prices = f"{address_of(entry)}#prices-group"
     assert f'has no price in force. Add one first. <a href="{prices}">Add a price</a>' in page
     assert "No enabled backend serves" in page
     assert '<a href="/admin/inference/backend/">Choose a backend</a>' in page
@@ -74,16 +72,16 @@ def test_the_callers_of_a_week_are_listed_dearest_first(operator: Client) -> Non
     for name, tokens in (("small", 1_000), ("large", 5_000_000)):
         organization = Organization.objects.create(name=name)
         keys[name] = mint(organization, Scope.INFERENCE, f"key of {name}").api_key
-        chat = receipt(
+        traffic.write(
+            now() - timedelta(days=3),
             organization_id=str(organization.pk),
             api_key_id=str(keys[name].pk),
             model_id=str(entry.pk),
             model_identifier=entry.identifier,
             backend_reported_input_tokens=tokens,
         )
-        rows.insert([chat], now() - timedelta(days=3))
-    old = receipt(model_id=str(entry.pk), model_identifier=entry.identifier)
-    rows.insert([old], now() - timedelta(days=9))
+    old = now() - timedelta(days=9)
+    traffic.write(old, model_id=str(entry.pk), model_identifier=entry.identifier)
 
     page = page_of(operator, entry)
 

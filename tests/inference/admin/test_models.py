@@ -23,6 +23,10 @@ from tests.support.pages.admin_forms import MODELS, entry_form, page_of, text_of
 pytestmark = pytest.mark.django_db
 
 
+def save(client: Client, entry: ModelEntry, **changes: Any) -> Any:
+    return client.post(page_of(entry), entry_form(entry, **changes))
+
+
 def test_the_list_shows_each_model_with_its_status_and_price(operator: Client) -> None:
     catalog_rows.published("acme/active", tool_calling=True)
     entry = catalog_rows.published("acme/leaving")
@@ -71,31 +75,23 @@ def test_the_list_is_filtered_and_searched(operator: Client, query: str, found: 
 
 def test_fields_and_defaults_are_checked_where_they_are_entered(operator: Client) -> None:
     entry = catalog_rows.published()
-    address = f"{MODELS}{entry.pk}/change/"
-    answer = operator.post(
-        address, entry_form(entry, extra_fields='{"stream": true}', defaults='{"top_p": 2}')
-    )
+    answer = save(operator, entry, extra_fields='{"stream": true}', defaults='{"top_p": 2}')
     assert "Leave stream out; it comes with each request." in text_of(answer)
     assert "'top_p' must be a number between 0 and 1." in text_of(answer)
 
-    answer = operator.post(address, entry_form(entry, keep_alive_seconds="0"))
+    answer = save(operator, entry, keep_alive_seconds="0")
     assert "Give 1 to 3600 seconds." in text_of(answer)
 
-    good = {
-        "extra_fields": '{"top_k": 40}',
-        "defaults": '{"top_p": 0.9}',
-        "keep_alive_seconds": "30",
-    }
-    assert operator.post(address, entry_form(entry, **good)).status_code == 302
+    good = {"extra_fields": '{"top_k": 40}', "defaults": '{"top_p": 0.9}'}
+    assert save(operator, entry, **good, keep_alive_seconds="30").status_code == 302
     entry.refresh_from_db()
     assert (entry.extra_fields, entry.defaults) == ({"top_k": 40}, {"top_p": 0.9})
     assert entry.keep_alive_seconds == 30
     empty = {"extra_fields": "", "defaults": "", "keep_alive_seconds": ""}
-    assert operator.post(address, entry_form(entry, **empty)).status_code == 302
+    assert save(operator, entry, **empty).status_code == 302
     entry.refresh_from_db()
     assert (entry.extra_fields, entry.defaults) == ({}, {})
-    entry = ModelEntry.objects.get()
-    assert entry.keep_alive_seconds is None
+    assert ModelEntry.objects.get().keep_alive_seconds is None
 
 
 def test_an_operator_adds_a_draft_with_its_price(operator: Client) -> None:
@@ -152,14 +148,9 @@ def test_a_published_model_can_be_neither_renamed_nor_re_pinned_nor_deleted(
     operator: Client,
 ) -> None:
     entry = catalog_rows.published()
-    pinned = entry.weights
+    pinned, other = entry.weights, catalog_rows.weights()
 
-    answer = operator.post(
-        page_of(entry),
-        entry_form(
-            entry, identifier="acme/x", weights=catalog_rows.weights().pk, context_length=65536
-        ),
-    )
+    answer = save(operator, entry, identifier="acme/x", weights=other.pk, context_length=65536)
 
     assert answer.status_code == 302
     entry.refresh_from_db()
@@ -179,14 +170,8 @@ def test_a_draft_can_be_deleted(operator: Client) -> None:
 def test_nothing_of_a_retired_model_can_be_edited(operator: Client) -> None:
     entry = catalog_rows.retired()
 
-    operator.post(
-        page_of(entry),
-        entry_form(
-            entry,
-            context_length=1,
-            **{"prices-1-input_per_mtok": "9", "prices-1-output_per_mtok": "9"},
-        ),
-    )
+    priced = {"prices-1-input_per_mtok": "9", "prices-1-output_per_mtok": "9"}
+    save(operator, entry, context_length=1, **priced)
 
     entry.refresh_from_db()
     assert entry.context_length == 32768
@@ -196,7 +181,7 @@ def test_nothing_of_a_retired_model_can_be_edited(operator: Client) -> None:
 def test_an_invalid_number_is_shown_as_an_error(operator: Client) -> None:
     entry = catalog_rows.ready()
 
-    answer = operator.post(page_of(entry), entry_form(entry, default_max_output_tokens=99_999))
+    answer = save(operator, entry, default_max_output_tokens=99_999)
 
     assert "default_max_output_tokens must not be above context_length." in text_of(answer)
 
@@ -204,7 +189,7 @@ def test_an_invalid_number_is_shown_as_an_error(operator: Client) -> None:
 def test_saving_an_unchanged_model_adds_no_price(operator: Client) -> None:
     entry = catalog_rows.published()
 
-    operator.post(page_of(entry), entry_form(entry))
+    save(operator, entry)
 
     assert Price.objects.count() == 1
 
@@ -212,17 +197,9 @@ def test_saving_an_unchanged_model_adds_no_price(operator: Client) -> None:
 def test_an_organizations_own_limit_is_set_on_the_model(operator: Client) -> None:
     entry, organization = catalog_rows.published(), Organization.objects.create(name="Acme")
 
-    answer = operator.post(
-        page_of(entry),
-        entry_form(
-            entry,
-            **{
-                "limits-TOTAL_FORMS": 1,
-                "limits-0-organization": organization.pk,
-                "limits-0-requests_per_minute": "7",
-            },
-        ),
-    )
+    first = {"organization": organization.pk, "requests_per_minute": "7"}
+    form = {f"limits-0-{name}": value for name, value in first.items()}
+    answer = save(operator, entry, **form, **{"limits-TOTAL_FORMS": 1})
 
     assert answer.status_code == 302
     limit = entry.limits.get()

@@ -12,11 +12,9 @@ from django.test import Client
 from accounts.models import AuditEntry, Organization
 from core import clock
 from inference.models import ModelEntry, Price
-from tests.support.builders import catalog_rows
-from tests.support.builders.receipts import receipt
+from tests.support.builders import catalog_rows, traffic
 from tests.support.pages.admin_forms import logged_in, moment, page_of, text_of
 from tests.support.pages.admin_forms import operator as operator_with
-from usage.ledger import rows
 
 pytestmark = pytest.mark.django_db
 MONDAY = datetime(2099, 11, 30, tzinfo=UTC)
@@ -40,14 +38,14 @@ def save(client: Client, entry: ModelEntry, **changes: Any) -> Any:
 
 
 def used(organization: Organization, entry: ModelEntry, read: int, written: int) -> None:
-    one = receipt(
+    traffic.write(
+        clock.now(),
         organization_id=str(organization.pk),
         model_id=str(entry.pk),
         model_identifier=entry.identifier,
         backend_reported_input_tokens=read,
         backend_reported_output_tokens=written,
     )
-    rows.insert([one], clock.now())
 
 
 def test_a_price_is_previewed_by_customer_before_it_is_saved(operator: Client) -> None:

@@ -1,20 +1,16 @@
-"""A clock that tests set, and what is learnt by it."""
+"""Fixtures of backends: a clock that tests set, what is learnt by it, a pool, and a model server."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import pytest
 
+from core.backends.ejection import Ejector, Rules
+from inference.backends.pool import BackendPool
 from inference.backends.usage_dialects import UsageDialects
-
-
-@dataclass
-class Clock:
-    seconds: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.support.clocks import Clock
+from tests.support.model_servers.scripted import ScriptedServer, scripted_server
 
 
 @pytest.fixture
@@ -25,3 +21,14 @@ def clock() -> Clock:
 @pytest.fixture
 def dialects(clock: Clock) -> UsageDialects:
     return UsageDialects(clock)
+
+
+@pytest.fixture
+def pool(clock: Clock) -> BackendPool:
+    return BackendPool(Ejector(Rules(2, 5.0), clock), clock=clock)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server() as server:
+        yield server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -25,7 +25,6 @@ from tests.support.model_servers.scripted import (
     chunked,
     completion,
     frames,
-    scripted_server,
 )
 from tests.support.servers.tcp_proxy import End
 from tests.support.until import until_async
@@ -47,12 +46,6 @@ SILENT_CLOSE: list[Step] = [*STREAM, Pause(0.05), End.FIN]
 """As llama.cpp does: nothing in the answer announces the close."""
 
 Ask = Callable[[bool], Awaitable[None]]
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server() as server:
-        yield server
 
 
 def play(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -35,16 +35,9 @@ from tests.support.model_servers.scripted import (
     ScriptedServer,
     chunk,
     frames,
-    scripted_server,
 )
 
 FOR_EVER = 60.0
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server() as running:
-        yield running
 
 
 class Reader:

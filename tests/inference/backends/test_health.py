@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,6 +11,7 @@ from inference.models import Backend
 from tests.support.live import Gateway
 from tests.support.live_catalog import backend, publish
 from tests.support.metrics import metrics
+from tests.support.model_servers.dialects import Dialect, running
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until
 
@@ -161,68 +159,6 @@ def test_with_health_checks_no_request_has_to_probe(
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
 
-class TextOnly(BaseHTTPRequestHandler):
-    """A model server that answers 500 to a picture."""
-
-    protocol_version = "HTTP/1.1"
-    server: TextOnlyServer
-
-    def do_GET(self) -> None:
-        self.server.asked += 1
-        self._answer(200, {"data": []})
-
-    def do_POST(self) -> None:
-        asked = self.rfile.read(int(self.headers["content-length"]))
-        if b"image_url" in asked:
-            self._answer(500, {"error": {"message": "cannot decode the picture"}})
-            return
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": "ok"},
-            "finish_reason": "stop",
-        }
-        usage = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
-        self._answer(200, {"choices": [choice], "usage": usage})
-
-    def _answer(self, status: int, content: object) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Do not log."""
-
-
-class TextOnlyServer(ThreadingHTTPServer):
-    """``asked`` counts the requests for its models."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), TextOnly)
-        self.asked = 0
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-@pytest.fixture
-def text_only() -> Iterator[list[TextOnlyServer]]:
-    """Start two text-only servers."""
-    servers = [TextOnlyServer(), TextOnlyServer()]
-    threads = [threading.Thread(target=server.serve_forever) for server in servers]
-    for thread in threads:
-        thread.start()
-    try:
-        yield servers
-    finally:
-        for server, thread in zip(servers, threads, strict=True):
-            server.shutdown()
-            thread.join()
-            server.server_close()
-
-
 def show_pictures(gateway: Gateway, model: str, count: int) -> list[int]:
     """Send ``count`` different requests with a picture; return their statuses."""
     found = []
@@ -233,16 +169,16 @@ def show_pictures(gateway: Gateway, model: str, count: int) -> list[int]:
     return found
 
 
-def test_a_callers_own_bad_requests_eject_no_backend(
-    gateway: Gateway, text_only: list[TextOnlyServer]
-) -> None:
-    pair = [backend(gateway, base_url=each.base_url) for each in text_only]
-    model = publish(gateway, *pair).identifier
+def test_a_callers_own_bad_requests_eject_no_backend(gateway: Gateway) -> None:
+    text_only = Dialect(fails_on="image_url")
+    with running(text_only) as one, running(text_only) as other:
+        pair = [backend(gateway, base_url=f"{each.root}/v1") for each in (one, other)]
+        model = publish(gateway, *pair).identifier
 
-    assert show_pictures(gateway, model, 12) == [500] * 12
+        assert show_pictures(gateway, model, 12) == [500] * 12
 
-    until(lambda: all(server.asked for server in text_only))
-    assert statuses(gateway, model, 4) == [200] * 4
+        until(lambda: all("GET /v1/models" in server.paths for server in (one, other)))
+        assert statuses(gateway, model, 4) == [200] * 4
     seen = metrics(gateway)
     assert [seen.sum("svc_backend_ejections_total", backend=each.name) for each in pair] == [0, 0]
     assert [ejected(gateway, each) for each in pair] == [False, False]

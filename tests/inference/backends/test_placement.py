@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from benchmarks.placement.simulate import CARD, Cell, Found, simulated
-from core.backends.ejection import Ejector, Rules
 from core.errors import ServerOverloaded
 from inference.backends import placement
 from inference.backends.placement import Placement, Server
@@ -48,16 +47,6 @@ def chat(*turns: str, system: str = SYSTEM, organization: str = "a", **fields: A
     messages += [{"role": roles[at % 2], "content": turn} for at, turn in enumerate(turns)]
     request = ChatRequest.from_fields({"model": "m", "messages": messages, **fields})
     return prompt_of(request, organization, sum(len(each["content"]) + 40 for each in messages))
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def pool(clock: Clock) -> BackendPool:
-    return BackendPool(Ejector(Rules(2, 5.0), clock), clock=clock)
 
 
 async def ended(

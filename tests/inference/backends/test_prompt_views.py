@@ -7,18 +7,8 @@ import pytest
 from inference.backends.pool import BackendPool
 from inference.backends.pooled import BackendView
 from inference.catalog.snapshot import DeploymentRef
-from tests.inference.backends.test_placement import (
-    ASKED,
-    chat,
-    clock,
-    deployments,
-    ended,
-    loaded,
-    pool,
-)
+from tests.inference.backends.test_placement import ASKED, chat, deployments, ended, loaded
 from tests.support.clocks import Clock
-
-__all__ = ["clock", "pool"]
 
 
 def viewed(pool: BackendPool, of: tuple[DeploymentRef, ...]) -> dict[str, BackendView]:

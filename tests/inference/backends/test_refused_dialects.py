@@ -17,7 +17,6 @@ from inference.backends.usage_dialects import (
     UsageDialects,
 )
 from inference.wire.dialects import RunningUsage
-from tests.inference.backends.conftest import Clock
 from tests.inference.backends.test_usage_dialects import (
     ANSWER,
     AUTO,
@@ -28,6 +27,7 @@ from tests.inference.backends.test_usage_dialects import (
     refused,
     stream,
 )
+from tests.support.clocks import Clock
 
 
 def outcomes_of_a_late_server(dialects: UsageDialects, clock: Clock, streams: int) -> list[bool]:
@@ -37,7 +37,7 @@ def outcomes_of_a_late_server(dialects: UsageDialects, clock: Clock, streams: in
     async def post(asked: RunningUsage) -> Response:
         if asked is NONE:
             return ANSWER
-        clock.seconds += QUICK_FAILURE_SECONDS + 0.1
+        clock.now += QUICK_FAILURE_SECONDS + 0.1
         raise ServerFailed
 
     for _ in range(streams):
@@ -45,7 +45,7 @@ def outcomes_of_a_late_server(dialects: UsageDialects, clock: Clock, streams: in
         with suppress(ServerFailed):
             asyncio.run(dialects.post(DEPLOYMENT, post))
             answered[-1] = True
-        clock.seconds += QUIET_SECONDS / 2
+        clock.now += QUIET_SECONDS / 2
     return answered
 
 
@@ -92,7 +92,7 @@ def test_after_the_quiet_minute_a_left_dialect_is_learnt_anew(
     stream(dialects, Server(VLLM))
     for _ in range(MOST_REFUSED + 1):
         refused(dialects, BackendRejectedRequest("No."))
-    clock.seconds += QUIET_SECONDS
+    clock.now += QUIET_SECONDS
 
     assert dialects.dialect(DEPLOYMENT) is AUTO
     assert stream(dialects, Server(VLLM)) == "auto"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,11 +35,6 @@ class Worker:
 
     def hears(self, *, others: bool) -> None:
         self.others = others
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"svc-test:{uuid.uuid4().hex}:"
 
 
 @asynccontextmanager

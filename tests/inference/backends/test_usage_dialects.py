@@ -21,8 +21,8 @@ from inference.backends.usage_dialects import (
 )
 from inference.catalog.snapshot import DeploymentRef
 from inference.wire.dialects import RunningUsage
-from tests.inference.backends.conftest import Clock
 from tests.inference.backends.test_connections import BACKEND as CONNECTED
+from tests.support.clocks import Clock
 
 AUTO, VLLM, LLAMA_CPP, NONE = (
     RunningUsage.AUTO,
@@ -77,7 +77,11 @@ def stream(dialects: UsageDialects, server: Server, version: str | None = None) 
 
 
 def refused(
-    dialects: UsageDialects, failure: Exception, clock: Clock | None = None, seconds: float = 0
+    dialects: UsageDialects,
+    failure: Exception,
+    clock: Clock | None = None,
+    seconds: float = 0,
+    deployment: DeploymentRef = DEPLOYMENT,
 ) -> list[RunningUsage]:
     """Send a stream that fails in any dialect, after ``seconds``; return those it was asked in."""
     posted: list[RunningUsage] = []
@@ -85,11 +89,11 @@ def refused(
     async def post(asked: RunningUsage) -> Response:
         posted.append(asked)
         if clock is not None:
-            clock.seconds += seconds
+            clock.now += seconds
         raise failure
 
     with pytest.raises(type(failure)):
-        asyncio.run(dialects.post(DEPLOYMENT, post))
+        asyncio.run(dialects.post(deployment, post))
     return posted
 
 
@@ -134,17 +138,11 @@ def test_a_configured_dialect_is_neither_learnt_nor_retried(
     dialects: UsageDialects, configured: RunningUsage
 ) -> None:
     deployment = replace(DEPLOYMENT, backend=replace(BACKEND, running_usage=configured))
-    posted = []
+    wrong = BackendRejectedRequest("Unknown parameter: timings_per_token.")
 
-    async def post(asked: RunningUsage) -> Response:
-        posted.append(asked)
-        raise BackendRejectedRequest("Unknown parameter: timings_per_token.")
-
-    with pytest.raises(BackendRejectedRequest):
-        asyncio.run(dialects.post(deployment, post))
+    assert refused(dialects, wrong, deployment=deployment) == [configured]
     dialects.ended(deployment, configured, NONE, None)
 
-    assert posted == [configured]
     assert dialects.dialect(deployment) is configured
 
 
@@ -166,9 +164,9 @@ def test_after_a_failure_without_a_dialect_too_nothing_is_repeated_for_a_minute(
     first = dialects.dialect(DEPLOYMENT)
 
     assert refused(dialects, failure) == [first, NONE]
-    clock.seconds += QUIET_SECONDS - 1
+    clock.now += QUIET_SECONDS - 1
     assert refused(dialects, failure) == [later], "asked without, or in what is proven"
-    clock.seconds += 1
+    clock.now += 1
     assert refused(dialects, failure) == [first, NONE]
 
 
@@ -178,7 +176,7 @@ def test_a_bad_request_before_anything_is_known_lets_no_other_caller_be_refused(
     refused(dialects, BackendRejectedRequest("No."))
 
     asked = [stream(dialects, Server(NONE, BOTH))]
-    clock.seconds += QUIET_SECONDS
+    clock.now += QUIET_SECONDS
     asked += [stream(dialects, Server(NONE, BOTH)) for _ in range(4)]
 
     assert asked == ["none", "auto none", "vllm none", "llama.cpp none", "none"]
@@ -188,7 +186,7 @@ def test_a_late_server_error_is_not_repeated(dialects: UsageDialects, clock: Clo
     late = QUICK_FAILURE_SECONDS + 0.1
 
     assert refused(dialects, ServerFailed(), clock, late) == [AUTO]
-    clock.seconds += QUIET_SECONDS
+    clock.now += QUIET_SECONDS
     assert refused(dialects, BackendRejectedRequest("No."), clock, late) == [AUTO, NONE]
 
 
@@ -208,16 +206,7 @@ def test_server_errors_by_chance_do_not_end_the_learning(dialects: UsageDialects
     ids=lambda failure: type(failure).__name__,
 )
 def test_another_failure_is_not_retried(dialects: UsageDialects, failure: Exception) -> None:
-    posted: list[RunningUsage] = []
-
-    async def post(asked: RunningUsage) -> Response:
-        posted.append(asked)
-        raise failure
-
-    with pytest.raises(type(failure)):
-        asyncio.run(dialects.post(DEPLOYMENT, post))
-
-    assert posted == [AUTO]
+    assert refused(dialects, failure) == [AUTO]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +226,7 @@ def test_a_request_may_go_to_another_backend_unless_the_first_has_failed_on_it(
         asyncio.run(dialects.post(DEPLOYMENT, post))
 
     assert not failures
-    clock.seconds += QUIET_SECONDS
+    clock.now += QUIET_SECONDS
     assert dialects.dialect(DEPLOYMENT) is AUTO
 
 
@@ -298,20 +287,16 @@ def test_of_two_servers_behind_one_address_the_one_that_refuses_is_not_noticed(
         stream(dialects, Server(VLLM))
 
 
-def test_no_running_usage_is_believed_for_an_hour(dialects: UsageDialects, clock: Clock) -> None:
-    stream(dialects, Server())
+@pytest.mark.parametrize(("speaks", "later"), [(NONE, AUTO), (VLLM, VLLM)])
+def test_no_running_usage_is_believed_for_an_hour_and_a_dialect_with_an_effect_for_longer(
+    dialects: UsageDialects, clock: Clock, speaks: RunningUsage, later: RunningUsage
+) -> None:
+    stream(dialects, Server(speaks))
 
-    clock.seconds += REMEMBERED_SECONDS - 1
-    assert dialects.dialect(DEPLOYMENT) is NONE
-    clock.seconds += 1
-    assert dialects.dialect(DEPLOYMENT) is AUTO
-
-
-def test_a_dialect_with_an_effect_does_not_expire(dialects: UsageDialects, clock: Clock) -> None:
-    stream(dialects, Server(VLLM))
-    clock.seconds += 10 * REMEMBERED_SECONDS
-
-    assert dialects.dialect(DEPLOYMENT) is VLLM
+    clock.now += REMEMBERED_SECONDS - 1
+    assert dialects.dialect(DEPLOYMENT) is speaks
+    clock.now += 1
+    assert dialects.dialect(DEPLOYMENT) is later
 
 
 def test_another_version_is_learnt_anew_at_most_once_a_minute(
@@ -319,10 +304,10 @@ def test_another_version_is_learnt_anew_at_most_once_a_minute(
 ) -> None:
     stream(dialects, Server(), "b1")
 
-    clock.seconds += SHORTEST_VERSION_SECONDS - 1
+    clock.now += SHORTEST_VERSION_SECONDS - 1
     assert stream(dialects, Server(), "b2") == "none"
     assert dialects.dialect(DEPLOYMENT) is NONE
-    clock.seconds += 1
+    clock.now += 1
     assert stream(dialects, Server(), "b1") == "none"
     assert dialects.dialect(DEPLOYMENT) is NONE, "the same version"
     stream(dialects, Server(), "b2")
@@ -334,7 +319,7 @@ def test_the_version_is_kept_when_it_comes_after_a_refusal(
 ) -> None:
     for _ in range(4):
         stream(dialects, Server(NONE, BOTH), "b1")
-    clock.seconds += SHORTEST_VERSION_SECONDS
+    clock.now += SHORTEST_VERSION_SECONDS
 
     stream(dialects, Server(NONE, BOTH), "b2")
 

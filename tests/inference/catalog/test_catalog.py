@@ -51,7 +51,7 @@ def test_a_published_model_carries_all_that_a_request_needs(
         first_byte_seconds=3,
         max_concurrency=9,
     )
-    Deployment.objects.create(weights=entry.weights, backend=backend, model="demo-awq")
+    catalog_rows.deployed(entry, backend, model="demo-awq")
     organization = Organization.objects.create(name="Acme")
     ModelLimit.objects.create(organization=organization, entry=entry, tokens_per_minute=5)
     lifecycle.publish(entry)
@@ -76,11 +76,8 @@ def test_a_published_model_carries_all_that_a_request_needs(
 
 def test_a_backend_never_shows_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SVC_BACKEND_KEY_GPU", "the-key")
-    entry = catalog_rows.published()
-    Deployment.objects.create(
-        weights=entry.weights,
-        backend=catalog_rows.backend(api_key_env="SVC_BACKEND_KEY_GPU"),
-        model="m",
+    catalog_rows.deployed(
+        catalog_rows.published(), catalog_rows.backend(api_key_env="SVC_BACKEND_KEY_GPU")
     )
 
     assert "the-key" not in repr(read_snapshot())
@@ -100,12 +97,8 @@ def test_a_backends_key_may_be_in_a_file(
 
 
 def test_a_missing_backend_key_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    entry = catalog_rows.published()
-    Deployment.objects.create(
-        weights=entry.weights,
-        backend=catalog_rows.backend("gpu-x", api_key_env="SVC_BACKEND_KEY_UNSET"),
-        model="m",
-    )
+    backend = catalog_rows.backend("gpu-x", api_key_env="SVC_BACKEND_KEY_UNSET")
+    catalog_rows.deployed(catalog_rows.published(), backend)
 
     read_snapshot()
 
@@ -118,7 +111,7 @@ def test_a_backend_whose_row_cannot_be_read_costs_no_other_backend(
     """A value that a newer release wrote, say, whose schema is this one's."""
     entry = catalog_rows.published()
     newer = catalog_rows.backend("gpu-new")
-    Deployment.objects.create(weights=entry.weights, backend=newer, model="m")
+    catalog_rows.deployed(entry, newer, model="m")
     type(newer).objects.filter(pk=newer.pk).update(running_usage="of-tomorrow")
 
     [model] = read_snapshot().models.values()
@@ -129,11 +122,8 @@ def test_a_backend_whose_row_cannot_be_read_costs_no_other_backend(
 
 def test_switched_off_deployments_and_backends_serve_nothing() -> None:
     entry = catalog_rows.published()
-    Deployment.objects.create(weights=entry.weights, backend=catalog_rows.backend(), model="m")
-    Deployment.objects.create(
-        weights=entry.weights, backend=catalog_rows.backend(enabled=False), model="off"
-    )
-    Deployment.objects.filter(model="m").update(enabled=False)
+    catalog_rows.deployed(entry, model="m", enabled=False)
+    catalog_rows.deployed(entry, catalog_rows.backend(enabled=False), model="off")
 
     [model] = read_snapshot().models.values()
 
@@ -170,10 +160,12 @@ def test_shares_are_of_what_serves_and_none_where_all_weigh_the_same(
     entry = catalog_rows.published()
     Deployment.objects.all().delete()
     for weight in weights:
-        row = catalog_rows.deployed(entry)
-        row.draining, row.enabled = weight == "draining", weight != "off"
-        row.weight = weight if isinstance(weight, int) else 1
-        row.save()
+        catalog_rows.deployed(
+            entry,
+            draining=weight == "draining",
+            enabled=weight != "off",
+            weight=weight if isinstance(weight, int) else 1,
+        )
 
     catalog.load()
 
@@ -219,9 +211,7 @@ def test_a_model_whose_additions_cannot_be_sent_is_not_served_without_them(
 
 def test_the_snapshot_takes_as_many_queries_for_fifty_entries_as_for_one() -> None:
     catalog_rows.published("acme/first")
-    with CaptureQueriesContext(
-        connection,
-    ) as for_one:
+    with CaptureQueriesContext(connection) as for_one:
         read_snapshot()
     for number in range(49):
         catalog_rows.published(f"acme/model-{number}")

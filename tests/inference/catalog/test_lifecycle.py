@@ -36,7 +36,7 @@ def test_a_new_entry_is_a_draft_until_it_is_published() -> None:
 def test_publishing_needs_a_price_in_force() -> None:
     entry = catalog_rows.draft()
     catalog_rows.price(entry, clock.now() + HOUR)
-    Deployment.objects.create(weights=entry.weights, backend=catalog_rows.backend(), model="m")
+    catalog_rows.deployed(entry)
 
     with pytest.raises(LifecycleError, match="no price in force") as refused:
         lifecycle.publish(entry)
@@ -190,17 +190,14 @@ def test_two_concurrent_transitions_cannot_close_a_circle() -> None:
 
 def test_a_shutdown_date_cannot_lie_in_the_past() -> None:
     entry, successor = catalog_rows.published("acme/one"), catalog_rows.published("acme/two")
-    moves: list[Callable[[], None]] = [
-        lambda: lifecycle.supersede(entry, successor, clock.now() - HOUR),
-        lambda: lifecycle.move_shutdown(entry, clock.now() - HOUR),
-    ]
+    past = clock.now() - HOUR
 
     with pytest.raises(LifecycleError) as refused:
-        moves[0]()
+        lifecycle.supersede(entry, successor, past)
     assert refused.value.field == "shutdown_at"
     lifecycle.supersede(entry, successor)
     with pytest.raises(LifecycleError, match="has passed"):
-        moves[1]()
+        lifecycle.move_shutdown(entry, past)
 
 
 def test_nothing_changes_on_a_retired_entry() -> None:

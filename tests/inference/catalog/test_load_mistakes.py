@@ -135,10 +135,6 @@ MISTAKES = {
         f"{FILE}extra_fields = {{ temperature = 1.0 }}\n",
         "models[0].extra_fields: Leave temperature out; it comes with each request.",
     ),
-    "a default that is none": (
-        f"{FILE}defaults = {{ seed = 7 }}\n",
-        "models[0].defaults: Leave seed out; a default may be temperature, top_p,",
-    ),
     "a default out of range": (
         f"{FILE}defaults = {{ temperature = 3 }}\n",
         "models[0].defaults: 'temperature' must be a number between 0 and 2.",

@@ -8,10 +8,9 @@ from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.test import Client
 
 from accounts.changes import ChangeWatcher
-from accounts.models import Organization, User
+from accounts.models import Organization
 from core import clock
 from inference.catalog import pricing
 from inference.catalog.catalog import Catalog
@@ -20,10 +19,9 @@ from inference.catalog.stored import stored_models
 from inference.models import Price, PriceWithdrawal
 from inference.models.catalog import Unchangeable
 from svc_project.configuration.documents import load_catalog_values, stored_catalog
-from tests.support.builders import catalog_rows
-from tests.support.builders.receipts import receipt
-from tests.support.pages.console import words
-from usage.ledger import rows
+from tests.support.builders import catalog_rows, traffic
+from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.console import member, words
 
 pytestmark = pytest.mark.django_db
 AHEAD = timedelta(hours=1)
@@ -39,10 +37,7 @@ def announced() -> Price:
 def test_all_readers_agree_that_the_price_before_holds(
     announced: Price, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    console, organization = Client(), Organization.objects.create(name="Northwind")
-    user = User.objects.create_user("ada@northwind.example", "correct horse battery")
-    organization.memberships.create(user=user)
-    console.force_login(user)
+    console = logged_in(member(Organization.objects.create(name="Northwind")))
     pricing.withdraw(announced)
     moved = timedelta(hours=2)
     real_now, real_time = clock.now, time.time
@@ -118,16 +113,11 @@ def test_withdrawals_are_appended_only(announced: Price) -> None:
 
 
 def test_callers_are_told_of_a_higher_price_until_it_is_withdrawn(announced: Price) -> None:
-    consoles = {}
-    for name in ("caller", "other"):
-        organization = Organization.objects.create(name=name)
-        user = User.objects.create_user(f"{name}@svc.example", "correct horse battery")
-        organization.memberships.create(user=user)
-        consoles[name] = Client()
-        consoles[name].force_login(user)
-        if name == "caller":
-            one = receipt(organization_id=str(organization.pk), model_identifier="acme/demo-8b")
-            rows.insert([one], clock.now() - timedelta(days=20))
+    caller, other = (Organization.objects.create(name=name) for name in ("caller", "other"))
+    traffic.write(clock.now() - timedelta(days=20), organization_id=str(caller.pk))
+    consoles = {
+        each.name: logged_in(member(each, f"{each.name}@a.example")) for each in (caller, other)
+    }
     catalog_rows.price(announced.entry, clock.now() + 2 * AHEAD, input_per_mtok="0.10")
 
     def told(name: str) -> str:

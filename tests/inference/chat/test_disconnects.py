@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.faults.oracle import assert_books_agree
+from tests.support.faults.seen import Seen, new_marker
 from tests.support.ledger.journal_files import admissions
 from tests.support.live import Gateway, marker_of
 from tests.support.live_catalog import backend, publish
 from tests.support.until import until
-from usage.models import UsageRow
 
 SEED = 20261120
 LEAVERS = 50
@@ -25,48 +24,18 @@ TOKENS = 24
 AT_ONCE = 10
 
 
-@dataclass(frozen=True)
-class Departure:
-    """How a client disconnected, after how many frames; ``request_id`` is from the answer's head."""
-
-    marker: str
-    how: Disconnect
-    frames: int
-    request_id: str = ""
-
-
-def plan(gateway: Gateway) -> list[Departure]:
-    """Choose random points in the stream, from the role frame to the finish frame."""
-    dice = random.Random(SEED)
-    return [
-        Departure(
-            f"leaver {number} of {gateway.organization.pk}",
-            dice.choice(list(Disconnect)),
-            dice.randint(1, TOKENS + 1),
-        )
-        for number in range(LEAVERS)
-    ]
-
-
-def leave_midway(gateway: Gateway, model: str, departure: Departure) -> Departure:
+def leave_midway(gateway: Gateway, model: str, number: int) -> Seen:
+    """Disconnect at a random point of the stream, from the role frame to the finish frame."""
+    dice = random.Random(SEED + number)
+    how, frames = dice.choice(list(Disconnect)), dice.randint(1, TOKENS + 1)
+    marker = new_marker()
     with RawClient(gateway) as client:
-        client.chat(f"{departure.marker}. [[sim tokens={TOKENS} pace=60]]", model, stream=True)
-        client.read_until(departure.frames, b"data: ")
-        client.disconnect(departure.how)
-        if departure.how is Disconnect.HALF_CLOSE:
+        client.chat(f"{marker}. [[sim tokens={TOKENS} pace=60]]", model, stream=True)
+        client.read_until(frames, b"data: ")
+        client.disconnect(how)
+        if how is Disconnect.HALF_CLOSE:
             client.rest()
-        return Departure(departure.marker, departure.how, departure.frames, client.request_id)
-
-
-def logged(gateway: Gateway, departures: Sequence[Departure]) -> dict[str, dict[str, Any]]:
-    """Return the simulator's own entries of these requests by marker, once all have ended."""
-
-    def look() -> dict[str, dict[str, Any]] | None:
-        entries = {marker_of(entry): entry for entry in gateway.simulator.requests()}
-        found = {each.marker: entries.get(each.marker) for each in departures}
-        return found if all(found.values()) else None  # type: ignore[return-value]  # none is None
-
-    return until(look)
+        return Seen(marker, True, client.request_id, 200, pieces=min(frames - 1, TOKENS))
 
 
 @pytest.mark.parametrize("model", ["running", "plain"])
@@ -76,44 +45,32 @@ def test_fifty_clients_that_disconnect_in_mid_stream_have_fifty_correct_rows(
     log = gateway.command.log
     before = log.stat().st_size
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        departures = list(
-            threads.map(lambda each: leave_midway(gateway, model, each), plan(gateway))
-        )
+        seen = list(threads.map(partial(leave_midway, gateway, model), range(LEAVERS)))
 
-    rows = {row.request_id: row for row in gateway.rows_when(LEAVERS)}
-    entries = logged(gateway, departures)
+    rows = assert_books_agree(gateway, seen, gateway.simulator.requests, LEAVERS)
 
-    assert set(rows) == {departure.request_id for departure in departures}
-    outcomes = []
-    for departure in departures:
-        row, entry = rows[departure.request_id], entries[departure.marker]
-        outcomes.append(row.outcome)
-        assert_row_agrees(row, entry, departure)
+    entries = {marker_of(entry): entry for entry in gateway.simulator.requests()}
+    found = {row.request_id: row for row in rows}
+    for each in seen:
+        row, entry = found[str(each.request_id)], entries[each.marker]
+        told = (row.outcome, row.http_status, row.error_code)
+        assert row.backend_reported_input_tokens == entry["prompt_tokens"]
+        assert row.generated_output_tokens == row.backend_reported_output_tokens
         if row.outcome == "success":
+            assert told == ("success", 200, None)
             assert row.generated_output_tokens == row.delivered_output_tokens == TOKENS
-        elif model == "running":
+            continue
+        assert told == ("client_disconnected", 499, "client_disconnected")
+        if model == "running":
             assert entry["aborted"] or entry["produced_tokens"] == TOKENS
         else:
             assert not entry["aborted"], "the real figure was not waited for"
             assert row.backend_reported_output_tokens == TOKENS
-            if departure.frames <= TOKENS // 2:
+            if each.pieces < TOKENS // 2:
                 assert row.delivered_output_tokens < TOKENS
+    outcomes = [row.outcome for row in rows]
     assert outcomes.count("client_disconnected") > LEAVERS * 3 // 4
     assert b"ERROR" not in log.read_bytes()[before:]
-
-
-def assert_row_agrees(row: UsageRow, entry: dict[str, Any], departure: Departure) -> None:
-    """Assert that ``row`` has at most the tokens produced, and at least those the client read."""
-    if row.outcome == "success":
-        assert (row.http_status, row.error_code) == (200, None)
-    else:
-        assert row.outcome == "client_disconnected"
-        assert (row.http_status, row.error_code) == (499, "client_disconnected")
-    assert row.backend_reported_input_tokens == entry["prompt_tokens"]
-    assert row.backend_reported_output_tokens <= entry["produced_tokens"]
-    assert row.generated_output_tokens == row.backend_reported_output_tokens
-    read = min(departure.frames - 1, TOKENS)
-    assert read <= row.delivered_output_tokens <= row.generated_output_tokens
 
 
 @pytest.mark.parametrize("how", list(Disconnect), ids=lambda how: how.value)

@@ -19,13 +19,16 @@ async def waits(timeouts: ExchangeTimeouts, seconds: float) -> None:
         await asyncio.sleep(FOR_EVER)
 
 
-async def test_a_wait_that_lasts_too_long_raises_timeout_error() -> None:
+@pytest.mark.parametrize(("total", "wait"), [(FOR_EVER, 0.1), (0.1, FOR_EVER)])
+async def test_a_wait_ends_with_its_own_timeout_or_with_the_total(
+    total: float, wait: float
+) -> None:
     began = time.monotonic()
-    timeouts = ExchangeTimeouts(FOR_EVER)
+    timeouts = ExchangeTimeouts(total)
     with pytest.raises(TimeoutError):
-        await waits(timeouts, 0.1)
+        await waits(timeouts, wait)
     assert time.monotonic() - began >= 0.1
-    assert not timeouts.total_expired
+    assert timeouts.total_expired is (total == 0.1)
 
 
 async def test_each_wait_has_its_own_timeout() -> None:
@@ -33,13 +36,6 @@ async def test_each_wait_has_its_own_timeout() -> None:
         for _ in range(6):
             timeouts.wait_at_most(1.5)
             await asyncio.sleep(0.3)
-
-
-async def test_no_wait_lasts_longer_than_the_total() -> None:
-    timeouts = ExchangeTimeouts(0.1)
-    with pytest.raises(TimeoutError):
-        await waits(timeouts, FOR_EVER)
-    assert timeouts.total_expired
 
 
 async def test_an_exchange_can_be_ended_from_outside_at_once() -> None:

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from inference.models import ModelEntry
+from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway, events
 from tests.support.live_catalog import backend, publish
 from tests.support.model_servers.scripted import (
@@ -23,7 +24,6 @@ from tests.support.model_servers.scripted import (
     Pause,
     Script,
     ScriptedServer,
-    Step,
     body,
     scripted_server,
     stream,
@@ -117,16 +117,6 @@ def test_a_late_first_token_is_waited_for_with_comments(gateway: Gateway) -> Non
         assert row.time_to_first_token_ms >= SILENT * 1000, "a comment is no token"
 
 
-def test_a_pause_within_an_answer_is_commented_too(gateway: Gateway) -> None:
-    answer = ask(gateway, commented(gateway).identifier, "[[sim tokens=3 pace=0.4]] slowly")
-
-    head, *pauses = answer.text.split(COMMENT)
-    assert head.startswith("data: ")
-    assert len(pauses) >= 3
-    assert all(each == "" or each.startswith("data: ") for each in pauses)
-    assert answer.frames[-1] == DONE
-
-
 def test_a_whole_answer_has_none(gateway: Gateway) -> None:
     model = commented(gateway).identifier
     answer = ask(gateway, model, f"[[sim first={SILENT} tokens=3]]", stream=False)
@@ -156,74 +146,45 @@ def servers() -> Iterator[Callable[[], ScriptedServer]]:
         yield lambda: stack.enter_context(scripted_server())
 
 
-REFUSES: list[Step] = [Pause(1.5), body(b"{}", 503)]
-BREAKS: list[Step] = [Pause(1.5), body(b"{}", 500)]
-
-
-def script(steps: list[Step], produced: int = 0) -> Script:
-    return Script(steps, produced)
-
-
-FAILURES: dict[str, tuple[dict[str, Any], list[list[Step]], tuple[str, str]]] = {
-    # columns of the backends, what each does, and the code and the outcome
-    "a server error": ({}, [BREAKS], ("backend_error", "backend_error")),
-    "a first token that never comes": (
-        {"first_byte_seconds": 1.5},
-        [[Pause(20)]],
-        ("backend_timeout", "backend_timeout"),
-    ),
-    "no server can take it": ({}, [REFUSES, REFUSES], ("server_overloaded", "backend_unavailable")),
-}
-
-
-@pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_after_a_comment_is_in_band(
-    gateway: Gateway, servers: Callable[[], ScriptedServer], name: str
-) -> None:
-    columns, steps, (code, outcome) = FAILURES[name]
-    backends = []
-    for each in steps:
-        server = servers()
-        server.say(script(each), script(each))
-        backends.append(backend(gateway, base_url=server.base_url, running_usage="none", **columns))
-    model = publish(gateway, *backends, keep_alive_seconds=1)
-
-    answer = ask(gateway, model.identifier, "Hello.")
-
-    assert answer.status == 200
-    assert answer.text.startswith(COMMENT)
-    (frame,) = answer.frames
-    assert frame["error"]["code"] == code
-    row = gateway.row(answer.headers["x-request-id"])
-    assert (row.outcome, row.error_code, row.http_status) == (outcome, code, 200)
-    assert (row.backend_reported_output_tokens, row.generated_output_tokens) == (0, 0)
-    assert row.time_to_first_token_ms == 0, "a comment is no token"
-
-
-def test_a_failure_before_the_first_comment_has_its_status(
-    gateway: Gateway, servers: Callable[[], ScriptedServer]
+@pytest.mark.parametrize(
+    ("pause", "timeout", "status", "code"),
+    [
+        pytest.param(1.5, None, 200, "backend_error", id="after"),
+        pytest.param(20, 1.5, 200, "backend_timeout", id="a first token that never comes"),
+        pytest.param(0, None, 500, "backend_error", id="before"),
+    ],
+)
+def test_a_failure_after_the_first_comment_is_in_band_and_before_it_has_its_status(
+    gateway: Gateway,
+    servers: Callable[[], ScriptedServer],
+    pause: float,
+    timeout: float | None,
+    status: int,
+    code: str,
 ) -> None:
     server = servers()
-    server.say(script([body(b"{}", 500)]), script([]))
-    model = publish(
-        gateway,
-        backend(gateway, base_url=server.base_url, running_usage="none"),
-        keep_alive_seconds=1,
-    )
+    server.say(Script([Pause(pause), body(b"{}", 500)]), Script([]))
+    columns = {"running_usage": "none", "first_byte_seconds": timeout}
+    model = commented(gateway, base_url=server.base_url, **columns)
 
     answer = ask(gateway, model.identifier, "Hello.")
 
-    assert answer.status == 500
-    assert json.loads(answer.text)["error"]["code"] == "backend_error"
-    assert gateway.row(answer.headers["x-request-id"]).http_status == 500
+    assert answer.status == status
+    assert answer.text.startswith(COMMENT) is (status == 200)
+    (told,) = answer.frames if status == 200 else [json.loads(answer.text)]
+    assert told["error"]["code"] == code
+    row = gateway.row(answer.headers["x-request-id"])
+    assert (row.outcome, row.error_code, row.http_status) == (code, code, status)
+    assert (row.backend_reported_output_tokens, row.generated_output_tokens) == (0, 0)
+    assert row.time_to_first_token_ms == 0, "a comment is no token"
 
 
 def test_a_retry_after_a_comment_is_answered_by_the_second_server(
     gateway: Gateway, servers: Callable[[], ScriptedServer]
 ) -> None:
     full, good = servers(), servers()
-    full.say(script(REFUSES), script(REFUSES))
-    good.say(script([Pause(1.0), *stream(*GOOD)], TOKENS), script([]))
+    full.say(Script([Pause(1.5), body(b"{}", 503)]), Script([]))
+    good.say(Script([Pause(1.0), *stream(*GOOD)], TOKENS), Script([]))
     rows = []
     for seconds in (1, None):
         backends = [
@@ -247,21 +208,13 @@ def test_a_retry_after_a_comment_is_answered_by_the_second_server(
 
 def test_waiting_for_a_slot_is_silence_too(gateway: Gateway) -> None:
     model = commented(gateway, max_concurrency=1, running_usage="vllm").identifier
-    url = f"{gateway.base_url}/chat/completions"
-    slow = {
-        "model": model,
-        "messages": [{"role": "user", "content": "[[sim tokens=300 pace=10]] slowly"}],
-        "stream": True,
-    }
-    with httpx2.stream(
-        "POST", url, json=slow, headers=gateway.headers, timeout=60, verify=NO_TLS
-    ) as holder:
-        pieces = holder.iter_raw()
-        assert next(pieces).startswith(b"data: ")
+    with RawClient(gateway) as holder:
+        holder.chat("[[sim tokens=300 pace=10]] slowly", model, stream=True)
+        holder.read_until(1, b"data: ")
         began = time.monotonic()
         answer = ask(gateway, model, "Hello.")
         waited = time.monotonic() - began
-        assert next(pieces), "the holder was not cut"
+        assert holder.read(), "the holder was not cut"
 
     assert waited >= 5, "the queue's own timeout goes on"
     assert answer.status == 200
@@ -274,21 +227,10 @@ def test_waiting_for_a_slot_is_silence_too(gateway: Gateway) -> None:
 
 def test_a_client_that_leaves_in_the_silence_has_left(gateway: Gateway) -> None:
     model = commented(gateway, running_usage="none", disconnect_drain_seconds=0).identifier
-    asked = {
-        "model": model,
-        "messages": [{"role": "user", "content": "[[sim first=20 tokens=3]]"}],
-        "stream": True,
-    }
-    with httpx2.stream(
-        "POST",
-        f"{gateway.base_url}/chat/completions",
-        json=asked,
-        headers=gateway.headers,
-        timeout=60,
-        verify=NO_TLS,
-    ) as answer:
-        assert next(answer.iter_raw()) == COMMENT.encode()
+    with RawClient(gateway) as client:
+        client.chat("[[sim first=20 tokens=3]]", model, stream=True)
+        client.read_until(1, COMMENT.encode())
 
-    row = gateway.row(answer.headers["x-request-id"])
+    row = gateway.row(client.request_id)
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     assert row.delivered_output_tokens == 0

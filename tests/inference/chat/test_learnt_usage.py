@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -103,14 +104,19 @@ STREAMS: dict[str, tuple[list[Chunk], RunningUsage | None]] = {
 }
 
 
+def relayed(chunks: Sequence[Chunk]) -> tuple[Meter, StreamRelay]:
+    meter = Meter(IDENTITY, 0.0)
+    relay = StreamRelay(meter, 0, RunningUsage.AUTO)
+    for frame in frames(*chunks):
+        relay.feed(frame)
+    return meter, relay
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_shows_how_its_server_reports(name: str) -> None:
     chunks, expected = STREAMS[name]
-    meter = Meter(IDENTITY, 0.0)
-    relay = StreamRelay(meter, 0, RunningUsage.AUTO)
 
-    for frame in frames(*chunks):
-        relay.feed(frame)
+    meter, relay = relayed(chunks)
 
     assert relay.running_usage is expected
     if DONE in chunks:
@@ -134,10 +140,5 @@ UNREPORTED: dict[str, tuple[list[dict[str, Any]], int]] = {
 @pytest.mark.parametrize("name", UNREPORTED)
 def test_texts_are_counted_that_no_report_contains(name: str) -> None:
     chunks, expected = UNREPORTED[name]
-    meter = Meter(IDENTITY, 0.0)
-    relay = StreamRelay(meter, 0, RunningUsage.AUTO)
 
-    for frame in frames(*chunks):
-        relay.feed(frame)
-
-    assert meter.unreported_pieces == expected
+    assert relayed(chunks)[0].unreported_pieces == expected

@@ -16,6 +16,7 @@ from core.ids import request_id
 from inference.chat import tokenizers
 from inference.chat.reconciliation import Counted, Reconciler, divergence, is_sampled, matches
 from tests.support.builders import catalog_rows
+from tests.support.cases.chat_requests import TOOL
 from tests.support.live import Gateway, events
 from tests.support.live_catalog import backend, publish
 from tests.support.model_servers.scripted import Script, body, completion, scripted_server, usage
@@ -91,15 +92,18 @@ def lying_server() -> Iterator[str]:
         yield server.base_url
 
 
-def test_a_wrong_report_is_marked_as_diverged_and_still_billed(
+def test_a_wrong_report_is_billed_and_marked_as_diverged_where_no_template_explains_it(
     gateway: Gateway,
 ) -> None:
     with lying_server() as address:
         weights = catalog_rows.weights(f"liar-{gateway.organization.pk}", tokenizer="o200k")
-        entry = publish(gateway, backend(gateway, base_url=address), weights=weights)
-        row = reconciled(gateway, chat_until(gateway, True, "Is it so?", entry.identifier))
+        on = backend(gateway, base_url=address)
+        model = publish(gateway, on, weights=weights, tool_calling=True).identifier
+        row = reconciled(gateway, chat_until(gateway, True, "Is it so?", model))
+        tools = reconciled(gateway, chat_until(gateway, True, "Is it so?", model, tools=[TOOL]))
 
-    assert row.reconciliation == "diverged"
+    assert (tools.shape, tools.reconciliation) == ("tools", "matched")
+    assert (row.shape, row.reconciliation) == ("chat", "diverged")
     assert row.backend_reported_output_tokens == 50
     assert row.svc_counted_output_tokens == 1
     assert row.svc_counted_input_tokens is not None
@@ -176,24 +180,3 @@ def test_what_a_template_adds_is_within_the_tolerance_of_the_shape(
     shape: str, counted: tuple[int, int], reported: int, matched: bool
 ) -> None:
     assert matches(Counted(*counted), reported, shape) is matched
-
-
-TOOL = {
-    "type": "function",
-    "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
-}
-
-
-def test_a_template_that_adds_much_matches_with_tools_and_diverges_in_a_chat(
-    gateway: Gateway,
-) -> None:
-    with lying_server() as address:
-        weights = catalog_rows.weights(f"tools-{gateway.organization.pk}", tokenizer="o200k")
-        on = backend(gateway, base_url=address)
-        entry = publish(gateway, on, weights=weights, tool_calling=True)
-        ask = entry.identifier
-        tools = reconciled(gateway, chat_until(gateway, True, "Is it so?", ask, tools=[TOOL]))
-        chat = reconciled(gateway, chat_until(gateway, True, "Is it so?", ask))
-
-    assert (tools.shape, tools.reconciliation) == ("tools", "matched")
-    assert (chat.shape, chat.reconciliation) == ("chat", "diverged")

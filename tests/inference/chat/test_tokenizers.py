@@ -88,20 +88,20 @@ def test_a_name_loads_once(tokenizer_file: Path) -> None:
     assert load(str(tokenizer_file)) is load(str(tokenizer_file))
 
 
-def test_an_unknown_name_is_refused_with_the_choices() -> None:
-    with pytest.raises(UnknownTokenizer, match=r"no tokenizer 'gpt9'.*o200k_base.*tokenizer\.json"):
-        load("gpt9")
-
-
-def test_a_missing_file_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(UnknownTokenizer, match="cannot be read: No such file"):
-        load(str(tmp_path / "tokenizer.json"))
-
-
-def test_a_file_of_another_kind_is_refused_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gpt9", r"no tokenizer 'gpt9'.*o200k_base.*tokenizer\.json"),
+        ("{}/tokenizer.json", "cannot be read: No such file"),
+        ("{}/other.json", r"is not a tokenizer\.json file"),
+    ],
+)
+def test_what_is_no_tokenizer_is_refused_with_the_reason(
+    tmp_path: Path, name: str, told: str
+) -> None:
     (tmp_path / "other.json").write_text('{"hello": 1}')
-    with pytest.raises(UnknownTokenizer, match=r"is not a tokenizer\.json file"):
-        load(str(tmp_path / "other.json"))
+    with pytest.raises(UnknownTokenizer, match=told):
+        load(name.format(tmp_path))
 
 
 def test_importing_loads_no_vocabulary_and_no_tokenizer_package() -> None:

@@ -13,7 +13,7 @@ from accounts.keys.keys import NewKey, mint
 from accounts.models import ApiKey, Organization, Scope
 from core.clock import now
 from tests.support.builders.receipts import speech_receipt
-from tests.support.pages.console import Insert, text_of, words
+from tests.support.pages.console import Insert, ago, page_at, text_of, words
 from usage.ledger import rows
 
 PRICED = {
@@ -24,16 +24,6 @@ PRICED = {
     "backend_reported_output_tokens": 250_000,
 }
 COST = "1.50 USD"
-
-
-def hours_ago(count: int = 1) -> str:
-    return (now() - timedelta(hours=count)).replace(tzinfo=None).isoformat()
-
-
-def page_of(console: Client, address: str) -> str:
-    answer = console.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
 
 
 def of(api_key: ApiKey) -> str:
@@ -50,11 +40,11 @@ def test_the_list_has_the_cost_of_each_key(
 ) -> None:
     spoken = mint(organization, Scope.SPEECH, "hotline")
     unused = mint(organization, Scope.INFERENCE, "spare")
-    insert(hours_ago(), api_key_id=str(key.api_key.pk), **PRICED)
-    insert(hours_ago(24 * 40), api_key_id=str(unused.api_key.pk), **PRICED)
+    insert(ago(hours=1), api_key_id=str(key.api_key.pk), **PRICED)
+    insert(ago(days=40), api_key_id=str(unused.api_key.pk), **PRICED)
     speak(organization, spoken, 1234)
 
-    lines = [words(each) for each in page_of(console, "/console/keys").split("<tr>")[2:]]
+    lines = [words(each) for each in page_at(console, "/console/keys").split("<tr>")[2:]]
 
     (checkout,) = (each for each in lines if each.startswith("checkout"))
     (hotline,) = (each for each in lines if each.startswith("hotline"))
@@ -68,11 +58,11 @@ def test_the_page_of_a_key_has_its_use_by_model(
     console: Client, insert: Insert, organization: Organization, key: NewKey
 ) -> None:
     own = str(key.api_key.pk)
-    insert(hours_ago(), api_key_id=own, model_identifier="acme/dear", **PRICED)
-    insert(hours_ago(2), api_key_id=own, model_identifier="acme/cheap", outcome="backend_error")
-    insert(hours_ago(), api_key_id=str(uuid.uuid4()), model_identifier="acme/other", **PRICED)
+    insert(ago(hours=1), api_key_id=own, model_identifier="acme/dear", **PRICED)
+    insert(ago(hours=2), api_key_id=own, model_identifier="acme/cheap", outcome="backend_error")
+    insert(ago(hours=1), api_key_id=str(uuid.uuid4()), model_identifier="acme/other", **PRICED)
 
-    page = page_of(console, of(key.api_key))
+    page = page_at(console, of(key.api_key))
 
     use = text_of(page, "use")
     assert use.index("acme/dear 1 1.25 M 1.50") < use.index("acme/cheap 1")
@@ -87,9 +77,9 @@ def test_the_page_of_a_key_has_its_limits_and_its_expiry(
     ApiKey.objects.filter(pk=key.api_key.pk).update(
         requests_per_minute=8, expires_at=now() + timedelta(days=3)
     )
-    insert(hours_ago(), api_key_id=str(key.api_key.pk))
+    insert(ago(hours=1), api_key_id=str(key.api_key.pk))
 
-    page = page_of(console, of(key.api_key))
+    page = page_at(console, of(key.api_key))
 
     assert "1 of 8 requests a minute" in text_of(page, "limits")
     assert f"Expires {now() + timedelta(days=3):%-d %b %Y}" in text_of(page, "facts")
@@ -98,7 +88,7 @@ def test_the_page_of_a_key_has_its_limits_and_its_expiry(
 
 
 def test_a_key_without_limits_or_use_says_so(console: Client, key: NewKey) -> None:
-    page = page_of(console, of(key.api_key))
+    page = page_at(console, of(key.api_key))
 
     assert "None of its own" in text_of(page, "limits")
     assert "It was not used" in text_of(page, "use")
@@ -112,7 +102,7 @@ def test_the_page_of_a_speech_key_has_its_voices(
     speak(organization, spoken, 77)
     speak(organization, mint(organization, Scope.SPEECH, "other"), 500)
 
-    use = text_of(page_of(console, of(spoken.api_key)), "use")
+    use = text_of(page_at(console, of(spoken.api_key)), "use")
 
     assert "77 characters" in use
     assert "ava 1 77" in use
@@ -122,7 +112,7 @@ def test_the_page_of_a_speech_key_has_its_voices(
 def test_the_page_of_a_revoked_key_stays(console: Client, key: NewKey) -> None:
     keys.revoke(key.api_key)
 
-    page = page_of(console, of(key.api_key))
+    page = page_at(console, of(key.api_key))
 
     assert "revoked" in text_of(page, "facts")
     assert f"{of(key.api_key)}/revoke" not in page

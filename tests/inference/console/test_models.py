@@ -12,26 +12,16 @@ from core import clock
 from inference.catalog import lifecycle
 from inference.models import ModelLimit
 from tests.support.builders import catalog_rows
-from tests.support.pages.console import Insert, text_of, words
-
-
-def page_of(console: Client, address: str) -> str:
-    answer = console.get(f"/console/{address}")
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
-def hour_ago() -> str:
-    return (clock.now() - timedelta(hours=1)).replace(tzinfo=None).isoformat()
+from tests.support.pages.console import Insert, ago, page_at, text_of, words
 
 
 def test_the_catalog_lists_models_with_prices_and_own_use(console: Client, insert: Insert) -> None:
     entry = catalog_rows.published("acme/demo-8b", tool_calling=True)
     catalog_rows.draft("acme/draft")
     catalog_rows.price(entry, clock.now() + timedelta(days=3), input_per_mtok="0.10")
-    insert(hour_ago(), model_identifier="acme/demo-8b")
+    insert(ago(hours=1), model_identifier="acme/demo-8b")
 
-    said = words(page_of(console, "models"))
+    said = words(page_at(console, "/console/models"))
 
     assert "acme/demo-8b active 0.15 USD 0.60 USD 0.10 / 0.60 from" in said
     assert "32,768 tools 1 " in said
@@ -41,8 +31,8 @@ def test_the_catalog_lists_models_with_prices_and_own_use(console: Client, inser
 def test_a_retired_model_names_its_end_and_successor(console: Client) -> None:
     catalog_rows.retired("acme/old")
 
-    assert "acme/old" in words(page_of(console, "models")).partition("Ended models")[2]
-    said = words(page_of(console, "models/acme/old"))
+    assert "acme/old" in words(page_at(console, "/console/models")).partition("Ended models")[2]
+    said = words(page_at(console, "/console/models/acme/old"))
     assert "This model ended on" in said
     assert "Its successor is acme/old-next" in said
     assert "A request to it" not in said
@@ -56,7 +46,7 @@ def test_a_models_page_shows_past_and_announced_prices(console: Client) -> None:
     catalog_rows.deployed(entry)
     lifecycle.publish(entry)
 
-    said = text_of(page_of(console, "models/acme/demo-8b"), "prices")
+    said = text_of(page_at(console, "/console/models/acme/demo-8b"), "prices")
 
     assert said.count("now") == said.count("announced") == said.count("past") == 1
     assert said.index("0.10 USD 0.60 USD announced") < said.index("0.15 USD 0.60 USD now")
@@ -72,10 +62,10 @@ def test_own_use_and_limits_are_those_of_the_organization(
             organization=owner, entry=entry, requests_per_minute=7 if owner is organization else 9
         )
         for _ in range(2):
-            insert(hour_ago(), organization_id=str(owner.pk), model_identifier="acme/demo-8b")
-    insert(hour_ago(), model_identifier="acme/demo-8b", outcome="backend_error", http_status=500)
+            insert(ago(hours=1), organization_id=str(owner.pk), model_identifier="acme/demo-8b")
+    insert(ago(hours=1), model_identifier="acme/demo-8b", outcome="backend_error", http_status=500)
 
-    page = page_of(console, "models/acme/demo-8b")
+    page = page_at(console, "/console/models/acme/demo-8b")
 
     assert "Requests 3" in text_of(page, "own-use")
     assert "1 (33.3 %)" in text_of(page, "own-use")
@@ -88,9 +78,9 @@ def test_a_superseded_model_says_which_keys_to_move(
 ) -> None:
     entry = catalog_rows.published("acme/old")
     lifecycle.supersede(entry, catalog_rows.published("acme/new"), clock.now() + timedelta(days=9))
-    insert(hour_ago(), model_identifier="acme/old", api_key_id=str(key.api_key.pk))
+    insert(ago(hours=1), model_identifier="acme/old", api_key_id=str(key.api_key.pk))
 
-    said = text_of(page_of(console, "models/acme/old"), "ending")
+    said = text_of(page_at(console, "/console/models/acme/old"), "ending")
 
     assert "8 days left" in said
     assert "Move to acme/new" in said

@@ -14,7 +14,8 @@ from accounts.models import Organization
 from core import clock
 from inference.catalog import lifecycle
 from tests.support.builders import catalog_rows
-from tests.support.pages.console import Insert, text_of, words
+from tests.support.pages.console import Insert, ago, page_at, text_of, words
+from tests.usage.console.test_requests import listed
 from usage.queries import month
 
 MILLION = {
@@ -23,16 +24,6 @@ MILLION = {
     "input_price_per_mtok": Decimal(1),
 }
 """A request that costs one dollar."""
-
-
-def overview(console: Client) -> str:
-    answer = console.get("/console/")
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
-def ago(**time: float) -> str:
-    return (clock.now() - timedelta(**time)).replace(tzinfo=None).isoformat()
 
 
 def test_the_month_is_compared_with_the_same_time_of_last_month(
@@ -50,13 +41,8 @@ def test_the_month_is_compared_with_the_same_time_of_last_month(
 
     (spending,) = found.spendings
     assert (found.requests_today, found.requests, found.requests_before) == (1, 8, 2)
-    assert (spending.today, spending.month, spending.before) == (
-        Decimal(1),
-        Decimal(8),
-        Decimal(2),
-    )
+    assert [spending.today, spending.month, spending.before] == [*map(Decimal, (1, 8, 2))]
     # Seven whole days at a dollar a day, then 19.5 more days.
-    assert spending.forecast is not None
     assert spending.forecast == pytest.approx(Decimal("27.5"))
 
 
@@ -73,9 +59,9 @@ def test_there_is_no_forecast_before_a_whole_day(
 
 
 def test_the_page_shows_the_requests_of_today(console: Client, insert: Insert) -> None:
-    insert(clock.now().replace(tzinfo=None).isoformat(), **MILLION)
+    insert(ago(), **MILLION)
 
-    page = overview(console)
+    page = page_at(console, "/console/")
 
     assert text_of(page, "today-requests") == "1 request"
     assert text_of(page, "today-cost") == "1.00 USD"
@@ -87,7 +73,7 @@ def test_failures_are_counted_and_lead_to_their_requests(console: Client, insert
         insert(ago(minutes=number + 1), time_to_first_token_ms=100 + number, total_duration_ms=900)
     failed = insert(ago(minutes=1), outcome="backend_timeout", http_status=503)
 
-    page = overview(console)
+    page = page_at(console, "/console/")
 
     said = text_of(page, "health")
     assert "1 of 10 (10.0 %)" in said
@@ -97,10 +83,7 @@ def test_failures_are_counted_and_lead_to_their_requests(console: Client, insert
     assert re.search(r"[12] of \d+ failed|1 of 1 failed", page)
     link = re.search(r'href="(/console/northwind/requests\?outcome=failed[^"]*)"', page)
     assert link is not None
-    listed = console.get(link[1].replace("&amp;", "&")).content.decode()
-    assert re.findall(r'href="/console/northwind/requests/(req_\w+)"', listed) == [
-        failed.request_id
-    ]
+    assert listed(page_at(console, link[1].replace("&amp;", "&"))) == [failed.request_id]
 
 
 def test_limits_stand_beside_the_busiest_minute(
@@ -116,7 +99,7 @@ def test_limits_stand_beside_the_busiest_minute(
         insert(minute.isoformat())
     insert(minute.isoformat(), api_key_id=str(key.api_key.pk))
 
-    said = text_of(overview(console), "limits")
+    said = text_of(page_at(console, "/console/"), "limits")
 
     assert "Requests a minute 4 of 4" in said
     assert re.search("Tokens a minute [1-9][0-9,]* of 1,000,000", said)
@@ -131,12 +114,12 @@ def test_an_ending_model_names_its_successor_and_the_keys_that_still_call_it(
 ) -> None:
     entry, successor = catalog_rows.published("acme/old"), catalog_rows.published("acme/new")
     lifecycle.supersede(entry, successor, clock.now() + timedelta(days=27, hours=1))
-    assert "acme/old" not in words(overview(console)).replace("acme/old-", "")
+    assert "acme/old" not in words(page_at(console, "/console/")).replace("acme/old-", "")
     insert(ago(hours=3), model_identifier="acme/old", api_key_id=str(key.api_key.pk))
     insert(ago(days=9), model_identifier="acme/old")
     insert(ago(hours=3), model_identifier="acme/old", organization_id=str(stranger.pk))
 
-    said = words(overview(console))
+    said = words(page_at(console, "/console/"))
 
     assert "acme/old ends on" in said
     assert "27 days left" in said
@@ -149,20 +132,20 @@ def test_the_first_steps_are_shown_until_there_was_a_request(
     console: Client, insert: Insert
 ) -> None:
     catalog_rows.published("acme/demo-8b")
-    steps = text_of(overview(console), "first-steps")
+    steps = text_of(page_at(console, "/console/"), "first-steps")
     assert "Create an API key" in steps
     assert "curl http://testserver/v1/chat/completions" in steps
     assert '"model": "acme/demo-8b"' in steps
 
     insert(ago(minutes=1))
 
-    page = overview(console)
+    page = page_at(console, "/console/")
     assert 'id="first-steps"' not in page
     assert "curl http://testserver/v1/chat/completions" in text_of(page, "code")
 
 
 def test_without_a_model_the_steps_say_so(console: Client, db: None) -> None:
-    assert "No model is served yet" in words(overview(console))
+    assert "No model is served yet" in words(page_at(console, "/console/"))
 
 
 def test_the_overview_shows_nothing_of_other_organizations(
@@ -170,7 +153,7 @@ def test_the_overview_shows_nothing_of_other_organizations(
 ) -> None:
     insert(ago(minutes=1), organization_id=str(stranger.pk), model_identifier="their/model")
 
-    page = overview(console)
+    page = page_at(console, "/console/")
 
     assert "their/model" not in page
     assert text_of(page, "today-requests") == "0 requests"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.db import connection
 from django.test import Client
@@ -11,9 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys.keys import NewKey, mint
 from accounts.models import Organization, Scope
-from core.clock import now
 from tests.support.builders import catalog_rows
-from tests.support.pages.console import Insert
+from tests.support.pages.console import Insert, ago
 
 MOST = {
     "": 31,
@@ -22,7 +19,11 @@ MOST = {
     "keys": 13,
     "keys/{key_id}": 11,
     "playground": 8,
+    "requests": 9,
+    "requests?outcome=failed": 9,
+    "requests?surface=speech&voice=ava": 9,
     "requests/{request_id}": 6,
+    "usage": 19,
     "keys/new": 5,
     "keys/{key_id}/rotate": 5,
     "keys/{key_id}/revoke": 5,
@@ -47,7 +48,7 @@ def test_a_page_takes_few_queries_however_much_there_is(
         for number in range(6):
             catalog_rows.published(f"acme/model-{number}-{len(counts)}")
             made = mint(organization, Scope.INFERENCE, f"key {number}")
-            at = (now() - timedelta(hours=number + 1)).replace(tzinfo=None).isoformat()
+            at = ago(hours=number + 1)
             row = insert(at, api_key_id=str(made.api_key.pk), model_identifier=f"acme/{number}")
         address = path.format(request_id=row.request_id, key_id=key.api_key.pk)
         with CaptureQueriesContext(connection) as queries:

@@ -103,16 +103,14 @@ def test_a_backend_of_the_catalog_is_compared_and_changed_only_when_asked_to() -
 def test_a_shared_cache_is_remarked_on_and_a_salt_that_is_refused_is_taken_back() -> None:
     with running(VLLM) as server:
         backend, _ = served_by(f"{server.root}/v1", "/models/qwen")
-        assert f"backend {backend}: prefix_cache is shared; organization would" in run(
-            backend.name, "--write"
-        )
+        printed = run(backend.name, "--write")
+        assert f"backend {backend}: prefix_cache is shared; organization would" in printed
         backend.refresh_from_db()
         assert backend.prefix_cache == "shared"
     with running(replace(VLLM, refused=frozenset({"cache_salt"}))) as server:
         Backend.objects.update(base_url=f"{server.root}/v1", prefix_cache="organization")
-        assert f"backend {backend}: prefix_cache organization -> shared" in run(
-            backend.name, "--write"
-        )
+        printed = run(backend.name, "--write")
+    assert f"backend {backend}: prefix_cache organization -> shared" in printed
     backend.refresh_from_db()
     assert backend.prefix_cache == "shared"
 
@@ -201,7 +199,7 @@ def test_the_command_fails_when_chat_does_not_work() -> None:
         (["http://u:p@h/v1"], "Take the user name and password out"),
         (["http://h/v1", "--header=Authorization=x"], "Leave Authorization out"),
         (["http://h/v1", "--api-key-env=NOT_THERE"], "NOT_THERE"),
-        ([f"http://127.0.0.1:{free_port()}"], "Connection refused"),
+        ([f"http://127.0.0.1:{free_port()}"], "cannot connect: Connection refused"),
     ],
 )
 def test_what_cannot_be_probed_is_told(arguments: list[str], words: str) -> None:

@@ -10,7 +10,6 @@ from inference.probe import chat
 from inference.probe.client import LARGEST_ANSWER, ProbeClient, ProbeError, Target
 from inference.probe.findings import Found, ServerFindings
 from inference.probe.run import probe
-from tests.support.live import free_port
 from tests.support.model_servers.dialects import Dialect, saying, serving
 
 SILENCE = 0.5
@@ -59,12 +58,6 @@ async def test_a_server_that_falls_silent_is_given_up(answer: bytes) -> None:
     assert f"no answer within {SILENCE:g} s" in seen.connection.words
 
 
-async def test_a_port_that_nobody_listens_on_is_told() -> None:
-    seen = await found(f"http://127.0.0.1:{free_port()}")
-
-    assert "cannot connect: Connection refused" in seen.connection.words
-
-
 async def test_an_address_that_is_never_connected_to_is_told() -> None:
     seen = await found("http://169.254.169.254")
 
@@ -82,10 +75,7 @@ async def test_a_list_without_an_end_is_left() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        http(
-            b'{"error": "bad key KEY, as in Bearer KEY"}'.replace(b"KEY", b"sk-0123456789"),
-            "400 No",
-        ),
+        http(b'{"error": "bad key sk-0123456789, as in Bearer sk-0123456789"}', "400 No"),
         http(b"", "302 Found", more="Location: http://elsewhere/v1?key=sk-0123456789\r\n"),
     ],
     ids=["error", "redirect"],
@@ -99,22 +89,18 @@ async def test_the_key_is_not_in_what_a_server_is_quoted_with(answer: bytes) -> 
     assert "sk-0123456789" not in str(seen)
 
 
-STREAM = "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nConnection: close\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
 @pytest.mark.parametrize(
     ("answer", "endless", "words"),
     [
-        (STREAM.format("text/event-stream").encode(), b"x" * 65_536, "longer than 1 MiB"),
-        (STREAM.format("text/event-stream").encode(), b": wait\n\n" * 9000, "longer than 4 MiB"),
-        (STREAM.format("text/event-stream").encode() + b"data: {x\n\n", b"", "no JSON"),
-        (STREAM.format("text/event-stream").encode() + b"data: [1]\n\n", b"", "no JSON object"),
-        (
-            STREAM.format("text/event-stream").encode() + b'data: {"error": "out of memory"}\n\n',
-            b"",
-            "out of memory",
-        ),
-        (STREAM.format("text/event-stream").encode() + b"data: [DONE]\n\n", b"", "no events"),
+        (STREAM, b"x" * 65_536, "longer than 1 MiB"),
+        (STREAM, b": wait\n\n" * 9000, "longer than 4 MiB"),
+        (STREAM + b"data: {x\n\n", b"", "no JSON"),
+        (STREAM + b"data: [1]\n\n", b"", "no JSON object"),
+        (STREAM + b'data: {"error": "out of memory"}\n\n', b"", "out of memory"),
+        (STREAM + b"data: [DONE]\n\n", b"", "no events"),
         (http(json.dumps({"choices": []}).encode()), b"", "it sends application/json"),
     ],
     ids=["event", "stream", "garbage", "list", "error", "empty", "whole"],

@@ -10,30 +10,15 @@ import pytest
 from django.db import connections
 from django.test import Client
 
-from accounts.models import User
 from core import clock
 from inference.models import Backend, BackendTest, Deployment
 from inference.models.last_tests import Verdict
 from inference.probe import retest
-from tests.support.builders import catalog_rows
+from tests.support.builders.catalog_rows import serving
 from tests.support.model_servers.dialects import VLLM, running
-from tests.support.pages.admin_forms import logged_in, text_of
+from tests.support.pages.admin_forms import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def operator() -> Client:
-    return logged_in(User.objects.create_superuser("op@example.com", "correct horse battery"))
-
-
-def serving(address: str, model: str = "/models/qwen") -> Backend:
-    entry = catalog_rows.ready("acme/tested")
-    Deployment.objects.filter(weights=entry.weights).update(model=model)
-    backend = Backend.objects.get()
-    backend.base_url = address
-    backend.save()
-    return backend
 
 
 def run() -> None:
