@@ -11,32 +11,22 @@ import pytest
 from django.test import Client
 
 from accounts.keys.keys import mint
-from accounts.models import Organization, Scope, User
+from accounts.models import Organization, Scope
 from core.clock import now
-from tests.support.builders.receipts import receipt
+from tests.support.builders import traffic
 from tests.support.ledger.commands import id_of
-from usage.ledger import rows
+from tests.support.pages.console import page_at
 from usage.receipts import Receipt
 
 LIST = "/admin/usage/usagerow/"
 
 
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
-
-
 def write(**facts: Any) -> Receipt:
-    one = receipt(**facts)
-    rows.insert([one], now())
-    return one
+    return traffic.write(now(), **facts).receipt
 
 
 def shown(client: Client, query: str = "") -> str:
-    answer = client.get(LIST + query)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(client, LIST + query)
 
 
 def test_a_row_outlives_the_objects_that_it_names(operator: Client) -> None:

@@ -11,9 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Organization, User
+from accounts.models import Organization
 from core.clock import now
 from tests.support.builders.receipts import receipt, speech_receipt
+from tests.support.pages.console import page_at
 from usage.admin.read_only import MOST_COUNTED
 from usage.ledger import rows
 from usage.models import SpeechDay
@@ -23,22 +24,10 @@ ROWS, DAYS = "/admin/usage/speechrow/", "/admin/usage/speechday/"
 CHATS = "/admin/usage/usagerow/"
 
 
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
-
-
 def write(**facts: Any) -> SpeechReceipt:
     one = speech_receipt(**facts)
     rows.insert([one])
     return one
-
-
-def shown(client: Client, address: str) -> str:
-    answer = client.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
 
 
 def test_neither_rows_nor_days_can_be_written_in_the_admin(operator: Client) -> None:
@@ -50,7 +39,7 @@ def test_neither_rows_nor_days_can_be_written_in_the_admin(operator: Client) -> 
         assert operator.get(f"{page}{one}/change/").status_code == 200
         assert operator.post(f"{page}{one}/change/", {"characters": "0"}).status_code == 403
         assert operator.post(f"{page}{one}/delete/", {"post": "yes"}).status_code == 403
-    assert "1,234" in shown(operator, ROWS)
+    assert "1,234" in page_at(operator, ROWS)
 
 
 def test_days_are_listed_by_organization_and_date(operator: Client) -> None:
@@ -62,14 +51,14 @@ def test_days_are_listed_by_organization_and_date(operator: Client) -> None:
         write(organization_id=str(northwind.pk), day=f"{day}", characters=characters)
     write(day=f"{today}", characters=3333)
 
-    everything = shown(operator, DAYS)
+    everything = page_at(operator, DAYS)
     assert all(figure in everything for figure in ("1,111", "2,222", "3,333", "2.500 s"))
-    searched = shown(operator, f"{DAYS}?q=Northwind")
+    searched = page_at(operator, f"{DAYS}?q=Northwind")
     assert "1,111" in searched
     assert "3,333" not in searched
-    assert "1,111" not in shown(operator, f"{DAYS}?q=Silent")
-    assert "1,111" not in shown(operator, f"{DAYS}?q=nobody")
-    recent = shown(operator, f"{DAYS}?day__gte={today}&day__lt={today + timedelta(days=1)}")
+    assert "1,111" not in page_at(operator, f"{DAYS}?q=Silent")
+    assert "1,111" not in page_at(operator, f"{DAYS}?q=nobody")
+    recent = page_at(operator, f"{DAYS}?day__gte={today}&day__lt={today + timedelta(days=1)}")
     assert "1,111" in recent
     assert "2,222" not in recent
 
@@ -81,7 +70,7 @@ def test_no_list_counts_a_whole_table_or_queries_for_each_row(operator: Client, 
         rows.insert([receipt(organization_id=str(uuid.uuid4()))])
 
     with CaptureQueriesContext(connection) as queries:
-        shown(operator, page if page == DAYS else f"{page}?admitted=any&_facets=True")
+        page_at(operator, page if page == DAYS else f"{page}?admitted=any&_facets=True")
 
     counts = [
         each["sql"]

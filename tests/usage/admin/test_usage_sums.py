@@ -12,29 +12,23 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.keys.keys import mint
-from accounts.models import Organization, Scope, User
+from accounts.models import Organization, Scope
 from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
-from tests.support.pages.admin_forms import text_of
+from tests.support.pages.admin_forms import logged_in, text_of
+from tests.support.pages.admin_forms import operator as operator_with
 from usage.ledger import rows
 from usage.models import SpeechDay
 from usage.queries import days
 
 PAGE = "/admin/usage/usagerow/sums/"
 QUERIES = 13
-
-
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 def write(at: datetime, **facts: Any) -> None:
@@ -223,14 +217,9 @@ def test_a_wrong_choice_is_explained_at_its_field(
     assert message in answer.content.decode()
 
 
-def test_the_right_to_view_the_ledger_is_required(db: None, client: Client) -> None:
-    user = User.objects.create_user("keys@svc.example", "x", is_staff=True)
-    client.force_login(user)
-    assert ask(client).status_code == 403
-
-    user.user_permissions.add(Permission.objects.get(codename="view_usagerow"))
-
-    assert ask(client).status_code == 200
+@pytest.mark.parametrize(("right", "status"), [("speechrow", 403), ("usagerow", 200)])
+def test_the_right_to_view_the_ledger_is_required(db: None, right: str, status: int) -> None:
+    assert ask(logged_in(operator_with(f"usage.view_{right}"))).status_code == status
 
 
 def test_the_page_asks_a_fixed_number_of_queries(operator: Client) -> None:

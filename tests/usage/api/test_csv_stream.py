@@ -171,17 +171,15 @@ def slots(settings: Settings) -> DownloadSlots:
     return DownloadSlots()
 
 
-async def test_a_download_that_never_begins_holds_no_place(slots: DownloadSlots) -> None:
+async def test_a_download_that_never_begins_or_is_discarded_holds_no_place(
+    slots: DownloadSlots,
+) -> None:
     source = Source(1)
     for _ in range(5):
         CsvDownload(source.blocks(), slots.take("acme")).close()
+        CsvDownload(source.blocks(), slots.take("acme"))
 
     assert source.threads == set()
-
-
-async def test_a_discarded_answer_holds_no_place(slots: DownloadSlots) -> None:
-    for _ in range(5):
-        CsvDownload(Source(1).blocks(), slots.take("acme"))
 
 
 async def test_a_place_is_held_until_the_database_connection_is_closed(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from tests.support.pages.console import Insert, text_of, words
+from tests.support.pages.console import Insert, page_at, text_of, words
 from usage.models import PrunedMonth, UsageRow
 
 JULY = "start=2026-07-01&end=2026-08-01"
@@ -35,19 +35,13 @@ def july_is_pruned(insert: Insert) -> None:
     )
 
 
-def get(console: Client, address: str, status: int = 200) -> str:
-    answer = console.get(address)
-    assert answer.status_code == status
-    return answer.content.decode()
-
-
 def downloads(page: str) -> list[str]:
     return [html.unescape(each) for each in re.findall(r'href="([^"]+)" download', page)]
 
 
 @pytest.mark.parametrize("period", [JULY, PARTLY])
 def test_the_usage_page_has_sums_and_failures_without_a_link(console: Client, period: str) -> None:
-    page = get(console, f"/console/usage?{period}")
+    page = page_at(console, f"/console/usage?{period}")
 
     assert words(page).count(ARCHIVED) == 1
     assert text_of(page, "requests") == "1"
@@ -59,7 +53,7 @@ def test_the_usage_page_has_sums_and_failures_without_a_link(console: Client, pe
 def test_only_downloads_that_are_answered_are_offered(
     console: Client, period: str, kinds: int
 ) -> None:
-    offered = downloads(get(console, f"/console/usage?{period}"))
+    offered = downloads(page_at(console, f"/console/usage?{period}"))
 
     assert len(offered) == kinds
     assert [console.get(each).status_code for each in offered] == [200] * kinds
@@ -69,7 +63,7 @@ def test_a_partly_archived_list_does_not_say_that_it_is_whole(
     console: Client, insert: Insert
 ) -> None:
     kept = insert("2026-08-10T10:00:00").request_id
-    page = get(console, f"/console/requests?{PARTLY}")
+    page = page_at(console, f"/console/requests?{PARTLY}")
 
     assert kept in page
     assert words(page).count(ARCHIVED) == 1
@@ -86,13 +80,13 @@ def test_a_partly_archived_list_does_not_say_that_it_is_whole(
 )
 def test_nothing_is_said_where_no_row_is_missing(console: Client, address: str) -> None:
     """Rows of speech are never archived."""
-    assert "archived" not in words(get(console, address))
+    assert "archived" not in words(page_at(console, address))
 
 
 @pytest.mark.parametrize("page", ["usage", "usage/totals.csv"])
 def test_a_part_of_an_archived_hour_cannot_be_summed(console: Client, page: str) -> None:
     period = "start=2026-07-25T09:30:00Z&end=2026-08-01"
-    shown = words(get(console, f"/console/{page}?{period}", 400))
+    shown = words(page_at(console, f"/console/{page}?{period}", 400))
 
     assert "Before 2026-08-01 only whole hours can be summed" in shown
     assert "Enter a day" not in shown

@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.keys.keys import NewKey
 from accounts.models import Organization
-from tests.support.pages.console import NOVEMBER, Insert, folded, text_of, words
+from tests.support.pages.console import NOVEMBER, Insert, folded, page_at, text_of, words
 from usage.queries import days
 
 PAGE = f"/console/usage?{NOVEMBER}"
@@ -43,12 +43,6 @@ def traffic(insert: Insert, key: NewKey, stranger: Organization) -> None:
     )
 
 
-def get(console: Client, address: str) -> str:
-    answer = console.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
 def lines(page: str, heading: str) -> dict[str, str]:
     """The column "Cached" of a table, by the first column."""
     page = re.sub(r"(<th [^>]*>)<a [^>]*>([^<]*)</a>(?=</th>)", r"\1\2", page)
@@ -72,7 +66,7 @@ def test_shares_by_model_key_and_day(console: Client, key: NewKey, summed: bool)
     if summed:
         days.sum_closed_days()
 
-    page = get(console, PAGE)
+    page = page_at(console, PAGE)
 
     assert text_of(page, "cached") == f"25.0 % {SENTENCE}"
     assert lines(page, "Model") == {"acme/warm": "37.5 %", "acme/cold": "0.0 %", "acme/silent": "–"}  # noqa: RUF001
@@ -97,12 +91,12 @@ def test_shares_by_model_key_and_day(console: Client, key: NewKey, summed: bool)
 def test_the_share_is_that_of_the_filtered_period(
     console: Client, filtered: str, shown: str
 ) -> None:
-    assert text_of(get(console, PAGE + filtered), "cached") == f"{shown} {SENTENCE}"
+    assert text_of(page_at(console, PAGE + filtered), "cached") == f"{shown} {SENTENCE}"
 
 
 @pytest.mark.usefixtures("traffic")
 def test_nothing_is_said_where_no_server_reports_it(console: Client) -> None:
-    page = get(console, f"{PAGE}&model=acme/silent")
+    page = page_at(console, f"{PAGE}&model=acme/silent")
 
     assert "acme/silent" in page
     assert SENTENCE not in page
@@ -118,7 +112,9 @@ def test_nothing_is_said_where_no_server_reports_it(console: Client) -> None:
     ],
 )
 def test_the_totals_as_csv(console: Client, by: str, expected: dict[str, tuple[int, int]]) -> None:
-    found = csv.reader(io.StringIO(get(console, f"/console/usage/totals.csv?{NOVEMBER}&by={by}")))
+    found = csv.reader(
+        io.StringIO(page_at(console, f"/console/usage/totals.csv?{NOVEMBER}&by={by}"))
+    )
 
     heading, *rows = found
     assert heading[-2:] == ["cached_input_tokens", "cache_reported_input_tokens"]
@@ -133,7 +129,7 @@ def test_the_page_of_a_request(
         "2026-11-05T10:00:00", backend_reported_input_tokens=40, cached_input_tokens=cached
     )
 
-    said = words(get(console, f"/console/requests/{row.request_id}"))
+    said = words(page_at(console, f"/console/requests/{row.request_id}"))
 
     assert f"of which cached {shown} Tokens that the model server still had" in said
     assert "Input 40 / 1,000,000 × 0.15 = 0.00000600000000" in said, "the price is that of all"  # noqa: RUF001
@@ -155,7 +151,7 @@ def test_a_page_of_hours_has_shares_of_hours(console: Client, insert: Insert) ->
     for at, cached in (("10:20", 10), ("10:40", 30), ("11:20", 0)):
         insert(f"2026-11-05T{at}:00", backend_reported_input_tokens=40, cached_input_tokens=cached)
 
-    page = get(console, "/console/usage?start=2026-11-05&end=2026-11-06&bucket=hour")
+    page = page_at(console, "/console/usage?start=2026-11-05&end=2026-11-06&bucket=hour")
 
     assert lines(page, "Hour") == {"5 Nov 2026, 10:00": "50.0 %", "5 Nov 2026, 11:00": "0.0 %"}
 
@@ -164,6 +160,6 @@ def test_part_of_an_hour_is_read_from_the_rows(console: Client, insert: Insert) 
     for at, cached in (("10:20", 10), ("10:40", None), ("10:50", 40)):
         insert(f"2026-11-05T{at}:00", backend_reported_input_tokens=40, cached_input_tokens=cached)
 
-    page = get(console, "/console/usage?start=2026-11-05T10:10:00Z&end=2026-11-05T10:45:00Z")
+    page = page_at(console, "/console/usage?start=2026-11-05T10:10:00Z&end=2026-11-05T10:45:00Z")
 
     assert text_of(page, "cached") == f"25.0 % {SENTENCE}"

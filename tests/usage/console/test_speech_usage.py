@@ -17,7 +17,7 @@ from accounts.models import ApiKey, Organization, Scope
 from core.clock import now
 from core.ids import NIL_UUID
 from tests.support.builders.receipts import speech_receipt
-from tests.support.pages.console import text_of, words
+from tests.support.pages.console import page_at, text_of, words
 from usage.api.csv_stream import slots
 from usage.console.speech_downloads import COLUMNS, _blocks
 from usage.ledger import rows
@@ -38,9 +38,7 @@ def allow(organization: Organization, characters: int | None) -> None:
 
 
 def usage(console: Client, query: str = "") -> str:
-    answer = console.get(f"{PATH}?surface=speech{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(console, f"{PATH}?surface=speech{query}")
 
 
 def meter(page: str) -> dict[str, str]:

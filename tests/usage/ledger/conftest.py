@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection, connections, transaction
 from pytest_django.fixtures import Settings
 
+from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.receipts import AnyReceipt
 
@@ -48,3 +51,40 @@ def full_database(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
     monkeypatch.setattr(rows, "insert", perhaps)
     return state
+
+
+class SlowCommit:
+    """A transaction of the ledger in a thread of its own, which ends when it is told to."""
+
+    def __init__(self, thread: ThreadPoolExecutor) -> None:
+        self._thread = thread
+        self._stamped, self._may_commit = threading.Event(), threading.Event()
+        self._over: Future[None] | None = None
+
+    def begin(self, before: str = "SELECT 1", after: str = "SELECT 1") -> None:
+        """Write a row between two other statements, and wait before the commit."""
+        self._over = self._thread.submit(self._write, before, after)
+        assert self._stamped.wait(60)
+
+    def end(self) -> None:
+        self._may_commit.set()
+        if self._over is not None:
+            self._over.result(60)
+
+    def _write(self, before: str, after: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(before)
+        with transaction.atomic(), connection.cursor() as cursor:
+            rows.insert([receipt()])
+            cursor.execute(after)
+            self._stamped.set()
+            self._may_commit.wait(60)
+
+
+@pytest.fixture
+def slow() -> Iterator[SlowCommit]:
+    with ThreadPoolExecutor(1) as thread:
+        commit = SlowCommit(thread)
+        yield commit
+        commit.end()
+        thread.submit(connections.close_all).result()

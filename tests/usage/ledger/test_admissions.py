@@ -25,6 +25,7 @@ from tests.support.builders.receipts import (
     speech_admitted,
     speech_receipt,
 )
+from tests.support.ledger.journal_files import dead_segment
 from tests.support.ledger.ledgers import read, running_ledger
 from tests.support.servers.database_outage import rows_locked
 from tests.support.until import until_async
@@ -321,12 +322,13 @@ def test_the_rows_of_a_recovered_journal_replace_the_interrupted_ones(
     let_pass(lost, alive=11 * MINUTE)
     assert close(an_observer()) == 2
 
-    journal_directory.mkdir()
-    (journal_directory / "1-found.log").write_bytes(
-        encode("admitted", answered)
-        + encode("admitted", running)
-        + encode("progress", progress(running.request_id, 3))
-        + encode("settled", ended(answered))
+    dead_segment(
+        journal_directory,
+        "1-found.log",
+        encode("admitted", answered),
+        encode("admitted", running),
+        encode("progress", progress(running.request_id, 3)),
+        encode("settled", ended(answered)),
     )
     adopt(journal_directory)
 

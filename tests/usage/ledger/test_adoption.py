@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.support.builders.receipts import admitted, receipt
+from tests.support.ledger.journal_files import dead_segment
 from tests.support.ledger.ledgers import outcomes, read, running_ledger, until_stored
 from tests.support.until import until_async
 from usage.ledger import rows
@@ -21,13 +22,6 @@ from usage.models import UsageRow
 from usage.receipts import SpeechReceipt
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def dead_segment(directory: Path, name: str, *lines: bytes) -> Path:
-    directory.mkdir(exist_ok=True)
-    path = directory / name
-    path.write_bytes(b"".join(lines))
-    return path
 
 
 async def test_a_file_that_cannot_be_adopted_does_not_stop_the_others(

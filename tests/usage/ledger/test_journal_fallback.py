@@ -162,28 +162,18 @@ async def test_a_value_that_the_driver_refuses_does_not_stop_other_rows(
         assert ledger.state.database_answers
 
 
-async def test_a_row_recorded_after_the_stop_is_written(journal_directory: Path) -> None:
+@pytest.mark.parametrize("away", [False, True], ids=["database", "journal"])
+async def test_a_row_recorded_after_the_stop_is_written_or_goes_to_the_journal_during_an_outage(
+    journal_directory: Path, full_database: dict[str, bool], away: bool
+) -> None:
     ledger = Ledger()
     await ledger.start()
     late, later = receipt(), receipt()
     await ledger.close()
+    full_database["full"] = away
 
     await asyncio.gather(ledger.record(late), ledger.record(later))
 
-    assert set(await read(outcomes)) == {late.request_id, later.request_id}
-
-
-async def test_a_row_recorded_after_the_stop_goes_to_the_journal_during_an_outage(
-    journal_directory: Path, full_database: dict[str, bool]
-) -> None:
-    ledger = Ledger()
-    await ledger.start()
-    await ledger.close()
-    full_database["full"] = True
-    late = receipt()
-
-    await ledger.record(late)
-
     full_database["full"] = False
-    assert await read(lambda: adopt(journal_directory)) == 1
-    assert await read(outcomes) == {late.request_id: "success"}
+    assert await read(lambda: adopt(journal_directory)) == (2 if away else 0)
+    assert set(await read(outcomes)) == {late.request_id, later.request_id}

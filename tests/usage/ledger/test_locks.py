@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from core.ids import NIL_UUID
 from tests.support.builders.receipts import receipt
 from tests.support.servers.database_outage import rows_locked, tables_locked
 from tests.support.until import until
+from tests.usage.ledger.conftest import SlowCommit
 from usage.api import export
 from usage.api.export import complete_page, csv_blocks
 from usage.ledger import independent_counts, rows, sqlite_rows
@@ -141,31 +141,11 @@ def test_rows_have_whole_milliseconds_of_the_databases_clock() -> None:
     assert moment.microsecond % 1000 == 0
 
 
-def in_a_transaction(
-    another: ThreadPoolExecutor, one: AnyReceipt, go_on: threading.Event
-) -> Future[None]:
-    """Write ``one`` in ``another`` thread and return; it is committed when the event is set."""
-    written = threading.Event()
-
-    def write() -> None:
-        with transaction.atomic():
-            rows.insert([one])
-            written.set()
-            go_on.wait(60)
-
-    commits = another.submit(write)
-    assert written.wait(60)
-    return commits
-
-
-def test_writers_of_the_same_sums_do_not_wait_for_each_other(another: ThreadPoolExecutor) -> None:
-    go_on = threading.Event()
-    first, second, third = receipt(), receipt(), receipt()
-    commits = in_a_transaction(another, first, go_on)
-    assert rows.insert([second]) == 1
-    go_on.set()
-    commits.result(60)
-    assert rows.insert([third]) == 1
+def test_writers_of_the_same_sums_do_not_wait_for_each_other(slow: SlowCommit) -> None:
+    slow.begin()
+    assert rows.insert([second := receipt()]) == 1
+    slow.end()
+    assert rows.insert([receipt()]) == 1
 
     assert sorted(UsageRollup.objects.values_list("shard", "requests")) == [(0, 2), (1, 1)]
     assert independent_counts.fill_in(
@@ -230,16 +210,12 @@ def test_rows_are_written_while_a_partition_is_created(another: ThreadPoolExecut
 
 
 def test_a_page_that_cannot_become_complete_is_refused(
-    another: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    slow: SlowCommit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "LONGEST_WAIT_SECONDS", 0.1)
-    go_on = threading.Event()
-    commits = in_a_transaction(another, receipt(), go_on)
+    slow.begin()
     rows.insert([receipt(), receipt()])
     period = Period(clock.now() - DAY, clock.now() + DAY)
-    try:
-        assert len(complete_page(US, period, ALL, 10, None).rows) == 2
-    finally:
-        go_on.set()
-        commits.result(60)
+    assert len(complete_page(US, period, ALL, 10, None).rows) == 2
+    slow.end()
     assert len(complete_page(US, period, ALL, 2, None).rows) == 2

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, connections
 
 from core import clock
 from core.ids import NIL_UUID
 from svc_project.checks import locks_unreadable
 from tests.support.builders.receipts import receipt
+from tests.usage.ledger.conftest import SlowCommit
 from usage.api import export
 from usage.ledger import rows
 from usage.ledger.admissions import NewAdmissions, OwnerLease
@@ -29,43 +29,6 @@ from usage.queries.selection import Filters
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
 DAY = timedelta(days=1)
-
-
-class SlowCommit:
-    """A transaction of the ledger in a thread of its own, which ends when it is told to."""
-
-    def __init__(self, thread: ThreadPoolExecutor) -> None:
-        self._thread = thread
-        self._stamped, self._may_commit = threading.Event(), threading.Event()
-        self._over: Future[None] | None = None
-
-    def begin(self, before: str = "SELECT 1", after: str = "SELECT 1") -> None:
-        """Write a row between two other statements, and wait before the commit."""
-        self._over = self._thread.submit(self._write, before, after)
-        assert self._stamped.wait(60)
-
-    def end(self) -> None:
-        self._may_commit.set()
-        if self._over is not None:
-            self._over.result(60)
-
-    def _write(self, before: str, after: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(before)
-        with transaction.atomic(), connection.cursor() as cursor:
-            rows.insert([receipt()])
-            cursor.execute(after)
-            self._stamped.set()
-            self._may_commit.wait(60)
-
-
-@pytest.fixture
-def slow() -> Iterator[SlowCommit]:
-    with ThreadPoolExecutor(1) as thread:
-        commit = SlowCommit(thread)
-        yield commit
-        commit.end()
-        thread.submit(connections.close_all).result()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from accounts.models import Organization
 from core.clock import midnight, now
+from tests.support.builders import traffic
 from tests.support.builders.receipts import receipt
 from usage.ledger import rows
 from usage.models import Outcome
@@ -19,7 +20,6 @@ from usage.queries.health import Latency
 from usage.queries.outcomes import Endings, endings, whole
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters
-from usage.receipts import Receipt
 from usage.verification.rollups import verify
 
 pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
@@ -30,23 +30,15 @@ MODELS = {name: str(uuid.uuid4()) for name in ("acme/a", "acme/b")}
 KEYS = [str(uuid.uuid4()) for _ in range(2)]
 
 
-def ended(organization: Organization, **facts: object) -> Receipt:
-    return receipt(organization_id=str(organization.pk), **facts)
-
-
-@pytest.fixture
-def organization(db: None) -> Organization:
-    return Organization.objects.create(name="Acme")
-
-
 def test_outcomes_and_times_of_any_period_are_those_of_its_rows(organization: Organization) -> None:
     chance = random.Random(5)
     stored = []
     for number in range(300):
         time = chance.choice([0, *BOUNDS, *(each - 1 for each in BOUNDS), 10**7])
         model = chance.choice(list(MODELS))
-        one = ended(
-            organization,
+        one = traffic.write(
+            FIRST + timedelta(minutes=43 * number),
+            organization_id=str(organization.pk),
             outcome=chance.choice([Outcome.SUCCESS, *Outcome]),
             total_duration_ms=time,
             time_to_first_token_ms=time // 3,
@@ -54,9 +46,7 @@ def test_outcomes_and_times_of_any_period_are_those_of_its_rows(organization: Or
             model_id=MODELS[model],
             api_key_id=chance.choice(KEYS),
         )
-        moment = FIRST + timedelta(minutes=43 * number)
-        rows.insert([one], moment)
-        stored.append((moment, one))
+        stored.append(one)
     days.sum_closed_days()
     days_summed = days.summed_until(str(organization.pk))
     assert days_summed > FIRST.date()
@@ -70,11 +60,11 @@ def test_outcomes_and_times_of_any_period_are_those_of_its_rows(organization: Or
         (FIRST + timedelta(minutes=5), FIRST + timedelta(minutes=50), Filters()),
     ):
         own = [
-            each
-            for moment, each in stored
-            if start <= moment < end
-            and filters.model in (None, each.model_identifier)
-            and filters.api_key_id in (None, each.api_key_id)
+            each.receipt
+            for each in stored
+            if start <= each.occurred_at < end
+            and filters.model in (None, each.receipt.model_identifier)
+            and filters.api_key_id in (None, each.receipt.api_key_id)
         ]
         period = Period(start, end)
         total = whole(str(organization.pk), period, filters)
@@ -107,7 +97,8 @@ def test_outcomes_and_times_of_any_period_are_those_of_its_rows(organization: Or
 def test_a_percentile_is_interpolated_within_its_bucket(
     organization: Organization, durations: list[int], expected: Latency | None
 ) -> None:
-    rows.insert([ended(organization, total_duration_ms=each) for each in durations], FIRST)
+    own = str(organization.pk)
+    rows.insert([receipt(organization_id=own, total_duration_ms=each) for each in durations], FIRST)
 
     assert whole(str(organization.pk), Period(FIRST, TODAY)).duration == expected
 

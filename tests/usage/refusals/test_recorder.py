@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -15,7 +16,7 @@ from accounts.keys.keys import mint, revoke
 from accounts.keys.refusals import Refusal as Refused
 from accounts.models import Organization, Scope
 from core.clock import now
-from core.ids import request_id
+from tests.support.builders import receipts
 from usage.models import Refusal, RefusalCount
 from usage.refusals import newest
 from usage.refusals.recorder import Recorder, delete_expired
@@ -23,24 +24,10 @@ from usage.refusals.recorder import Recorder, delete_expired
 KEY = str(uuid.uuid4())
 
 
-def refusal(organization_id: str, seconds: int = 0, **facts: object) -> Refused:
-    known = {
-        "api_key_id": KEY,
-        "digests": (),
-        "route": "chat",
-        "status": 404,
-        "error": "model_not_found",
-        "param": "model",
-        "message": f"Refusal {seconds}",
-        "model": "",
-    }
+def refusal(organization_id: str, seconds: int = 0, **facts: Any) -> Refused:
     moment = now() + timedelta(seconds=seconds)
-    return Refused(
-        request_id=request_id(),
-        occurred_at=moment,
-        organization_id=organization_id,
-        **{**known, **facts},  # type: ignore[arg-type]  # as the test says
-    )
+    said = {"api_key_id": KEY, "message": f"Refusal {seconds}", "occurred_at": moment}
+    return receipts.refusal(organization_id, **{**said, **facts})
 
 
 def test_who_floods_displaces_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
@@ -12,24 +11,22 @@ from django.test import Client
 from accounts.keys.keys import NewKey
 from accounts.models import Membership, Organization, User
 from tests.support.builders.receipts import receipt, speech_receipt
-from tests.support.pages.console import Insert
+from tests.support.pages.console import Insert, ago, page_at
+from tests.usage.console.test_requests import older
 from usage.ledger import rows
 
 LIST = "/console/requests"
 
 
-def _now(seconds: float = 0.0) -> str:
-    """``seconds`` from now, as ``insert`` takes it."""
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+def _named(page: str, name: str) -> str:
+    found = re.search(rf'data-{name}="([^"]+)"', page)
+    assert found is not None
+    return html.unescape(found[1])
 
 
 def _watched(page: str) -> tuple[str, str]:
     """The address of newer rows that ``page`` names, and its cursor."""
-    newer = re.search(r'data-newer="([^"]+)"', page)
-    after = re.search(r'data-after="([^"]+)"', page)
-    assert newer is not None
-    assert after is not None
-    return html.unescape(newer[1]), after[1]
+    return _named(page, "newer"), _named(page, "after")
 
 
 def _ids(page: str) -> list[str]:
@@ -37,22 +34,20 @@ def _ids(page: str) -> list[str]:
 
 
 def _newer(console: Client, address: str, after: str) -> str:
-    answer = console.get(f"{address}&after={after}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(console, f"{address}&after={after}")
 
 
 def test_rows_that_ended_since_follow_once_and_all(console: Client, insert: Insert) -> None:
-    early = insert(_now(-60)).request_id
+    early = insert(ago(minutes=1)).request_id
     page = console.get(LIST).content.decode()
     address, after = _watched(page)
     shown = _ids(page)
     assert shown == [early]
 
     for count in (1, 3, 2):
-        new = [insert(_now()).request_id for _ in range(count)]
+        new = [insert(ago()).request_id for _ in range(count)]
         found = _newer(console, address, after)
-        _, after = _watched(page), re.search(r'data-after="([^"]+)"', found)[1]  # type: ignore[index]
+        after = _named(found, "after")
         assert "data-whole" not in found
         # Rows of running commits may come again; the script leaves out what it shows already.
         shown += [each for each in _ids(found) if each not in shown]
@@ -65,10 +60,10 @@ def test_rows_that_ended_since_follow_once_and_all(console: Client, insert: Inse
 def test_a_row_that_becomes_visible_late_is_not_missed(console: Client, insert: Insert) -> None:
     """Two writers may commit in another order than that of their rows' times."""
     address, after = _watched(console.get(LIST).content.decode())
-    later = insert(_now()).request_id
-    after = re.search(r'data-after="([^"]+)"', _newer(console, address, after))[1]  # type: ignore[index]
+    later = insert(ago()).request_id
+    after = _named(_newer(console, address, after), "after")
     # SQLite's rows count as complete after two seconds; PostgreSQL knows which commits still run.
-    late = insert(_now(-0.2)).request_id
+    late = insert(ago(seconds=0.2)).request_id
 
     found = _ids(_newer(console, address, after))
 
@@ -77,17 +72,15 @@ def test_a_row_that_becomes_visible_late_is_not_missed(console: Client, insert: 
 
 
 def test_more_than_a_page_replaces_the_list(console: Client, insert: Insert) -> None:
-    insert(_now(-60))
+    insert(ago(minutes=1))
     address, after = _watched(console.get(LIST).content.decode())
-    new = [insert(_now(number / 1000)).request_id for number in range(60)]
+    new = [insert(ago(seconds=-number / 1000)).request_id for number in range(60)]
 
     found = _newer(console, address, after)
 
     assert "data-whole" in found
     assert _ids(found) == new[:-51:-1]
-    older = re.search(r'href="([^"]+)" rel="next"', found)
-    assert older is not None
-    rest = _ids(console.get(LIST + html.unescape(older[1])).content.decode())
+    rest = _ids(page_at(console, f"{LIST}{older(found)}"))
     assert rest[:10] == new[9::-1]
 
 
@@ -96,10 +89,10 @@ def test_the_filters_of_the_page_apply(console: Client, insert: Insert, key: New
     address, after = _watched(console.get(LIST + query).content.decode())
     facts = {"api_key_id": str(key.api_key.pk), "model_identifier": "acme/a"}
     failed = {"outcome": "backend_error", "http_status": 502, "error_code": "backend_error"}
-    insert(_now(), **facts)
-    insert(_now(), **{**facts, **failed, "model_identifier": "acme/b"})
-    insert(_now(), **failed, model_identifier="acme/a")
-    wanted = insert(_now(), **facts, **failed).request_id
+    insert(ago(), **facts)
+    insert(ago(), **{**facts, **failed, "model_identifier": "acme/b"})
+    insert(ago(), **failed, model_identifier="acme/a")
+    wanted = insert(ago(), **facts, **failed).request_id
 
     assert _ids(_newer(console, address, after)) == [wanted]
 
@@ -134,7 +127,7 @@ def test_rows_of_other_organizations_never_come(
 )
 def test_only_a_list_that_can_grow_is_live(console: Client, insert: Insert, query: str) -> None:
     for number in range(51):
-        insert(_now(-number))
+        insert(ago(seconds=number))
     cursor = re.search(r"cursor=([\w-]+)", console.get(LIST).content.decode())
     assert cursor is not None
 

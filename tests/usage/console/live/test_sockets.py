@@ -9,19 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
-import httpx2
 import pytest
-from django.test import Client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
-from accounts.models import Membership, Organization, User
+from accounts.models import Membership, Organization
 from tests.support.builders.receipts import receipt
 from tests.support.clients.raw_client import RawClient
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import Gateway
+from tests.support.pages.signed_in import SignedIn, sign_in
 from tests.support.servers.redis_store import REDIS_URL
 from tests.support.until import until
 from usage.console.live.consumer import CHECK_SECONDS
@@ -31,57 +30,28 @@ SOON = 60.0
 """Less than ``CHECK_SECONDS``, after which every page reads again in any case."""
 
 
-@dataclass
-class Browser:
-    """A session of a member, at one gateway."""
-
-    gateway: Gateway
-    user: User
-    client: Client
-
-    @property
-    def cookie(self) -> str:
-        return f"sessionid={self.client.cookies['sessionid'].value}"
-
-    @contextmanager
-    def watch(
-        self, surface: str = "", organization: object = None, **headers: str
-    ) -> Iterator[ClientConnection]:
-        """Open the socket and take its first message."""
-        owner = organization or self.gateway.organization.pk
-        sent = {"Origin": self.gateway.url, "Cookie": self.cookie, **headers}
-        with connect(
-            f"ws://127.0.0.1:{self.gateway.port}/console/requests/live"
-            f"?organization={owner}&surface={surface}",
-            additional_headers={name: value for name, value in sent.items() if value},
-            compression=None,
-        ) as socket:
-            assert json.loads(socket.recv(SOON)) == {"type": "ended"}
-            yield socket
-
-    def listed(self) -> list[str]:
-        """The ids of the requests that the page shows now."""
-        page = httpx2.get(
-            f"{self.gateway.url}/console/{self.gateway.organization.slug}/requests",
-            headers={"cookie": self.cookie},
-            verify=NO_TLS,
-            timeout=60,
-        )
-        assert page.status_code == 200
-        return re.findall(r'data-row="\S+ (\w+)"', page.text)
+@contextmanager
+def watch(
+    browser: SignedIn, surface: str = "", organization: object = None, **headers: str
+) -> Iterator[ClientConnection]:
+    """Open the socket and take its first message."""
+    owner = organization or browser.gateway.organization.pk
+    path = f"/console/requests/live?organization={owner}&surface={surface}"
+    with browser.connect(path, **headers) as socket:
+        assert json.loads(socket.recv(SOON)) == {"type": "ended"}
+        yield socket
 
 
-def browser_of(gateway: Gateway, organization: Organization | None = None) -> Browser:
-    user = User.objects.create_user(f"{secrets.token_hex(6)}@svc.example", "correct horse battery")
-    Membership.objects.create(user=user, organization=organization or gateway.organization)
-    client = Client()
-    client.force_login(user)
-    return Browser(gateway, user, client)
+def listed(browser: SignedIn) -> list[str]:
+    """The ids of the requests that the page shows now."""
+    page = browser.get(f"/console/{browser.gateway.organization.slug}/requests")
+    assert page.status_code == 200
+    return re.findall(r'data-row="\S+ (\w+)"', page.text)
 
 
 @pytest.fixture
-def browser(gateway: Gateway) -> Browser:
-    return browser_of(gateway)
+def browser(gateway: Gateway) -> SignedIn:
+    return sign_in(gateway)
 
 
 @pytest.fixture
@@ -90,24 +60,24 @@ def foreign(gateway: Gateway) -> Organization:
 
 
 @pytest.mark.long
-def test_a_message_that_is_lost_costs_seconds(browser: Browser) -> None:
+def test_a_message_that_is_lost_costs_seconds(browser: SignedIn) -> None:
     """No process announces this row, as when Redis drops a message: a channel that is full, or away."""
-    with browser.watch() as socket:
+    with watch(browser) as socket:
         lost = receipt(organization_id=str(browser.gateway.organization.pk))
         rows.insert([lost], datetime.now(UTC))
         socket.recv(CHECK_SECONDS + SOON)
 
-    assert browser.listed() == [lost.request_id]
+    assert listed(browser) == [lost.request_id]
 
 
 def test_a_request_is_told_as_it_ends_and_to_no_page_of_speech_or_of_another_organization(
-    browser: Browser, foreign: Organization
+    browser: SignedIn, foreign: Organization
 ) -> None:
-    stranger = browser_of(browser.gateway, foreign)
+    stranger = sign_in(replace(browser.gateway, organization=foreign))
     with (
-        browser.watch() as own,
-        browser.watch("speech") as speech,
-        stranger.watch(organization=foreign.pk) as other,
+        watch(browser) as own,
+        watch(browser, "speech") as speech,
+        watch(stranger) as other,
     ):
         asked = browser.gateway.chat("say: hello").headers["x-request-id"]
         own.recv(SOON)
@@ -115,26 +85,26 @@ def test_a_request_is_told_as_it_ends_and_to_no_page_of_speech_or_of_another_org
             with pytest.raises(TimeoutError):
                 socket.recv(1.5)
 
-    assert browser.listed() == [asked]
+    assert listed(browser) == [asked]
 
 
 @pytest.mark.parametrize(
     ("headers", "status"),
-    [({"Cookie": "sessionid=nonsense"}, 401), ({"Origin": "https://evil.example"}, 403), ({}, 401)],
+    [({"cookie": "sessionid=nonsense"}, 401), ({"origin": "https://evil.example"}, 403), ({}, 401)],
     ids=["another session", "another page", "another organization"],
 )
 def test_only_a_page_of_the_console_may_watch_its_own_organization(
-    browser: Browser, foreign: Organization, headers: dict[str, str], status: int
+    browser: SignedIn, foreign: Organization, headers: dict[str, str], status: int
 ) -> None:
     named = None if headers else foreign.pk
-    with pytest.raises(InvalidStatus) as refused, browser.watch(organization=named, **headers):
+    with pytest.raises(InvalidStatus) as refused, watch(browser, organization=named, **headers):
         pass
 
     assert refused.value.response.status_code == status
 
 
-def test_a_message_ends_the_socket(browser: Browser) -> None:
-    with browser.watch() as socket:
+def test_a_message_ends_the_socket(browser: SignedIn) -> None:
+    with watch(browser) as socket:
         socket.send("hello")
         assert json.loads(socket.recv(SOON))["type"] == "error"
         with pytest.raises(ConnectionClosed):
@@ -142,8 +112,8 @@ def test_a_message_ends_the_socket(browser: Browser) -> None:
         assert socket.close_code == 4400
 
 
-def test_messages_are_at_least_a_second_apart(browser: Browser) -> None:
-    with browser.watch() as socket:
+def test_messages_are_at_least_a_second_apart(browser: SignedIn) -> None:
+    with watch(browser) as socket:
         ending = threading.Event()
 
         def send() -> None:
@@ -167,10 +137,10 @@ def test_messages_are_at_least_a_second_apart(browser: Browser) -> None:
 
 @pytest.mark.long
 def test_a_removed_member_and_a_logged_out_one_stop_watching(gateway: Gateway) -> None:
-    removed, left = browser_of(gateway), browser_of(gateway)
-    with removed.watch() as first, left.watch() as second:
+    removed, left = sign_in(gateway), sign_in(gateway)
+    with watch(removed) as first, watch(left) as second:
         Membership.objects.filter(user=removed.user).delete()
-        left.client.logout()
+        left.post("/console/logout", b"")
         for socket in (first, second):
             deadline = time.monotonic() + 60
             with suppress(ConnectionClosed):
@@ -182,7 +152,7 @@ def test_a_removed_member_and_a_logged_out_one_stop_watching(gateway: Gateway) -
 @pytest.mark.long
 @pytest.mark.redis
 def test_rows_of_another_process_are_told(
-    browser: Browser, start_gateway: Callable[..., Gateway]
+    browser: SignedIn, start_gateway: Callable[..., Gateway]
 ) -> None:
     """The other one answers a request, and dies in the middle of a second one.
 
@@ -191,21 +161,21 @@ def test_rows_of_another_process_are_told(
     began = time.monotonic()
     here = start_gateway(REDIS_URL=f"{REDIS_URL}/9", SVC_MAX_WATCHERS="4")
     there = start_gateway(REDIS_URL=f"{REDIS_URL}/9")
-    watching = Browser(here, browser.user, browser.client)
+    watching = replace(browser, gateway=here)
     # The layer's blocking reads and redis-py's own timeout are 5 s.
     until(lambda: time.monotonic() - began > 8)
-    with watching.watch() as socket:
-        with pytest.raises(InvalidStatus) as refused, watching.watch():
+    with watch(watching) as socket:
+        with pytest.raises(InvalidStatus) as refused, watch(watching):
             pass
         assert refused.value.response.status_code == 503
         asked = there.chat("say: hello").headers["x-request-id"]
         # The first announcement may come after the row.
         socket.recv(2 * CHECK_SECONDS)
-        until(lambda: asked in watching.listed())
+        until(lambda: asked in listed(watching))
 
         asked = there.chat("say: hello again").headers["x-request-id"]
         socket.recv(SOON)
-        assert asked in watching.listed()
+        assert asked in listed(watching)
 
         with RawClient(there) as client:
             client.chat("[[sim tokens=2000 pace=50]]", stream=True)
@@ -219,5 +189,5 @@ def test_rows_of_another_process_are_told(
             )
         )
         socket.recv(SOON)
-        assert interrupted in watching.listed()
+        assert interrupted in listed(watching)
     assert "channel layer failed" not in here.command.log.read_text()

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders.receipts import admitted, progress, receipt
+from tests.support.ledger.journal_files import dead_segment
 from tests.support.ledger.ledgers import read_segment
 from usage.ledger.journal import journal as journal_module
 from usage.ledger.journal.adoption import adopt
 from usage.ledger.journal.journal import Journal
-from usage.ledger.journal.segments import Orphan, adopt_file
-from usage.ledger.journal.segments import abandoned as abandoned_files
+from usage.ledger.journal.segments import Orphan, abandoned, adopt_file
 from usage.models import UsageRow
 
 ROOM = 1_000_000
@@ -32,15 +32,7 @@ def content_of(directory: Path) -> bytes:
 
 def orphans(directory: Path) -> list[Orphan]:
     """Lock and return every segment that no living process owns."""
-    return [orphan for path in abandoned_files(directory) if (orphan := adopt_file(path))]
-
-
-def abandoned(directory: Path, content: bytes, name: str = "1-dead.log") -> Path:
-    """A segment whose owner is dead."""
-    directory.mkdir(exist_ok=True)
-    path = directory / name
-    path.write_bytes(content)
-    return path
+    return [orphan for path in abandoned(directory) if (orphan := adopt_file(path))]
 
 
 @pytest.fixture
@@ -95,7 +87,7 @@ def test_a_damaged_segment_is_set_aside_and_its_good_records_are_rows(
 ) -> None:
     directory = tmp_path / "journal"
     lines = segment.splitlines(keepends=True)
-    abandoned(directory, b"".join([lines[0], b"00000000 {}\n", *lines[2:]]))
+    dead_segment(directory, "1-dead.log", lines[0], b"00000000 {}\n", *lines[2:])
 
     adopt(directory)
 
@@ -104,7 +96,7 @@ def test_a_damaged_segment_is_set_aside_and_its_good_records_are_rows(
 
 
 def test_a_segment_is_adopted_by_one_process_only(segment: bytes, tmp_path: Path) -> None:
-    abandoned(tmp_path / "journal", segment)
+    dead_segment(tmp_path / "journal", "1-dead.log", segment)
 
     first = orphans(tmp_path / "journal")
     second = orphans(tmp_path / "journal")

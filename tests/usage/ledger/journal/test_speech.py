@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
-from tests.support.live import ROOT
+from tests.support.builders.receipts import admitted, speech_admitted
+from tests.support.ledger.commands import differences
 from usage.ledger.journal.adoption import adopt
+from usage.ledger.journal.journal import Journal
 from usage.models import SpeechRow, UsageRow
 from usage.queries.speech import characters_of
-from usage.verification.rollups import verify
+from usage.receipts import SpeechProgress
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-DIES_SPEAKING = """
-import asyncio, sys
-import django
-django.setup()
-from tests.support.builders.receipts import admitted, speech_admitted
-from usage.ledger.journal.journal import Journal
-from usage.ledger.ledger import Ledger
-from usage.receipts import AnyReceipt, SpeechProgress
-from django.conf import settings
-import pathlib
-settings.SVC_DATA_DIR = pathlib.Path(sys.argv[1])
-
-async def main():
-    ledger = Ledger()
-    await ledger.start()
-    first, second = speech_admitted(request_id="req_first"), speech_admitted(request_id="req_second")
-    for each in (first, second, admitted(request_id="req_chat")):
-        await ledger.admit_durably(each)
-    ledger.progress(SpeechProgress("req_first", 20, 1, 1500, 80))
-    ledger.progress(SpeechProgress("req_first", 45, 2, 3100, 170))
-    print("noted", flush=True)
-    await asyncio.sleep(3600)
-
-asyncio.run(main())
-"""
-
-
-def test_a_killed_process_leaves_interrupted_rows_with_the_last_journaled_progress(
-    tmp_path: Path, journal_directory: Path
+def test_a_dead_process_leaves_interrupted_rows_with_the_last_journaled_progress(
+    journal_directory: Path,
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", DIES_SPEAKING, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"noted\n"
+    journal = Journal(journal_directory, 1_000_000)
+    for each in ("req_first", "req_second"):
+        journal.admitted(speech_admitted(request_id=each))
+    journal.admitted(admitted(request_id="req_chat"))
+    journal.progress(SpeechProgress("req_first", 20, 1, 1500, 80))
+    journal.progress(SpeechProgress("req_first", 45, 2, 3100, 170))
     assert adopt(journal_directory) == 0  # its owner lives
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+    for segment in journal._segments:
+        segment.abandon()
 
     assert adopt(journal_directory) == 3
     assert adopt(journal_directory) == 0
@@ -72,9 +44,7 @@ def test_a_killed_process_leaves_interrupted_rows_with_the_last_journaled_progre
     ]
     assert UsageRow.objects.get().outcome == "interrupted"
     assert characters_of(str(uuid.UUID(int=0)), "2026-11-20") == 45
-    differences: list[str] = []
-    verify(differences.append)
-    assert differences == []
+    assert differences() == []
 
 
 def line(record: str) -> bytes:
