@@ -17,20 +17,13 @@ class Section(Enum):
     CATALOG = ("Model entry (catalog)", "api/inference.md", "Catalog")
     VOICES = ("Voice clone", "api/speech.md", "Deleting")
 
-    @property
-    def title(self) -> str:
+    def __init__(self, title: str, page: str, heading: str) -> None:
+        self.title = title
         """The heading of the contract."""
-        return self.value[0]
-
-    @property
-    def page(self) -> str:
+        self.page = page
         """The page under docs/."""
-        return self.value[1]
-
-    @property
-    def heading(self) -> str:
+        self.heading = heading
         """The heading on that page."""
-        return self.value[2]
 
 
 def _failing(suite: str, cases: str, section: Section, reason: str) -> Expectation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -100,6 +101,16 @@ def served(name: str, section: str, sent: str, **more: object) -> Case:
     return replace(Case(name, section, sent, ("200",), After.KEPT), **more)  # type: ignore[arg-type]
 
 
+def ended(name: str, section: str, sent: str, **more: object) -> Case:
+    """Make a case that is answered with 200 on a connection that is closed then."""
+    return served(name, section, sent, after=After.CLOSED, **more)
+
+
 def refused(name: str, section: str, sent: str, status: str = "400", **more: object) -> Case:
     """Make a case that is refused on a connection that is closed."""
     return replace(Case(name, section, sent, (status,), After.CLOSED), **more)  # type: ignore[arg-type]
+
+
+def only(on: On, cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield ``cases`` as those of one surface."""
+    return (replace(case, on=on) for case in cases)

@@ -13,6 +13,7 @@ from tests.conformance.http.case import (
     chunked,
     chunks,
     get,
+    only,
     post,
     refused,
     served,
@@ -23,31 +24,26 @@ _BOTH = "RFC 9112, 6.1"
 _CHUNK = "RFC 9112, 7.1"
 _EXTENSION = "RFC 9112, 7.1.1"
 _TRAILER = "RFC 9112, 7.1.2"
+_GET = "RFC 9110, 9.3.1"
 _HALF = len(CHAT) // 2
 _SIZE = f"{len(CHAT):x}"
+_ANY = ("200|400|404",)
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     yield from _lengths()
     yield from _codings()
-    for case in (*_chunks(), *_trailers()):
+    yield from only(On.INFERENCE, _whole())
+    for case in (*only(On.INFERENCE, _whole_chunks()), *_broken_chunks(), *_trailers()):
         # The speech address has no such path, and says so where the head comes alone.
         yield replace(case, early="404")
 
 
-def _inference(name: str, section: str, sent: str, **more: object) -> Case:
-    return served(name, section, sent, on=On.INFERENCE, **more)
-
-
 def _lengths() -> Iterator[Case]:
     size = len(CHAT)
-    yield _inference("a length", _LENGTH, chat())
-    yield _inference(
-        "zeros before a length", _LENGTH, post(f"Content-Length: 000{size}", body=CHAT)
-    )
     yield served("a GET of length 0", _LENGTH, get("Content-Length: 0"))
-    yield served("a GET with a body", "RFC 9110, 9.3.1", get("Content-Length: 5", end="hello"))
+    yield served("a GET with a body", _GET, get("Content-Length: 5", end="hello"))
     yield Case("a POST of length 0", _LENGTH, post("Content-Length: 0", body=""), ("400|404",))
     yield Case("a POST without framing", "RFC 9112, 6.3", post(body=""), ("400|404|411",))
     for name, value in {
@@ -69,84 +65,67 @@ def _lengths() -> Iterator[Case]:
         "other digits": "\xb2\xb3",
     }.items():
         yield refused(f"a length with {name}", _LENGTH, post(f"Content-Length: {value}", body=CHAT))
+    length = f"Content-Length: {size}"
+    yield refused("two lengths", _LENGTH, post(length, "Content-Length: 5", body=CHAT))
     # The same value twice may be refused or taken as one.
-    yield Case(
-        "a list of the same lengths",
-        _LENGTH,
-        post(f"Content-Length: {size}, {size}", body=CHAT),
-        ("200|400|404",),
-    )
-    yield refused(
-        "two lengths", _LENGTH, post(f"Content-Length: {size}", "Content-Length: 5", body=CHAT)
-    )
-    yield Case(
-        "two lengths alike",
-        _LENGTH,
-        post(f"Content-Length: {size}", f"Content-Length: {size}", body=CHAT),
-        ("200|400|404",),
-    )
-    yield Case(
-        "a body above the limit",
-        "RFC 9110, 15.5.14",
-        post("Content-Length: 999999999", body=""),
-        ("413",),
-        on=On.INFERENCE,
-    )
+    yield Case("two lengths alike", _LENGTH, post(length, length, body=CHAT), _ANY)
+    listed = post(f"{length}, {size}", body=CHAT)
+    yield Case("a list of the same lengths", _LENGTH, listed, _ANY)
 
 
 def _codings() -> Iterator[Case]:
-    body = chunks(CHAT)
-    yield _inference("chunked", _CHUNK, chunked(body))
-    yield _inference(
-        "chunked in capitals", "RFC 9112, 7", post("Transfer-Encoding: CHUNKED", body=body)
-    )
-    yield refused(
-        "a length and chunked", _BOTH, chunked(body, f"Content-Length: {len(CHAT)}"), "400"
-    )
-    yield refused(
-        "chunked and a length of 0",
-        _BOTH,
-        post("Content-Length: 0", "Transfer-Encoding: chunked", body=body),
-    )
+    def coded(*lines: str) -> str:
+        return post(*lines, body=chunks(CHAT))
+
+    coding = "Transfer-Encoding: chunked"
+    yield refused("a length and chunked", _BOTH, coded(coding, f"Content-Length: {len(CHAT)}"))
+    yield refused("chunked and a length of 0", _BOTH, coded("Content-Length: 0", coding))
     for value in (
         *("identity", "gzip", "xchunked", "chunkedx", "chunked, identity", "gzip, chunked"),
         *("chunked, gzip", "chunked, chunked", "chunked;a=b", '"chunked"', "", "chunked\x0b"),
         *("\x0cchunked", "chunk ed", "cow, chunked"),
     ):
-        yield refused(
-            f"the coding {value!r}",
-            _BOTH,
-            post(f"Transfer-Encoding: {value}", body=body),
-            "400|501",
-        )
-    yield refused(
-        "chunked twice", "RFC 9112, 6.1", chunked(body, "Transfer-Encoding: chunked"), "400|501"
-    )
-    yield refused(
-        "two codings in two fields",
-        _BOTH,
-        post("Transfer-Encoding: chunked", "Transfer-Encoding: identity", body=body),
-        "400|501",
-    )
-    yield Case(
-        "an empty list of codings",
-        "RFC 9110, 5.6.1",
-        post("Transfer-Encoding: , chunked", body=body),
-        ("200|400|404|501",),
-    )
-    yield served(
-        "chunked on a GET", "RFC 9110, 9.3.1", get("Transfer-Encoding: chunked", end=chunks("hi"))
-    )
+        sent = coded(f"Transfer-Encoding: {value}")
+        yield refused(f"the coding {value!r}", _BOTH, sent, "400|501")
+    yield refused("chunked twice", _BOTH, coded(coding, coding), "400|501")
+    two = coded(coding, "Transfer-Encoding: identity")
+    yield refused("two codings in two fields", _BOTH, two, "400|501")
+    some = ("200|400|404|501",)
+    empty = coded("Transfer-Encoding: , chunked")
+    yield Case("an empty list of codings", "RFC 9110, 5.6.1", empty, some)
+    yield served("chunked on a GET", _GET, get("Transfer-Encoding: chunked", end=chunks("hi")))
 
 
-def _chunks() -> Iterator[Case]:
-    yield _inference("two chunks", _CHUNK, chunked(chunks(CHAT[:_HALF], CHAT[_HALF:])))
-    yield _inference("a chunk for each byte", _CHUNK, chunked(chunks(*CHAT)))
-    yield _inference(
-        "a size in capitals", _CHUNK, chunked(f"{_SIZE.upper()}\r\n{CHAT}\r\n0\r\n\r\n")
-    )
-    yield _inference("zeros before a size", _CHUNK, chunked(f"000{_SIZE}\r\n{CHAT}\r\n0\r\n\r\n"))
-    yield _inference("many zeros at the end", _CHUNK, chunked(chunks(CHAT, last="0000\r\n\r\n")))
+def _whole() -> Iterator[Case]:
+    yield served("a length", _LENGTH, chat())
+    zeros = post(f"Content-Length: 000{len(CHAT)}", body=CHAT)
+    yield served("zeros before a length", _LENGTH, zeros)
+    large = post("Content-Length: 999999999", body="")
+    yield Case("a body above the limit", "RFC 9110, 15.5.14", large, ("413",))
+    yield served("chunked", _CHUNK, chunked(chunks(CHAT)))
+    capitals = post("Transfer-Encoding: CHUNKED", body=chunks(CHAT))
+    yield served("chunked in capitals", "RFC 9112, 7", capitals)
+
+
+def _one(size: str, after: str = "\r\n", *, last: str = "0\r\n\r\n", ends: str = "\r\n") -> str:
+    """A chat request in one chunk: its size, the end of that line, and what follows the chunk."""
+    return chunked(f"{size}{after}{CHAT}{ends}{last}")
+
+
+def _whole_chunks() -> Iterator[Case]:
+    yield served("two chunks", _CHUNK, chunked(chunks(CHAT[:_HALF], CHAT[_HALF:])))
+    yield served("a chunk for each byte", _CHUNK, chunked(chunks(*CHAT)))
+    yield served("a size in capitals", _CHUNK, _one(_SIZE.upper()))
+    yield served("zeros before a size", _CHUNK, _one(f"000{_SIZE}"))
+    yield served("many zeros at the end", _CHUNK, _one(_SIZE, last="0000\r\n\r\n"))
+    yield served("an extension", _EXTENSION, _one(f"{_SIZE};a=b"))
+    yield served("an extension without a value", _EXTENSION, _one(f"{_SIZE};a"))
+    yield served("an extension in quotes", _EXTENSION, _one(f'{_SIZE};a="b c;d"'))
+    of_the_last = _one(_SIZE, last="0;a=b\r\n\r\n")
+    yield served("an extension of the last chunk", _EXTENSION, of_the_last)
+
+
+def _broken_chunks() -> Iterator[Case]:
     for name, size in {
         "0x": f"0x{_SIZE}",
         "a minus": f"-{_SIZE}",
@@ -162,53 +141,32 @@ def _chunks() -> Iterator[Case]:
         "NUL": f"{_SIZE}\x00",
         "quotes": f'"{_SIZE}"',
     }.items():
-        yield refused(
-            f"a chunk size with {name}", _CHUNK, chunked(f"{size}\r\n{CHAT}\r\n0\r\n\r\n")
-        )
-    yield refused("a chunk without CR LF", _CHUNK, chunked(f"{_SIZE}\r\n{CHAT}0\r\n\r\n"))
-    yield refused("a chunk that ends in LF", _CHUNK, chunked(f"{_SIZE}\r\n{CHAT}\n0\r\n\r\n"))
-    yield refused("a size that ends in LF", _CHUNK, chunked(f"{_SIZE}\n{CHAT}\r\n0\r\n\r\n"))
-    yield refused("a size that ends in CR", _CHUNK, chunked(f"{_SIZE}\r{CHAT}\r\n0\r\n\r\n"))
-    yield refused("a chunk longer than it says", _CHUNK, chunked(f"3\r\n{CHAT}\r\n0\r\n\r\n"))
-    yield refused("a last chunk that ends in LF", _CHUNK, chunked(f"{_SIZE}\r\n{CHAT}\r\n0\n\n"))
-    yield _inference("an extension", _EXTENSION, chunked(f"{_SIZE};a=b\r\n{CHAT}\r\n0\r\n\r\n"))
-    yield _inference(
-        "an extension without a value", _EXTENSION, chunked(f"{_SIZE};a\r\n{CHAT}\r\n0\r\n\r\n")
-    )
-    yield _inference(
-        "an extension in quotes", _EXTENSION, chunked(f'{_SIZE};a="b c;d"\r\n{CHAT}\r\n0\r\n\r\n')
-    )
-    yield _inference(
-        "an extension of the last chunk", _EXTENSION, chunked(chunks(CHAT, last="0;a=b\r\n\r\n"))
-    )
-    yield refused(
-        "an extension that ends in LF", _EXTENSION, chunked(f"{_SIZE};a\n{CHAT}\r\n0\r\n\r\n")
-    )
-    yield refused(
-        "an extension with NUL", _EXTENSION, chunked(f"{_SIZE};a=\x00\r\n{CHAT}\r\n0\r\n\r\n")
-    )
-    yield refused(
-        "an extension with CR", _EXTENSION, chunked(f"{_SIZE};a=b\rc\r\n{CHAT}\r\n0\r\n\r\n")
-    )
+        yield refused(f"a chunk size with {name}", _CHUNK, _one(size))
+    yield refused("a chunk without CR LF", _CHUNK, _one(_SIZE, ends=""))
+    yield refused("a chunk that ends in LF", _CHUNK, _one(_SIZE, ends="\n"))
+    yield refused("a size that ends in LF", _CHUNK, _one(_SIZE, "\n"))
+    yield refused("a size that ends in CR", _CHUNK, _one(_SIZE, "\r"))
+    yield refused("a chunk longer than it says", _CHUNK, _one("3"))
+    yield refused("a last chunk that ends in LF", _CHUNK, _one(_SIZE, last="0\n\n"))
+    yield refused("an extension that ends in LF", _EXTENSION, _one(f"{_SIZE};a", "\n"))
+    yield refused("an extension with NUL", _EXTENSION, _one(f"{_SIZE};a=\x00"))
+    yield refused("an extension with CR", _EXTENSION, _one(f"{_SIZE};a=b\rc"))
 
 
 def _trailers() -> Iterator[Case]:
     def trailing(*lines: str) -> str:
         return chunked(chunks(CHAT, last="".join(f"{each}\r\n" for each in ("0", *lines, ""))))
 
-    yield _inference("a trailer", _TRAILER, trailing("X-One: 1"))
-    yield _inference("two trailers", _TRAILER, trailing("X-One: 1", "X-Two: 2"))
+    yield served("a trailer", _TRAILER, trailing("X-One: 1"), on=On.INFERENCE)
+    yield served("two trailers", _TRAILER, trailing("X-One: 1", "X-Two: 2"), on=On.INFERENCE)
     for line in ("Content-Length: 5", "Transfer-Encoding: chunked", "Host: evil.example"):
         # Not merged into the head: ignored or refused (RFC 9110, 6.5.1).
-        name = line.partition(":")[0]
-        yield Case(
-            f"a trailer {name}", "RFC 9110, 6.5.1", trailing(line), ("200|400",), on=On.INFERENCE
-        )
+        name = f"a trailer {line.partition(':')[0]}"
+        yield Case(name, "RFC 9110, 6.5.1", trailing(line), ("200|400",), on=On.INFERENCE)
     yield refused("a trailer without a colon", _TRAILER, trailing("X-One"))
     yield refused("a folded trailer", "RFC 9112, 5.2", trailing("X-One: 1\r\n two"))
     yield refused("a trailer that ends in LF", _TRAILER, trailing("X-One: 1\nX-Two: 2"))
     yield refused("a trailer with NUL", _TRAILER, trailing("X-One: \x00"))
     yield refused("space before a trailer's colon", _TRAILER, trailing("X-One : 1"))
-    yield refused(
-        "3 000 trailers", "RFC 6585, 5", trailing(*(f"X-{each}: 1" for each in range(3000))), "431"
-    )
+    many = trailing(*(f"X-{each}: 1" for each in range(3000)))
+    yield refused("3 000 trailers", "RFC 6585, 5", many, "431")

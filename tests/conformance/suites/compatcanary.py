@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tests.conformance.place import MODEL, Place
-from tests.conformance.results import Outcome, Result
-from tests.conformance.suites.programs import SuiteBroken, run
+from tests.conformance.place import Place
+from tests.conformance.results import Result
+from tests.conformance.suites.programs import SuiteBroken, aimed, ended, json_report
 
 PACKAGE: Final = Path(__file__).parents[1] / "js"
 _SCANNER: Final = PACKAGE / "node_modules/compatcanary/src/cli.js"
@@ -22,42 +22,15 @@ def check(place: Place) -> list[Result]:
         raise SuiteBroken("node or the package is missing: install Node.js 20 or newer and npm")
     results = []
     for profile in _PROFILES:
-        report = place.directory / f"compatcanary-{profile}.json"
-        printed = run(
-            [
-                "node",
-                _SCANNER,
-                "scan",
-                "--base-url",
-                place.base_url,
-                "--model",
-                MODEL,
-                "--profile",
-                profile,
-                "--format",
-                "json",
-                "--output",
-                report,
-            ],
-            place.directory,
-            {"OPENAI_API_KEY": place.key},
-        )
-        if not report.exists():
-            raise SuiteBroken(printed[-3000:])
-        results += read(profile, report.read_text(encoding="utf-8"))
+        file = place.directory / f"compatcanary-{profile}.json"
+        options = (*aimed(place), "--profile", profile, "--format", "json", "--output", file)
+        key = {"OPENAI_API_KEY": place.key}
+        report = json_report(["node", _SCANNER, "scan", *options], place.directory, key, file)
+        results += [
+            Result(f"{profile}: {probe['id']}", ended(probe["status"]), probe["summary"])
+            for probe in report["results"]
+        ]
     return results
-
-
-def read(profile: str, report: str) -> list[Result]:
-    """Read the scanner's JSON report of one profile."""
-    return [
-        Result(
-            f"{profile}: {probe['id']}",
-            Outcome.PASSED if probe["status"] == "pass" else Outcome.FAILED,
-            probe["summary"],
-        )
-        for probe in json.loads(report)["results"]
-    ]
 
 
 def version() -> str:

@@ -28,6 +28,7 @@ from tests.conformance.suites.programs import (
 _CHAT: Final = "tests/api_resources/chat/test_completions.py"
 _MODELS: Final = "tests/api_resources/test_models.py"
 _SPEECH: Final = "tests/api_resources/audio/test_speech.py"
+_ALL_PARAMS: Final = "create_with_all_params"
 TAKEN: Final = (
     ('logit_bias={"foo": 0}', 'logit_bias={"0": 0}'),
     ("max_completion_tokens=0", "max_completion_tokens=16"),
@@ -55,15 +56,7 @@ def check(place: Place) -> list[Result]:
     speech.write_text(without_mock((source / _SPEECH).read_text()))
     return [
         *_run(source, place.base_url, place.key, "as written", _CHAT, _MODELS),
-        *_run(
-            source,
-            place.base_url,
-            place.key,
-            "valid values",
-            with_taken,
-            "-k",
-            "create_with_all_params",
-        ),
+        *_run(source, place.base_url, place.key, "valid values", with_taken, "-k", _ALL_PARAMS),
         *_run(source, place.speech_url, place.speech_key, "speech", speech, _MODELS),
     ]
 
@@ -95,24 +88,12 @@ def fetch(directory: Path) -> Path:
     """Download the source archive at the locked hash and unpack it. Raises ``SuiteBroken``."""
     wanted = directory / "openai.txt"
     wanted.write_text(pin(LOCK.read_text()) + "\n")
-    printed = run(
-        [
-            BIN / "pip",
-            "download",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--require-hashes",
-            "--no-binary",
-            "openai",
-            "--no-build-isolation",
-            "--dest",
-            directory,
-            "-r",
-            wanted,
-        ],
-        directory,
+    options = (
+        *("--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"),
+        *("--no-binary", "openai", "--no-build-isolation"),
     )
+    command: list[str | Path] = [BIN / "pip", "download", *options, "--dest", directory]
+    printed = run([*command, "-r", wanted], directory)
     name = f"openai-{locked('openai')}"
     archive = directory / f"{name}.tar.gz"
     if not archive.exists():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree
 
+from tests.conformance.place import MODEL, Place
 from tests.conformance.results import Outcome, Result
 from tests.support.live import ROOT
 
@@ -17,6 +19,10 @@ BIN: Final = ROOT / ".venv-conformance/bin"
 LOCK: Final = ROOT / "requirements-conformance.txt"
 PROGRAMS: Final = ROOT / "tests/conformance/programs"
 _SECONDS: Final = 300
+_OUTCOMES: Final = {
+    **dict.fromkeys(("pass", "passed"), Outcome.PASSED),
+    **dict.fromkeys(("skip", "skipped"), Outcome.SKIPPED),
+}
 _NOT_FOR_SUITES: Final = ("DJANGO_SETTINGS_MODULE", "PYTHONPATH", "OPENAI_API_KEY")
 
 
@@ -50,30 +56,42 @@ def run(
     return done.stdout
 
 
+def aimed(place: Place) -> tuple[str, ...]:
+    """Return the options by which scanners are given the gateway and its model."""
+    return ("--base-url", place.base_url, "--model", MODEL)
+
+
+def json_report(
+    command: Sequence[str | Path],
+    directory: Path,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Any:
+    """Run a program, and read the report in JSON that it writes to ``file`` or else prints.
+
+    Raises ``SuiteBroken`` when there is none.
+    """
+    printed = run(command, directory, environment)
+    try:
+        return json.loads(printed if file is None else file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise SuiteBroken(printed[-3000:]) from None
+
+
+def ended(status: str) -> Outcome:
+    """Read how a scanner says that a case ended; a warning counts as a failure."""
+    return _OUTCOMES.get(status, Outcome.FAILED)
+
+
 def pytest_results(
     arguments: Sequence[str | Path], directory: Path, environment: Mapping[str, str]
 ) -> list[Result]:
     """Run pytest in .venv-conformance; return a result for each test. Raises ``SuiteBroken``."""
     report = directory / "report.xml"
     report.unlink(missing_ok=True)
-    printed = run(
-        [
-            BIN / "python",
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--junit-xml",
-            report,
-            *arguments,
-        ],
-        directory,
-        environment,
-    )
-    if not report.exists():
-        raise SuiteBroken(printed[-3000:])
-    results = junit(report.read_text(encoding="utf-8"))
+    command: list[str | Path] = [BIN / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    printed = run([*command, "--junit-xml", report, *arguments], directory, environment)
+    results = junit(report.read_text(encoding="utf-8")) if report.exists() else []
     if not results:
         raise SuiteBroken(printed[-3000:])
     return results

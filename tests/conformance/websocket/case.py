@@ -92,3 +92,10 @@ def late(name: str, section: str, *writes: bytes, code: str = "1002") -> Case:
 def octets(*frames: bytes) -> tuple[bytes, ...]:
     """Cut frames into writes of one byte."""
     return tuple(bytes((octet,)) for each in frames for octet in each)
+
+
+def single_octets(message: bytes, bits: int = 0) -> bytes:
+    """Write a text message as a fragment for each byte, which an empty one ends."""
+    pieces = [frame(CONTINUATION, bytes((octet,)), fin=False) for octet in message[1:]]
+    first = frame(TEXT, message[:1], fin=False, bits=bits)
+    return first + b"".join(pieces) + frame(CONTINUATION)

@@ -17,6 +17,7 @@ from tests.conformance.websocket.case import (
     TEXT,
     Case,
     frame,
+    single_octets,
     start,
 )
 
@@ -76,23 +77,11 @@ def _messages() -> Iterator[Case]:
     yield _case("not compressed", GOOD)
     yield _case("stored without compression", frame(TEXT, deflated(start(), level=0), bits=RSV1))
     yield _case("compressed best", frame(TEXT, deflated(start(), level=9), bits=RSV1))
-    yield _case(
-        "compressed in two fragments",
-        frame(TEXT, packed[:half], fin=False, bits=RSV1),
-        frame(CONTINUATION, packed[half:]),
-    )
-    pieces = [frame(CONTINUATION, bytes((each,)), fin=False) for each in packed[1:]]
-    yield _case(
-        "compressed, a fragment for each byte",
-        frame(TEXT, packed[:1], fin=False, bits=RSV1) + b"".join(pieces) + frame(CONTINUATION),
-    )
-    yield _case(
-        "a ping between compressed fragments",
-        frame(TEXT, packed[:half], fin=False, bits=RSV1),
-        frame(PING, b"a"),
-        frame(CONTINUATION, packed[half:]),
-        events=("pong:61", READY),
-    )
+    halves = (frame(TEXT, packed[:half], fin=False, bits=RSV1), frame(CONTINUATION, packed[half:]))
+    yield _case("compressed in two fragments", *halves)
+    yield _case("compressed, a fragment for each byte", single_octets(packed, RSV1))
+    pinged = (halves[0], frame(PING, b"a"), halves[1])
+    yield _case("a ping between compressed fragments", *pinged, events=("pong:61", READY))
     final = zlib.compressobj(6, zlib.DEFLATED, -15)
     whole = final.compress(start()) + final.flush(zlib.Z_FINISH) + b"\x00"
     yield _case("a last block that says so", frame(TEXT, whole, bits=RSV1))
@@ -107,26 +96,15 @@ def _faults() -> Iterator[Case]:
     packed = deflated(start())
     yield fault("a compressed ping", frame(PING, b"a", bits=RSV1))
     yield fault("RSV2 beside compression", frame(TEXT, packed, bits=RSV1 | RSV2))
-    yield fault(
-        "RSV1 on a compressed continuation",
-        frame(TEXT, packed[:5], fin=False, bits=RSV1),
-        frame(CONTINUATION, packed[5:], bits=RSV1),
-    )
-    yield fault(
-        "bytes that do not inflate",
-        frame(TEXT, b"\xff\xff\xff\xff", bits=RSV1),
-        codes="close:1002|close:1007",
-    )
-    yield fault(
-        "compressed text that is no UTF-8",
-        frame(TEXT, deflated(b"\xff\xfe"), bits=RSV1),
-        codes="close:1007",
-    )
-    yield fault(
-        "50 000 000 zeros compressed",
-        frame(TEXT, deflated(b"0" * 50_000_000, level=9), bits=RSV1),
-        codes="close:1009",
-    )
+    again = frame(CONTINUATION, packed[5:], bits=RSV1)
+    first = frame(TEXT, packed[:5], fin=False, bits=RSV1)
+    yield fault("RSV1 on a compressed continuation", first, again)
+    for name, content, codes in (
+        ("bytes that do not inflate", b"\xff\xff\xff\xff", "close:1002|close:1007"),
+        ("compressed text that is no UTF-8", deflated(b"\xff\xfe"), "close:1007"),
+        ("50 000 000 zeros compressed", deflated(b"0" * 50_000_000, level=9), "close:1009"),
+    ):
+        yield fault(name, frame(TEXT, content, bits=RSV1), codes=codes)
     bomb = deflated(b"0" * 5_000_000, level=9)
     yield fault(
         "a bomb in fragments",

@@ -24,11 +24,15 @@ from tests.conformance.websocket.case import (
     frame,
     late,
     octets,
+    single_octets,
     start,
     taken,
 )
 
+_DATA = "RFC 6455, 5.6"
+_LARGE = "RFC 6455, 7.4.1"
 _CONTROL = "RFC 6455, 5.5"
+_PONGS = "RFC 6455, 5.5.3"
 _PINGS = "RFC 6455, 5.5.2"
 _BITS = "RFC 6455, 5.2"
 _PARTS = "RFC 6455, 5.4"
@@ -46,48 +50,32 @@ def cases() -> Iterator[Case]:
 
 
 def _messages() -> Iterator[Case]:
-    yield taken("a text message", "RFC 6455, 5.6", GOOD)
-    yield taken("a text message byte by byte", "RFC 6455, 5.6", *octets(GOOD))
+    yield taken("a text message", _DATA, GOOD)
+    yield taken("a text message byte by byte", _DATA, *octets(GOOD))
     for size in (125, 126, 127, 128, 1000, 32000):
-        more = "x" * (size - len(start(note="")))
-        yield taken(f"a message of {size} bytes", _BITS, frame(TEXT, start(note=more)))
-    yield Case(
-        "a message of 65 537 bytes",
-        "RFC 6455, 7.4.1",
-        (frame(TEXT, start(note="x" * (65537 - len(start(note=""))))), ERROR, "close:1009"),
-    )
-    yield failed(
-        "a message of 1 000 000 bytes",
-        "RFC 6455, 7.4.1",
-        frame(TEXT, b"x" * 1_000_000),
-        code="1009",
-    )
-    yield failed("an empty text message", "RFC 6455, 5.6", frame(TEXT), code="4400", error=True)
-    yield failed("an empty binary message", "RFC 6455, 5.6", frame(BINARY), code="4400", error=True)
-    yield failed(
-        "a binary message", "RFC 6455, 5.6", frame(BINARY, _START), code="4400", error=True
-    )
+        yield taken(f"a message of {size} bytes", _BITS, _of_size(size))
+    large = (_of_size(65537), ERROR, "close:1009")
+    yield Case("a message of 65 537 bytes", _LARGE, large)
+    yield failed("a message of 1 000 000 bytes", _LARGE, frame(TEXT, b"x" * 1_000_000), code="1009")
+    for name, sent in {
+        "an empty text message": frame(TEXT),
+        "an empty binary message": frame(BINARY),
+        "a binary message": frame(BINARY, _START),
+    }.items():
+        yield failed(name, _DATA, sent, code="4400", error=True)
     yield failed("a frame without a mask", "RFC 6455, 5.1", frame(TEXT, _START, masked=False))
     yield failed("a ping without a mask", "RFC 6455, 5.1", frame(PING, masked=False))
     # The shortest form is a rule for senders (RFC 6455, 5.2); a receiver may take another.
     for form in (2, 8):
-        yield Case(
-            f"a length of {form} bytes that fits in less",
-            _BITS,
-            (frame(TEXT, _START, form=form), f"{READY}|close:1002", BYE, "close:1000"),
-        )
-    yield failed(
-        "a length with its highest bit",
-        _BITS,
-        b"\x81\xff" + struct.pack("!Q", 1 << 63) + b"\x00" * 4,
-        code="1002|1009",
-    )
-    yield failed(
-        "a length of 4 GiB",
-        "RFC 6455, 7.4.1",
-        b"\x81\xff" + struct.pack("!Q", 1 << 32) + b"\x00" * 4,
-        code="1009",
-    )
+        longer = (frame(TEXT, _START, form=form), f"{READY}|close:1002", BYE, "close:1000")
+        yield Case(f"a length of {form} bytes that fits in less", _BITS, longer)
+    highest, four_gib = (b"\x81\xff" + struct.pack("!Q", 1 << bit) + bytes(4) for bit in (63, 32))
+    yield failed("a length with its highest bit", _BITS, highest, code="1002|1009")
+    yield failed("a length of 4 GiB", _LARGE, four_gib, code="1009")
+
+
+def _of_size(size: int) -> bytes:
+    return frame(TEXT, start(note="x" * (size - len(start(note="")))))
 
 
 def _pings() -> Iterator[Case]:
@@ -97,20 +85,14 @@ def _pings() -> Iterator[Case]:
         "with bytes that are no text": b"\x00\xff\xfe\xfd",
         "of 125 bytes": b"\xfe" * 125,
     }.items():
-        yield taken(
-            f"a ping {name}", _PINGS, frame(PING, payload), events=(f"pong:{payload.hex()}",)
-        )
+        pong = f"pong:{payload.hex()}"
+        yield taken(f"a ping {name}", _PINGS, frame(PING, payload), events=(pong,))
     yield failed("a ping of 126 bytes", _CONTROL, frame(PING, b"x" * 126))
     yield failed("a pong of 126 bytes", _CONTROL, frame(PONG, b"x" * 126))
-    yield taken("a pong that nobody asked for", "RFC 6455, 5.5.3", frame(PONG), GOOD)
-    yield taken("a pong with a payload", "RFC 6455, 5.5.3", frame(PONG, b"hi"), GOOD)
-    yield taken(
-        "a pong and a ping",
-        "RFC 6455, 5.5.3",
-        frame(PONG, b"a"),
-        frame(PING, b"b"),
-        events=("pong:62",),
-    )
+    yield taken("a pong that nobody asked for", _PONGS, frame(PONG), GOOD)
+    yield taken("a pong with a payload", _PONGS, frame(PONG, b"hi"), GOOD)
+    both = (frame(PONG, b"a"), frame(PING, b"b"))
+    yield taken("a pong and a ping", _PONGS, *both, events=("pong:62",))
     ten = [frame(PING, bytes((number,))) for number in range(10)]
     pongs = tuple(f"pong:{number:02x}" for number in range(10))
     yield taken("ten pings at once", _PINGS, b"".join(ten), events=pongs)
@@ -144,30 +126,17 @@ def _fragments() -> Iterator[Case]:
     yield taken("two fragments", _PARTS, first, last)
     yield taken("two fragments in one write", _PARTS, first + last)
     yield taken("two fragments byte by byte", _PARTS, *octets(first, last))
-    each = [frame(CONTINUATION, _START[at : at + 1], fin=False) for at in range(1, len(_START))]
-    yield taken(
-        "a fragment for each byte",
-        _PARTS,
-        frame(TEXT, _START[:1], fin=False) + b"".join(each) + frame(CONTINUATION),
-    )
+    yield taken("a fragment for each byte", _PARTS, single_octets(_START))
     empty = frame(CONTINUATION, fin=False)
     yield taken("empty fragments between", _PARTS, first + empty + empty + last)
-    yield taken(
-        "an empty first fragment", _PARTS, frame(TEXT, fin=False), frame(CONTINUATION, _START)
-    )
-    yield taken(
-        "a ping between fragments",
-        _PARTS,
-        first,
-        frame(PING, b"a"),
-        last,
-        events=("pong:61", READY),
-    )
+    nothing, whole = frame(TEXT, fin=False), frame(CONTINUATION, _START)
+    yield taken("an empty first fragment", _PARTS, nothing, whole)
+    pinged = (first, frame(PING, b"a"), last)
+    yield taken("a ping between fragments", _PARTS, *pinged, events=("pong:61", READY))
     yield taken("a pong between fragments", _PARTS, first, frame(PONG, b"a"), last)
     yield failed("a continuation of nothing", _PARTS, last)
-    yield failed(
-        "a continuation of nothing that goes on", _PARTS, frame(CONTINUATION, b"a", fin=False)
-    )
+    more = frame(CONTINUATION, b"a", fin=False)
+    yield failed("a continuation of nothing that goes on", _PARTS, more)
     yield late("a continuation after a message", _PARTS, last)
     yield failed("a text between fragments", _PARTS, first, GOOD)
     yield failed("a text that goes on between fragments", _PARTS, first, first)
@@ -175,6 +144,5 @@ def _fragments() -> Iterator[Case]:
     yield failed("RSV1 on a continuation", _PARTS, first, frame(CONTINUATION, _SECOND, bits=RSV1))
     # It ends a message that never became one; both answers say so.
     yield Case("a close between fragments", "RFC 6455, 5.4", (first, BYE, "close:1000|close:1002"))
-    yield failed(
-        "100 000 empty fragments", "RFC 6455, 10.4", first + empty * 100_000, code="1008|1009"
-    )
+    flood = first + empty * 100_000
+    yield failed("100 000 empty fragments", "RFC 6455, 10.4", flood, code="1008|1009")

@@ -18,6 +18,7 @@ from tests.conformance.websocket.case import (
     failed,
     frame,
     late,
+    single_octets,
     start,
     taken,
 )
@@ -70,31 +71,16 @@ def _utf8() -> Iterator[Case]:
     for name, text in VALID.items():
         message = start(note=text)
         yield taken(f"{name}", _UTF8, frame(TEXT, message))
-        pieces = [frame(CONTINUATION, bytes((each,)), fin=False) for each in message[1:]]
-        yield taken(
-            f"{name}, a fragment for each byte",
-            _UTF8,
-            frame(TEXT, message[:1], fin=False) + b"".join(pieces) + frame(CONTINUATION),
-        )
+        yield taken(f"{name}, a fragment for each byte", _UTF8, single_octets(message))
     for name, octets in INVALID.items():
         message = start(note="@").replace(b"@", octets)
         yield failed(f"invalid: {name}", _UTF8, frame(TEXT, message), code="1007")
     broken = start(note="@").replace(b"@", b"\xed\xa0\x80")
     at = broken.index(b"\xed") + 1
-    yield failed(
-        "invalid across fragments",
-        _UTF8,
-        frame(TEXT, broken[:at], fin=False),
-        frame(CONTINUATION, broken[at:]),
-        code="1007",
-    )
-    yield failed(
-        "cut by the end of the message",
-        _UTF8,
-        frame(TEXT, start(note="é")[:-3], fin=False),
-        frame(CONTINUATION),
-        code="1007",
-    )
+    across = (frame(TEXT, broken[:at], fin=False), frame(CONTINUATION, broken[at:]))
+    yield failed("invalid across fragments", _UTF8, *across, code="1007")
+    cut = (frame(TEXT, start(note="é")[:-3], fin=False), frame(CONTINUATION))
+    yield failed("cut by the end of the message", _UTF8, *cut, code="1007")
     yield late("invalid after a message", _UTF8, frame(TEXT, b"\xff"), code="1007")
 
 
