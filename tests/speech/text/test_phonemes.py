@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -19,7 +18,7 @@ from speech.text.language import Language
 from speech.text.normalise.locale import region_of
 from speech.text.preparation import prepared
 from speech.voices.snapshot import VoiceRef
-from tests.support.speech.espeak_phonemes import Phonemes
+from tests.support.speech.espeak_voice import EspeakVoice
 from tests.support.speech.speech_server import described
 
 AMERICAN = VoiceRef("ava", "en", "en-us+f3", None)
@@ -27,17 +26,11 @@ BRITISH = VoiceRef("emma", "en", "en-gb-x-rp+f2", None)
 HINDI = VoiceRef("asha", "hi", "hi+f2", None)
 
 
-@pytest.fixture(scope="module")
-def phonemes() -> Iterator[Phonemes]:
-    with Phonemes() as child:
-        yield child
-
-
-def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
+def heard(text: str, voice: VoiceRef, espeak_voice: EspeakVoice) -> str:
     language = Language(voice.language)
     region = region_of(voice.engine_voice, language)
     words = prepared(text, language, region, only_clean=False)
-    return phonemes.of(sanitized(words), voice.engine_voice.partition("+")[0])
+    return espeak_voice.phonemes(sanitized(words), voice.engine_voice.partition("+")[0])
 
 
 @pytest.mark.parametrize(
@@ -68,18 +61,18 @@ def heard(text: str, voice: VoiceRef, phonemes: Phonemes) -> str:
     ],
 )
 def test_a_figure_sounds_like_its_words(
-    voice: VoiceRef, figure: str, words: str, phonemes: Phonemes
+    voice: VoiceRef, figure: str, words: str, espeak_voice: EspeakVoice
 ) -> None:
-    said = heard(figure, voice, phonemes)
+    said = heard(figure, voice, espeak_voice)
     assert said
-    assert said == heard(words, voice, phonemes)
+    assert said == heard(words, voice, espeak_voice)
 
 
 @given(number=st.integers(0, 10**15).filter(lambda number: len(str(number)) not in (4, 10)))
-def test_grouping_changes_no_sound(number: int, phonemes: Phonemes) -> None:
-    plain = heard(str(number), AMERICAN, phonemes)
-    assert plain == heard(f"{number:,}", AMERICAN, phonemes)
-    assert heard(str(number), HINDI, phonemes) == heard(f"{number:,}", HINDI, phonemes)
+def test_grouping_changes_no_sound(number: int, espeak_voice: EspeakVoice) -> None:
+    plain = heard(str(number), AMERICAN, espeak_voice)
+    assert plain == heard(f"{number:,}", AMERICAN, espeak_voice)
+    assert heard(str(number), HINDI, espeak_voice) == heard(f"{number:,}", HINDI, espeak_voice)
 
 
 async def test_a_server_that_reads_figures_itself_gets_them_as_written() -> None:

@@ -1,71 +1,55 @@
-"""Voices for tests of clones: espeak-ng in a subprocess, with a profile's voice file and EQ."""
+"""The embedded engine for tests without an event loop, which listen to one voice after the other."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import soxr
 
+from speech.audio.pcm import SAMPLE_RATE as RATE
+from speech.audio.pcm import samples
+from speech.engines import Utterance
+from speech.engines.espeak.engine import Espeak
 from speech.engines.espeak.profile import CloneProfile
 
-RATE = 24_000
+__all__ = ["RATE", "Audio", "EspeakVoice"]
+
 Audio = npt.NDArray[np.float32]
+Found = TypeVar("Found")
 
 
 class EspeakVoice:
-    """Speaks with any voice of espeak-ng, or as the clone that a profile describes."""
+    """Speaks with any voice of the engine, or as the clone that a profile describes."""
 
     def __init__(self) -> None:
-        self._child = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("espeak_child.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._loop = asyncio.new_event_loop()
+        self._engine = Espeak(workers=1)
 
     def say(self, text: str, voice: str = "en-us") -> Audio:
-        return self._order({"text": text, "voice": voice})
+        return samples(self._sound(Utterance(text, "en", voice))).astype(np.float32) / np.float32(
+            32768
+        )
 
     def speak(self, text: str, profile: CloneProfile) -> bytes:
         """Speak to 16-bit PCM at 24 000 Hz, as ``calibrate`` requires."""
-        audio = self._order(
-            {
-                "text": text,
-                "voice": "en-us",
-                "pitch": profile.pitch,
-                "pitch_range": profile.pitch_range,
-                "warp": profile.warp,
-            }
-        )
-        audio = equalised(audio, profile)
-        return (audio * 32767).astype("<i2").tobytes()
+        return self._sound(Utterance(text, "en", "en-us", profile=profile))
+
+    def phonemes(self, text: str, voice: str) -> str:
+        """The sounds of a text, in IPA."""
+        return self._run(self._engine.phonemes(voice, (text,), ""))[0]
 
     def close(self) -> None:
-        self._child.communicate(timeout=60)
+        self._run(self._engine.close())
+        self._loop.close()
 
-    def _order(self, order: dict[str, object]) -> Audio:
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write(json.dumps(order).encode() + b"\n")
-        self._child.stdin.flush()
-        size = int(self._child.stdout.readline())
-        audio = np.frombuffer(self._child.stdout.read(size), "<i2").astype(np.float32) / np.float32(
-            32768
-        )
-        resampled: Audio = soxr.resample(audio, 22_050, RATE).astype(np.float32)
-        return resampled
+    def _sound(self, utterance: Utterance) -> bytes:
+        async def spoken() -> bytes:
+            return b"".join([piece async for piece in self._engine.speak(utterance)])
 
+        return self._run(spoken())
 
-def equalised(audio: Audio, profile: CloneProfile) -> Audio:
-    """``audio`` with the profile's gains at its frequencies, the peak at most 0.9."""
-    length = -(-len(audio) // 4096) * 4096
-    spectrum = np.fft.rfft(audio, length)
-    frequencies = np.fft.rfftfreq(length, 1 / RATE)
-    gains = np.interp(frequencies, profile.eq_hz, profile.eq_db)
-    shaped = np.fft.irfft(spectrum * 10 ** (gains / 20), length)[: len(audio)]
-    peak = float(np.abs(shaped).max())
-    return (shaped * min(1.0, 0.9 / peak)).astype(np.float32)
+    def _run(self, work: Coroutine[Any, Any, Found]) -> Found:
+        return self._loop.run_until_complete(work)

@@ -1,4 +1,4 @@
-"""Fixtures of the speech tests: the live surface, and one espeak-ng subprocess."""
+"""Fixtures of the speech tests: the live surface, and a voice without an event loop."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from tests.support.speech.speech_server import PROFILES, SpeechServer, running_s
 from tests.support.until import until
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def espeak_voice() -> Iterator[EspeakVoice]:
+    """It ends with the module, because some tests look at the processes of all engines."""
     voice = EspeakVoice()
     yield voice
     voice.close()
