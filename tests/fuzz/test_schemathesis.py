@@ -14,7 +14,8 @@ from accounts.keys import admin_keys
 from accounts.models import Scope
 from svc_project.openapi import MANAGEMENT_PATH, PATH
 from tests.support.live import ROOT, Gateway
-from tests.support.speech.client import CLIP, new_client
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import CLIP
 
 HERE = Path(__file__).parent
 
@@ -87,7 +88,7 @@ def test_the_management_api_conforms_to_its_document(gateway: Gateway, tmp_path:
 
 
 def test_the_speech_surface_conforms_to_its_document(gateway: Gateway, tmp_path: Path) -> None:
-    client = new_client(gateway)
+    client = speech_account(gateway)
     (tmp_path / "clip").write_text(CLIP)
     real = {"SVC_FUZZ_VOICE": "ava", "SVC_FUZZ_CLIP": str(tmp_path / "clip")}
     # The stream is a WebSocket's, and has tests/fuzz/test_websocket.py.

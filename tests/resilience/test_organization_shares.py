@@ -20,8 +20,7 @@ from tests.support.live import NO_TLS, Gateway, events
 from tests.support.live_catalog import backend
 from tests.support.metrics import metrics
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import SpeechAccount
-from tests.support.speech.client import CLIP
+from tests.support.speech.caller import CLIP, SpeechAccount
 from tests.support.until import until
 
 BOUND, SHARE, TRIED = 8, 2, 12

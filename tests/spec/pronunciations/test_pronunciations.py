@@ -15,7 +15,7 @@ from speech.models import WordPronunciation
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
-from tests.support.speech.client import SpeechClient, error_of, new_client
+from tests.support.speech.errors import kind_of
 from tests.support.until import until
 
 PATH = "/v1/pronunciations"
@@ -23,12 +23,12 @@ TOKYO = "\u6771\u4eac"
 TEXT = "Run **nginx** kubectl for $3."
 
 
-def put(client: SpeechClient, **fields: Any) -> httpx2.Response:
+def put(client: SpeechAccount, **fields: Any) -> httpx2.Response:
     body = {"word": "nginx", "pronunciation": "engine x", **fields}
     return client.request("POST", PATH, content=json.dumps(body).encode())
 
 
-def listed(client: SpeechClient) -> list[dict[str, Any]]:
+def listed(client: SpeechAccount) -> list[dict[str, Any]]:
     answer = client.get(PATH)
     assert answer.status_code == 200
     assert answer.json()["object"] == "list"
@@ -37,11 +37,11 @@ def listed(client: SpeechClient) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def client(gateway: Gateway) -> SpeechClient:
-    return new_client(gateway)
+def client(gateway: Gateway) -> SpeechAccount:
+    return speech_account(gateway)
 
 
-def test_one_is_put_listed_replaced_deleted_and_audited(client: SpeechClient) -> None:
+def test_one_is_put_listed_replaced_deleted_and_audited(client: SpeechAccount) -> None:
     answer = put(client, word="  nginx\t")
 
     assert answer.status_code == 201
@@ -65,7 +65,7 @@ def test_one_is_put_listed_replaced_deleted_and_audited(client: SpeechClient) ->
     deletion = client.request("DELETE", f"{PATH}/{made['id']}")
     assert deletion.status_code == 200
     assert deletion.json() == {"id": made["id"], "object": "pronunciation", "deleted": True}
-    assert error_of(client.request("DELETE", f"{PATH}/{made['id']}")) == (404, "not_found_error")
+    assert kind_of(client.request("DELETE", f"{PATH}/{made['id']}")) == (404, "not_found_error")
 
     entries = AuditEntry.objects.filter(subject_id=made["id"]).order_by("pk")
     assert [entry.verb for entry in entries] == ["created", "changed", "deleted"]
@@ -76,12 +76,12 @@ def test_one_is_put_listed_replaced_deleted_and_audited(client: SpeechClient) ->
     assert entries[1].changes["pronunciation"] == ["engine x", "en jinks"]
 
 
-def test_they_belong_to_the_account(client: SpeechClient, gateway: Gateway) -> None:
+def test_they_belong_to_the_account(client: SpeechAccount, gateway: Gateway) -> None:
     made = put(client).json()["id"]
-    other = new_client(gateway)
+    other = speech_account(gateway)
 
     assert listed(other) == []
-    assert error_of(other.request("DELETE", f"{PATH}/{made}")) == (404, "not_found_error")
+    assert kind_of(other.request("DELETE", f"{PATH}/{made}")) == (404, "not_found_error")
     assert len(listed(client)) == 1
 
 
@@ -101,16 +101,16 @@ def test_they_belong_to_the_account(client: SpeechClient, gateway: Gateway) -> N
     ],
 )
 def test_a_wrong_field_is_refused_by_name(
-    client: SpeechClient, fields: dict[str, Any], named: str
+    client: SpeechAccount, fields: dict[str, Any], named: str
 ) -> None:
     answer = put(client, **fields)
 
-    assert error_of(answer) == (400, "invalid_request_error")
+    assert kind_of(answer) == (400, "invalid_request_error")
     assert named in answer.json()["error"]["message"]
     assert listed(client) == []
 
 
-def test_the_number_and_the_body_are_bounded(client: SpeechClient) -> None:
+def test_the_number_and_the_body_are_bounded(client: SpeechAccount) -> None:
     WordPronunciation.objects.bulk_create(
         WordPronunciation(
             id=f"pron_{uuid7_hex()}",
@@ -123,10 +123,10 @@ def test_the_number_and_the_body_are_bounded(client: SpeechClient) -> None:
         for number in range(MOST_PRONUNCIATIONS)
     )
 
-    assert error_of(put(client)) == (400, "invalid_request_error")
+    assert kind_of(put(client)) == (400, "invalid_request_error")
     assert put(client, word="word7").status_code == 200
     assert len(listed(client)) == MOST_PRONUNCIATIONS
-    assert error_of(put(client, word="x" * 9000)) == (413, "invalid_request_error")
+    assert kind_of(put(client, word="x" * 9000)) == (413, "invalid_request_error")
 
 
 def timed(speech: SpeechAccount, voice: str = "ava") -> tuple[list[dict[str, Any]], int]:
@@ -143,11 +143,10 @@ def timed(speech: SpeechAccount, voice: str = "ava") -> tuple[list[dict[str, Any
 
 def test_running_workers_speak_them_and_charge_the_text_as_it_was_sent(gateway: Gateway) -> None:
     speech = speech_account(gateway)
-    client = SpeechClient(speech.url, speech.key, speech.organization)
     assert [word["text"] for word in timed(speech)[0]][:2] == ["Run", "nginx"]
 
     for word, said in (("nginx", "engine x"), ("kubectl", "koob control"), ("$3", "too much")):
-        assert put(client, word=word, pronunciation=said).status_code == 201
+        assert put(speech, word=word, pronunciation=said).status_code == 201
     expected = ["Run", "engine", "x", "koob", "control", "for", "too", "much"]
     until(lambda: [word["text"] for word in timed(speech)[0]] == expected)
 
@@ -163,11 +162,10 @@ def test_running_workers_speak_them_and_charge_the_text_as_it_was_sent(gateway: 
 def test_speech_servers_get_them_and_make_unreadable_words_readable(
     gateway: Gateway, speech: SpeechAccount, speech_server: Any, remote: dict[str, str]
 ) -> None:
-    client = SpeechClient(speech.url, speech.key, speech.organization)
     marker = uuid7_hex()
     assert speech.speak(TOKYO).status_code == 400
-    assert put(client, word=marker, pronunciation=f"{marker} said").status_code == 201
-    assert put(client, word=TOKYO.lower(), pronunciation="Tokyo").status_code == 201
+    assert put(speech, word=marker, pronunciation=f"{marker} said").status_code == 201
+    assert put(speech, word=TOKYO.lower(), pronunciation="Tokyo").status_code == 201
 
     until(lambda: speech.speak(TOKYO).status_code == 200)
     assert speech.speak(f"Now {marker}.", voice=remote["file"]).status_code == 200

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.models import Plan
 from tests.support.live import Gateway
-from tests.support.speech.client import SpeechClient, new_client
+from tests.support.speech.accounts import speech_account
+from tests.support.speech.caller import SpeechAccount
 
 
 @pytest.fixture
-def client(gateway: Gateway) -> SpeechClient:
-    return new_client(gateway)
+def client(gateway: Gateway) -> SpeechAccount:
+    return speech_account(gateway, Plan.STANDARD)

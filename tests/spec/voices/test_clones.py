@@ -12,12 +12,14 @@ from speech.models import CloneAudio, VoiceClone
 from speech.voices.clones.clips import cipher
 from tests.support.builders import speech_rows
 from tests.support.live import Gateway
-from tests.support.speech.client import CLIP, SpeechClient, client_of, error_of, new_client
+from tests.support.speech.accounts import account_of, speech_account
+from tests.support.speech.caller import CLIP, SpeechAccount
+from tests.support.speech.errors import kind_of
 
 ENGLISH, HINDI = ["ava", "emma", "leo", "oliver"], ["arjun", "asha", "meera", "rohan"]
 
 
-def test_a_clone_is_created_listed_and_deleted(client: SpeechClient) -> None:
+def test_a_clone_is_created_listed_and_deleted(client: SpeechAccount) -> None:
     before = int(time.time())
 
     answer = client.create("  Anna Maria ")
@@ -45,10 +47,10 @@ def test_a_clone_is_created_listed_and_deleted(client: SpeechClient) -> None:
     assert deletion.json() == {"id": clone["id"], "object": "voice", "deleted": True}
     assert deletion.headers["x-request-id"].startswith("req_")
     assert client.own() == []
-    assert error_of(client.delete(clone["id"])) == (404, "not_found_error")
+    assert kind_of(client.delete(clone["id"])) == (404, "not_found_error")
 
 
-def test_the_clip_is_kept_sealed_and_goes_with_the_deletion(client: SpeechClient) -> None:
+def test_the_clip_is_kept_sealed_and_goes_with_the_deletion(client: SpeechAccount) -> None:
     clone_id = client.create().json()["id"]
     canonical = canonical_wav(clip_from_base64(CLIP))
 
@@ -66,12 +68,12 @@ def test_the_clip_is_kept_sealed_and_goes_with_the_deletion(client: SpeechClient
     assert tombstone.deleted_at is not None
 
 
-def test_accounts_do_not_see_each_others_clones(gateway: Gateway, client: SpeechClient) -> None:
+def test_accounts_do_not_see_each_others_clones(gateway: Gateway, client: SpeechAccount) -> None:
     clone_id = client.create("Anna").json()["id"]
-    other, colleague = new_client(gateway), client_of(gateway, client.organization)
+    other, colleague = speech_account(gateway), account_of(gateway, client.organization)
 
     assert other.own() == []
-    assert error_of(other.delete(clone_id)) == (404, "not_found_error")
+    assert kind_of(other.delete(clone_id)) == (404, "not_found_error")
     assert other.create("anna").status_code == 201
     assert client.own() == [clone_id]
     assert colleague.own() == [clone_id]
@@ -81,8 +83,8 @@ def test_accounts_do_not_see_each_others_clones(gateway: Gateway, client: Speech
 @pytest.mark.parametrize(
     "voice_id", ["ava", "voice_", "voice_" + "0" * 32, "voice_" + "0" * 32 + "%00", "x" * 5000]
 )
-def test_an_id_of_no_clone_of_the_caller_is_not_found(client: SpeechClient, voice_id: str) -> None:
-    assert error_of(client.delete(voice_id)) == (404, "not_found_error")
+def test_an_id_of_no_clone_of_the_caller_is_not_found(client: SpeechAccount, voice_id: str) -> None:
+    assert kind_of(client.delete(voice_id)) == (404, "not_found_error")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_an_id_of_no_clone_of_the_caller_is_not_found(client: SpeechClient, voic
 def test_hindi_voices_are_listed_for_enterprise_accounts(
     gateway: Gateway, plan: str, visible: list[str]
 ) -> None:
-    client = new_client(gateway, Plan(plan))
+    client = speech_account(gateway, Plan(plan))
 
     answer = client.get("/v1/models")
 
@@ -106,30 +108,33 @@ def test_hindi_voices_are_listed_for_enterprise_accounts(
 
 
 def test_a_clone_cannot_be_named_like_a_voice_that_the_account_sees(gateway: Gateway) -> None:
-    standard, enterprise = new_client(gateway), new_client(gateway, Plan.ENTERPRISE)
+    standard, enterprise = (
+        speech_account(gateway, Plan.STANDARD),
+        speech_account(gateway, Plan.ENTERPRISE),
+    )
 
-    assert error_of(standard.create("\uff21\uff36\uff21")) == (409, "invalid_request_error")
-    assert error_of(enterprise.create("Asha")) == (409, "invalid_request_error")
+    assert kind_of(standard.create("\uff21\uff36\uff21")) == (409, "invalid_request_error")
+    assert kind_of(enterprise.create("Asha")) == (409, "invalid_request_error")
     assert standard.create("Asha").status_code == 201
 
 
-def test_a_name_is_taken_once_in_any_spelling(client: SpeechClient) -> None:
+def test_a_name_is_taken_once_in_any_spelling(client: SpeechAccount) -> None:
     assert client.create("Straße").status_code == 201
 
     answer = client.create(" STRASSE")
 
-    assert error_of(answer) == (409, "invalid_request_error")
+    assert kind_of(answer) == (409, "invalid_request_error")
     assert answer.headers["x-should-retry"] == "false"
 
 
-def test_a_deletion_frees_name_and_place(client: SpeechClient) -> None:
+def test_a_deletion_frees_name_and_place(client: SpeechAccount) -> None:
     kept = [speech_rows.clone(client.organization).pk for _ in range(9)]
     tenth = client.create("Anna").json()["id"]
     answer = client.create("Bea")
-    assert error_of(answer) == (400, "invalid_request_error")
+    assert kind_of(answer) == (400, "invalid_request_error")
     assert "10 cloned voices" in answer.json()["error"]["message"]
     # A taken name has its own error, also when no slot is free.
-    assert error_of(client.create("Anna")) == (409, "invalid_request_error")
+    assert kind_of(client.create("Anna")) == (409, "invalid_request_error")
 
     client.delete(tenth)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import clips
-from tests.support.speech.client import CLIP, SpeechClient, error_of
+from tests.support.speech.caller import CLIP, SpeechAccount
+from tests.support.speech.errors import kind_of
 
 
 def _without(*names: str, **fields: Any) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def _without(*names: str, **fields: Any) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if name not in names}
 
 
+PATH = "/v1/voices"
 # The reasons of a clip are in tests/speech/audio/test_wav.py.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no name": (_without("name"), "'name' is required"),
@@ -40,11 +42,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("body", "told"), REFUSED.values(), ids=REFUSED)
 def test_a_wrong_body_is_refused_with_the_reason(
-    client: SpeechClient, body: dict[str, Any], told: str
+    client: SpeechAccount, body: dict[str, Any], told: str
 ) -> None:
-    answer = client.post(body)
+    answer = client.request("POST", PATH, json=body)
 
-    assert error_of(answer) == (400, "invalid_request_error")
+    assert kind_of(answer) == (400, "invalid_request_error")
     assert told in answer.json()["error"]["message"]
     assert client.own() == []
 
@@ -58,14 +60,14 @@ def test_a_wrong_body_is_refused_with_the_reason(
     ],
     ids=lambda body: repr(body[:16]),
 )
-def test_a_body_that_is_not_a_json_object_is_refused(client: SpeechClient, body: bytes) -> None:
-    assert error_of(client.post(body)) == (400, "invalid_request_error")
+def test_a_body_that_is_not_a_json_object_is_refused(client: SpeechAccount, body: bytes) -> None:
+    assert kind_of(client.request("POST", PATH, content=body)) == (400, "invalid_request_error")
 
 
-def opened(client: SpeechClient, *headers: str) -> socket.socket:
-    """Open a connection and send the head of a creation."""
+def opened(client: SpeechAccount, *headers: str, path: str = PATH) -> socket.socket:
+    """Open a connection and send the head of a POST, of a creation by default."""
     host, port = client.url.removeprefix("http://").split(":")
-    lines = ["POST /v1/voices HTTP/1.1", "host: 127.0.0.1", *headers]
+    lines = [f"POST {path} HTTP/1.1", "host: 127.0.0.1", *headers]
     connection = socket.create_connection((host, int(port)), timeout=60)
     connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
     return connection
@@ -79,7 +81,7 @@ def answered(connection: socket.socket) -> bytes:
     return answer
 
 
-def test_a_body_with_too_large_a_length_is_refused_unread(client: SpeechClient) -> None:
+def test_a_body_with_too_large_a_length_is_refused_unread(client: SpeechAccount) -> None:
     key = f"authorization: Bearer {client.key}"
     with opened(client, key, "content-length: 16000001") as connection:
         answer = answered(connection)
@@ -88,7 +90,7 @@ def test_a_body_with_too_large_a_length_is_refused_unread(client: SpeechClient) 
     assert b'"type":"invalid_request_error"' in answer
 
 
-def test_a_body_that_grows_too_large_is_refused_while_it_is_read(client: SpeechClient) -> None:
+def test_a_body_that_grows_too_large_is_refused_while_it_is_read(client: SpeechAccount) -> None:
     """A chunked body without end gets its answer all the same."""
     piece = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
     most = 60_000_000
@@ -114,12 +116,15 @@ def test_a_body_that_grows_too_large_is_refused_while_it_is_read(client: SpeechC
     assert sent < most
 
 
-def test_exactly_sixteen_million_bytes_are_accepted(client: SpeechClient) -> None:
+def test_exactly_sixteen_million_bytes_are_accepted(client: SpeechAccount) -> None:
     frame = json.dumps(_without(padding="")).encode()
     body = frame.replace(
         b'"padding": ""', b'"padding": "' + b"x" * (16_000_000 - len(frame)) + b'"'
     )
     assert len(body) == 16_000_000
 
-    assert client.post(body).status_code == 201
-    assert error_of(client.post(body + b" ")) == (413, "invalid_request_error")
+    assert client.request("POST", PATH, content=body).status_code == 201
+    assert kind_of(client.request("POST", PATH, content=body + b" ")) == (
+        413,
+        "invalid_request_error",
+    )

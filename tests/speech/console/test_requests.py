@@ -1,4 +1,4 @@
-"""What the page of voices sends, to a live gateway: sessions, limits, rows, and other accounts."""
+"""What the pages of voices and of the playground send, to a live gateway: sessions, limits, rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from speech.models import VoiceClone
 from speech.voices.clones import clips
 from tests.support.builders import speech_rows
 from tests.support.pages.signed_in import SignedIn
-from tests.support.speech.caller import Conversation, seconds
-from tests.support.speech.client import CLIP, client_of
+from tests.support.speech.accounts import account_of
+from tests.support.speech.caller import CLIP, Conversation, seconds
 from tests.support.until import until
 
 SPEECH, CLONES, STREAM = (f"/console/voices/{name}" for name in ("speech", "clones", "stream"))
+CHAT = "/console/playground/chat"
 SENTENCE = "The morning train was late again."
 BODIES: dict[str, dict[str, Any]] = {
     SPEECH: {"voice": "ava", "input": SENTENCE},
     CLONES: {"name": "Anna", "audio_b64": CLIP, "consent": True},
+    CHAT: {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "say: hello"}]},
 }
 
 
@@ -74,7 +76,7 @@ def without(signed_in: SignedIn, name: str) -> dict[str, str]:
     return {each: value for each, value in headers.items() if each != name or name == "origin"}
 
 
-@pytest.mark.parametrize("path", [SPEECH, CLONES])
+@pytest.mark.parametrize("path", [SPEECH, CLONES, CHAT])
 @pytest.mark.parametrize(
     ("left_out", "status", "told"),
     [
@@ -99,12 +101,13 @@ def test_only_a_session_with_the_token_the_origin_and_the_organization_is_answer
     answer = signed_in.post(f"{path}?organization={named}", BODIES[path], headers)
 
     made = status == 200
-    assert answer.status_code == ({SPEECH: 200, CLONES: 201}[path] if made else status)
+    assert answer.status_code == (201 if made and path == CLONES else status)
     assert made or told in answer.json()["error"]["message"]
     if made and path == SPEECH:
         until(signed_in.speech_rows)
     assert len(signed_in.speech_rows()) == (1 if made and path == SPEECH else 0)
     assert len(own_clones(signed_in)) == (1 if made and path == CLONES else 0)
+    assert len(signed_in.gateway.rows()) == (1 if made and path == CHAT else 0)
 
 
 @pytest.mark.parametrize(("path", "most"), [(SPEECH, 128 * 1024), (CLONES, 16_000_000)])
@@ -150,7 +153,7 @@ def test_the_limits_are_those_of_the_api(
     signed_in: SignedIn, column: str, allowed: int, told: str
 ) -> None:
     limit(signed_in, **{column: allowed})
-    api = client_of(signed_in.gateway, signed_in.gateway.organization)
+    api = account_of(signed_in.gateway, signed_in.gateway.organization)
     assert api.request("POST", "/v1/audio/speech", json=BODIES[SPEECH]).status_code == 200
     assert signed_in.post(SPEECH, BODIES[SPEECH]).status_code == 200
 
@@ -171,7 +174,7 @@ def test_a_clone_belongs_to_the_organization_and_works_with_its_keys(signed_in: 
     (clone,) = own_clones(signed_in)
     assert (answer.json()["id"], clone.api_key_id) == (clone.pk, NIL_UUID)
     assert clips.cipher().open(bytes(clone.audio.sealed))[:4] == b"RIFF"
-    assert client_of(signed_in.gateway, signed_in.gateway.organization).own() == [clone.pk]
+    assert account_of(signed_in.gateway, signed_in.gateway.organization).own() == [clone.pk]
     assert signed_in.post(SPEECH, {**BODIES[SPEECH], "voice": clone.pk}).status_code == 200
     assert [row.cloned for row in until(signed_in.speech_rows)] == [True]
 

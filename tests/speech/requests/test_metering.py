@@ -17,7 +17,6 @@ from speech.models import SpeechBackend, Voice
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
-from tests.support.speech.client import SpeechClient
 from tests.support.speech.listening import sentence_heard
 from tests.support.speech.speech_server import SpeechServer
 from tests.support.until import until
@@ -81,13 +80,12 @@ def test_a_limit_is_exact_under_twenty_at_once(
 
 def test_only_speech_counts_as_a_request_of_the_minute(gateway: Gateway) -> None:
     speech = speech_account(gateway, speech_requests_per_minute=1)
-    client = SpeechClient(speech.url, speech.key, speech.organization)
 
     for _ in range(3):
         assert "ava" in speech.voices()
-    made = client.create()
+    made = speech.create()
     assert made.status_code == 201
-    assert client.delete(made.json()["id"]).status_code == 200
+    assert speech.delete(made.json()["id"]).status_code == 200
     assert speech.speak("Hi.").status_code == 200
     assert speech.speak("Hi.").headers["x-quota-reason"] == "requests_per_minute"
 
@@ -191,19 +189,7 @@ def test_a_failing_stream_is_truncated_and_its_row_has_the_reason(
 def test_a_stream_begins_while_the_engine_still_speaks(
     speech: SpeechAccount, remote: dict[str, str]
 ) -> None:
-    body = {
-        "voice": remote["pcm"],
-        "input": f"[[sim pace:2]] {TWO_SENTENCES}",
-        "response_format": "pcm",
-    }
-    with httpx2.stream(
-        "POST",
-        f"{speech.url}/v1/audio/speech",
-        json=body,
-        headers=speech.headers,
-        timeout=60,
-        verify=False,
-    ) as answer:
+    with speech.streaming(f"[[sim pace:2]] {TWO_SENTENCES}", remote["pcm"]) as answer:
         upstream = int(answer.headers["x-upstream-ms"])
         content = b"".join(answer.iter_raw())
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from accounts.models import Scope
 from speech.audio.encoding import AudioFormat
 from tests.support.privacy import canary, holders, kept
-from tests.support.speech.caller import SpeechAccount
-from tests.support.speech.client import CLIP, SpeechClient
+from tests.support.speech.caller import CLIP, SpeechAccount
 from tests.support.until import until
 from usage.models import Refusal
 
@@ -55,10 +54,9 @@ def test_no_canary_is_stored_or_logged(
 ) -> None:
     rows = speak_everything(speech, remote)
     converse(speech)
-    clones = SpeechClient(speech.url, speech.key, speech.organization)
-    made = clones.create()
+    made = speech.create()
     assert made.status_code == 201
-    assert clones.create("Berta", audio_b64=f"{INVALID}{CLIP}").status_code == 400
+    assert speech.create("Berta", audio_b64=f"{INVALID}{CLIP}").status_code == 400
     assert speech.speak(f"{TEXT} in a cloned voice.", voice=made.json()["id"]).status_code == 200
     wrong_scope = speech.mint(Scope.READ)
     for key in (wrong_scope, f"svc_live_{UNKNOWN}", UNKNOWN):

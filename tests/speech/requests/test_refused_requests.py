@@ -15,7 +15,7 @@ from tests.speech.requests.test_unspoken_texts import cut
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.client import error_of, new_client
+from tests.support.speech.errors import kind_of
 from tests.support.until import until
 
 
@@ -99,7 +99,7 @@ def test_sessions_that_are_fed_and_cancelled_end_in_429(strict: Gateway) -> None
 def test_invalid_creations_and_names_that_are_taken_end_in_429_before_a_body_is_sent(
     strict: Gateway,
 ) -> None:
-    client = new_client(strict)
+    client = speech_account(strict)
     answers = [client.create("Anna", audio_b64="#").status_code for _ in range(10)]
     assert answers == [400] * 10
 
@@ -122,7 +122,7 @@ def test_invalid_creations_and_names_that_are_taken_end_in_429_before_a_body_is_
 
     assert_refused_too_often(*until(unsent))
 
-    client = new_client(strict)
+    client = speech_account(strict)
     assert client.create("Anna").status_code == 201
     assert client.create("anna").status_code == 409
     last = until(lambda: found if (found := client.create("anna")).status_code == 429 else None)
@@ -130,12 +130,12 @@ def test_invalid_creations_and_names_that_are_taken_end_in_429_before_a_body_is_
 
 
 def test_creations_an_hour_have_a_limit(strict: Gateway) -> None:
-    client = new_client(strict)
+    client = speech_account(strict)
 
     first, second = client.create("Anna"), client.create("Bert")
 
     assert first.status_code == 201
-    assert error_of(second) == (429, "quota_error")
+    assert kind_of(second) == (429, "quota_error")
     assert second.headers["x-quota-reason"] == "clones_per_hour"
     assert 1 <= int(second.headers["retry-after"]) <= 3600
     assert client.own() == [first.json()["id"]]

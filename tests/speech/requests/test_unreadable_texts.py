@@ -9,7 +9,7 @@ import pytest
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount, seconds
-from tests.support.speech.client import error_of
+from tests.support.speech.errors import kind_of
 
 CHINESE = "这是一个中文句子。"
 RUSSIAN = "Это русское предложение."
@@ -41,7 +41,7 @@ def test_an_unreadable_text_is_an_error_without_charge(
     speech = speech_account(gateway, speech_characters_per_day=len(text))
     answer = speech.speak(text, **fields)
 
-    assert error_of(answer) == (400, "invalid_request_error")
+    assert kind_of(answer) == (400, "invalid_request_error")
     assert_is_unread(answer.json()["error"], script)
     row = speech.row(answer.headers["x-request-id"])
     assert (row.outcome, row.http_status) == ("client_error", 400)
@@ -75,7 +75,7 @@ def test_a_speech_server_gets_texts_of_every_script_and_its_silence_costs_nothin
     answer = speech.speak(CHINESE, voice=remote["file"])
 
     # The simulated server speaks with an English voice.
-    assert error_of(answer) == (502, "proxy_error")
+    assert kind_of(answer) == (502, "proxy_error")
     row = speech.row(answer.headers["x-request-id"])
     assert (row.outcome, row.characters) == ("backend_protocol_error", 0)
 

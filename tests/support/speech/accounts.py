@@ -16,5 +16,10 @@ def speech_account(gateway: Gateway, plan: Plan = Plan.ENTERPRISE, **limits: int
     organization = Organization.objects.create(
         name=f"speech {uuid.uuid4()}", plan=plan, **{**unlimited, **limits}
     )
+    return account_of(gateway, organization)
+
+
+def account_of(gateway: Gateway, organization: Organization) -> SpeechAccount:
+    """The account of ``organization``, with a new key."""
     minted = mint(organization, Scope.SPEECH, "test")
     return SpeechAccount(gateway, organization, minted.api_key, minted.secret)

@@ -1,4 +1,4 @@
-"""An account of the live speech surface that speaks, opens sessions and reads its rows."""
+"""An account of the live speech surface: what it asks for, its sessions and its rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import socket as sockets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,14 @@ from websockets.sync.client import ClientConnection, connect
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
 from speech.audio.pcm import SAMPLE_RATE
+from tests.support.builders import clips
 from tests.support.live import NO_TLS, Gateway
-from tests.support.speech.client import SpeechClient
 from tests.support.until import until
 from usage.models import SpeechDay, SpeechRow
 
 SENTENCE = "The morning train was late again."
+CLIP = clips.base64_of(clips.wav(clips.voice(4.0)))
+"""A usable reference clip of 4 seconds, in base64."""
 TWO_SENTENCES = "The morning train was late again. We walked along the river."
 
 
@@ -60,13 +62,54 @@ class SpeechAccount:
             **options,
         )
 
+    def streaming(self, text: str, voice: str, **fields: Any) -> AbstractContextManager[Any]:
+        """The answer to a request for raw samples, to be read while it comes."""
+        return httpx2.stream(
+            "POST",
+            f"{self.url}/v1/audio/speech",
+            json={"voice": voice, "input": text, "response_format": "pcm", **fields},
+            headers=self.headers,
+            timeout=60,
+            verify=NO_TLS,
+        )
+
     def speak(self, text: str = SENTENCE, voice: str = "ava", **fields: Any) -> httpx2.Response:
         return self.post({"voice": voice, "input": text, **fields})
 
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        return self.request("GET", path, **options)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        options = {"headers": self.headers, "timeout": 60.0, **options}
+        return httpx2.request(method, self.url + path, verify=NO_TLS, **options)
+
+    def create(self, name: str = "Anna", **fields: Any) -> httpx2.Response:
+        """Create a clone with valid fields, except for ``fields``."""
+        body = {"name": name, "audio_b64": CLIP, "consent": True, **fields}
+        return self.request("POST", "/v1/voices", json=body)
+
+    def delete(self, voice_id: str) -> httpx2.Response:
+        return self.request("DELETE", f"/v1/voices/{voice_id}")
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The list of ``GET /v1/models``, which a busy host may refuse for a moment."""
+
+        def answered() -> httpx2.Response | None:
+            answer = self.get("/v1/models")
+            return None if answer.status_code == 503 else answer
+
+        answer = until(answered)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["data"]
+        return found
+
     def voices(self) -> list[str]:
-        """The ids that ``GET /v1/models`` lists."""
-        client = SpeechClient(self.url, self.key, self.organization)
-        return [entry["id"] for entry in client.listed()]
+        """The ids of all listed voices."""
+        return [entry["id"] for entry in self.listed()]
+
+    def own(self) -> list[str]:
+        """The ids of the account's clones, as listed."""
+        return [entry["id"] for entry in self.listed() if entry["owned_by"] == "user"]
 
     @contextmanager
     def connect(self, **options: Any) -> Iterator[ClientConnection]:

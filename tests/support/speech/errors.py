@@ -13,3 +13,10 @@ def error_of(answer: Any) -> tuple[int, str, str]:
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"].startswith("req_")
     return answer.status_code, body["error"]["type"], body["error"]["message"]
+
+
+def kind_of(answer: Any) -> tuple[int, str]:
+    """Status and ``type`` of an error that has a message."""
+    status, kind, message = error_of(answer)
+    assert message
+    return status, kind

@@ -29,7 +29,7 @@ from speech.voices.clones.creation import CloneCreation
 from speech.voices.clones.wire import CloneRequest
 from speech.voices.voices import Voices
 from tests.support.builders import speech_rows
-from tests.support.speech.client import CLIP
+from tests.support.speech.caller import CLIP
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("threads_end")]
 

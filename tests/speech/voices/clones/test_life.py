@@ -13,7 +13,7 @@ from tests.support.builders import clips
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount, decoded
-from tests.support.speech.client import SpeechClient, client_of, error_of
+from tests.support.speech.errors import kind_of
 from tests.support.speech.listening import loudness, median_pitch, sentence_heard
 from tests.support.speech.speech_server import SpeechServer
 from tests.support.texts.sentences import SENTENCES
@@ -22,25 +22,18 @@ from tests.support.until import until
 REFERENCE = "The morning train was late again, so we walked along the river and talked a while."
 
 
-@pytest.fixture
-def client(speech: SpeechAccount) -> SpeechClient:
-    return client_of(speech.gateway, speech.organization)
-
-
-def cloned(client: SpeechClient, wav: bytes | None = None) -> str:
+def cloned(speech: SpeechAccount, wav: bytes | None = None) -> str:
     """Clone the speaker in ``wav``; return the clone's id."""
     fields = {} if wav is None else {"audio_b64": base64.b64encode(wav).decode()}
-    answer = client.create(**fields)
+    answer = speech.create(**fields)
     assert answer.status_code == 201, answer.text
     identifier: str = answer.json()["id"]
     return identifier
 
 
-def test_a_clone_speaks_with_its_speakers_pitch_and_is_understood(
-    speech: SpeechAccount, client: SpeechClient
-) -> None:
+def test_a_clone_speaks_with_its_speakers_pitch_and_is_understood(speech: SpeechAccount) -> None:
     reference = speech.speak(REFERENCE, voice="leo").content
-    clone = cloned(client, reference)
+    clone = cloned(speech, reference)
 
     pitch = median_pitch(decoded(speech.speak(REFERENCE, voice=clone).content)[0])
     understood = [
@@ -52,22 +45,23 @@ def test_a_clone_speaks_with_its_speakers_pitch_and_is_understood(
     assert sum(understood) >= 3
 
 
-def test_a_clone_deleted_over_http_stops_working_everywhere_at_once(
-    speech: SpeechAccount, client: SpeechClient
-) -> None:
-    clone = cloned(client)
+def test_a_clone_deleted_over_http_stops_working_everywhere_at_once(speech: SpeechAccount) -> None:
+    clone = cloned(speech)
     with speech.session(voice=clone) as session:
         session.text("The clone speaks. Then ")
         assert loudness(decoded(session.frame())[0]) > 0.01
 
-        assert client.delete(clone).status_code == 200
+        assert speech.delete(clone).status_code == 200
         session.text("it does not. More text ")
         refused = session.receive()
         code = session.close_code
 
     assert (refused["type"], refused["error"]["type"], code) == ("error", "proxy_error", 4404)
-    assert error_of(speech.speak(voice=clone)) == (400, "proxy_error")
+    assert kind_of(speech.speak(voice=clone)) == (400, "proxy_error")
     assert clone not in speech.voices()
+    row = speech.row_when_written()
+    assert (row.cloned, row.sentences) == (True, 1)
+    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4404)
 
 
 @pytest.fixture(params=[CloneMode.INLINE, CloneMode.UPLOAD])
@@ -101,8 +95,7 @@ def test_a_speech_server_gets_the_clip_and_deletes_it_with_the_clone(
     gateway: Gateway, speech_server: SpeechServer, neural: SpeechBackend
 ) -> None:
     speech = speech_account(gateway, Plan.STANDARD)
-    client = client_of(gateway, speech.organization)
-    clone = cloned(client, clips.wav(clips.voice(4.0)))
+    clone = cloned(speech, clips.wav(clips.voice(4.0)))
     # The gateway reads the new backend when it next checks the change stamps.
     until(lambda: spoken_by(speech_server, speech, clone))
 
@@ -113,9 +106,9 @@ def test_a_speech_server_gets_the_clip_and_deletes_it_with_the_clone(
     assert (row.engine, row.cloned, row.outcome) == (neural.name, True, "success")
     if neural.clone_mode == CloneMode.INLINE:
         assert asked["ref_audio"]
-        client.delete(clone)
+        speech.delete(clone)
     else:
-        client.delete(clone)
+        speech.delete(clone)
         deleted = until(lambda: speech_server.requests("deletion"))
         assert [entry["voice"] for entry in deleted] == [asked["voice"]]
-    assert error_of(speech.speak(voice=clone)) == (400, "proxy_error")
+    assert kind_of(speech.speak(voice=clone)) == (400, "proxy_error")
