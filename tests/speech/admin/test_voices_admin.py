@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +13,8 @@ from core import clock
 from speech.models import CloneAudio, CloneUpload, SpeechBackend, Voice, VoiceClone
 from speech.voices.clones.clips import cipher
 from tests.support.builders import speech_rows
+from tests.support.pages.admin_forms import logged_in, text_of
+from tests.support.pages.admin_forms import operator as operator_with
 
 pytestmark = pytest.mark.django_db
 
@@ -24,17 +24,7 @@ CLONES, UPLOADS = "/admin/speech/voiceclone/", "/admin/speech/cloneupload/"
 
 @pytest.fixture
 def operator() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
-    return client
-
-
-def text_of(answer: Any) -> str:
-    assert answer.status_code == 200
-    plain = re.sub(
-        r"<(script|style).*?</\1>|<[^>]+>", " ", answer.content.decode(), flags=re.DOTALL
-    )
-    return re.sub(r"\s+", " ", html.unescape(plain))
+    return logged_in(User.objects.create_superuser("op@example.com", "correct horse battery"))
 
 
 def voice_form(**changes: Any) -> dict[str, Any]:
@@ -256,10 +246,7 @@ def test_a_changed_voice_and_backend_have_entries(operator: Client) -> None:
 
 def test_staff_without_the_permission_cannot_delete_clones() -> None:
     clone = clone_with_clip()
-    client = Client()
-    client.force_login(
-        User.objects.create_user("staff@example.com", "correct horse", is_staff=True)
-    )
+    client = logged_in(operator_with())
 
     client.post(CLONES, {"action": "delete_clones", "_selected_action": [clone.pk]})
 

@@ -137,14 +137,9 @@ async def test_a_cancelled_caller_does_not_cancel_the_shared_query(service: Serv
     assert await service.left(principal) == 40
 
 
-# --- limits that change ---------------------------------------------------------------------
-
-
 # --- what a refusal says --------------------------------------------------------------------
 
 CHARACTERS = {"x-quota-reason": "characters_per_day", "x-should-retry": "false"}
-
-
 REFUSALS: dict[str, tuple[Principal, datetime, tuple[int, ...], str, dict[str, str]]] = {
     "a day that is used up": (
         *(caller(1000), datetime(2026, 12, 31, 21, 30, tzinfo=UTC), (990, 20)),

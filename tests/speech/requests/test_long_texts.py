@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
@@ -17,11 +15,8 @@ from speech.requests.speaking import SpeechCall
 from speech.synthesis.script import Script, metered_characters, read_script
 from speech.wire import SpeechRequest
 from tests.support.builders.quota_service import caller
-from tests.support.live import Gateway
-from tests.support.servers.engine_processes import worker_pids
 from tests.support.speech.caller import SpeechAccount, seconds
 from tests.support.speech.sessions import VOICE, Collaborators, service
-from tests.support.until import until
 
 LONG = (
     "# The walk\n\nThe morning train was **late** again, e.g. by 12 minutes. [pause:300ms] "
@@ -29,12 +24,6 @@ LONG = (
 ) * 4
 LONG_SENTENCE = "one word after the other, " * 40
 FAILURES = [(ServerOverloaded, 503), (InternalError, 500)]
-
-
-def text_pid(gateway: Gateway) -> int:
-    pids = worker_pids("speech.synthesis.text_worker", gateway.command.worker)
-    assert len(pids) == 1
-    return pids[0]
 
 
 def test_a_long_text_over_http_is_spoken_with_its_row(speech: SpeechAccount) -> None:
@@ -72,16 +61,6 @@ def test_a_long_text_with_wrong_tags_is_refused_by_name(text: str, speech: Speec
     assert answer.json()["error"]["message"].startswith("'input': The ")
     assert answer.json()["error"]["type"] == "invalid_request_error"
     assert speech.rows() == []
-
-
-def test_a_killed_text_process_is_replaced(gateway: Gateway, speech: SpeechAccount) -> None:
-    assert speech.speak(LONG).status_code == 200
-    before = text_pid(gateway)
-    os.kill(before, signal.SIGKILL)
-    until(lambda: not worker_pids("speech.synthesis.text_worker", gateway.command.worker))
-
-    assert speech.speak(LONG).status_code == 200
-    assert text_pid(gateway) != before
 
 
 class Silent(Engine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from speech.requests.session_bounds import BURST_SECONDS, Pace
-from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount, seconds
@@ -23,20 +22,13 @@ PER_SECOND = 20
 SENTENCE = "The morning train was late again.\n"
 
 
-@pytest.fixture(scope="module")
-def impatient(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway with short timeouts that reads few messages."""
-    settings = {
-        "SVC_SPEECH_IDLE_SECONDS": str(IDLE_SECONDS),
-        "SVC_SPEECH_MESSAGES_PER_SECOND": str(PER_SECOND),
-    }
-    with another_gateway(served, tmp_path_factory.mktemp("impatient"), **settings) as started:
-        yield started
-
-
 @pytest.fixture
-def speech(impatient: Served, gateway: Gateway) -> SpeechAccount:
-    return speech_account(impatient.serving(gateway))
+def speech(gateway_with: Callable[..., Gateway]) -> SpeechAccount:
+    """An account of a gateway with short timeouts that reads few messages."""
+    impatient = gateway_with(
+        SVC_SPEECH_IDLE_SECONDS=str(IDLE_SECONDS), SVC_SPEECH_MESSAGES_PER_SECOND=str(PER_SECOND)
+    )
+    return speech_account(impatient)
 
 
 def error_of(last: bytes | dict[str, Any]) -> str:

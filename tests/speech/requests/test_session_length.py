@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from tests.resilience.wire import frame, upgrade
-from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation, SpeechAccount
@@ -30,18 +29,10 @@ EVERY_TIMER = {
 SENTENCE = "The morning train was late again.\n"
 
 
-@pytest.fixture(scope="module")
-def hurried(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    directory = tmp_path_factory.mktemp("hurried")
-    pings = {"SVC_WEBSOCKET_PING_SECONDS": "0.2"}
-    with another_gateway(served, directory, **EVERY_TIMER, **pings) as started:
-        yield started
-
-
 @pytest.fixture
-def speech(hurried: Served, gateway: Gateway) -> SpeechAccount:
+def speech(gateway_with: Callable[..., Gateway]) -> SpeechAccount:
     """An account of a gateway whose timers are far below the length of the sessions here."""
-    return speech_account(hurried.serving(gateway))
+    return speech_account(gateway_with(**EVERY_TIMER, SVC_WEBSOCKET_PING_SECONDS="0.2"))
 
 
 def outlive_a_timer(speech: SpeechAccount) -> None:

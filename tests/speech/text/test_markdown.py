@@ -14,7 +14,6 @@ from speech.synthesis.script import ScriptReader, Sentence, read_script
 from speech.text import markdown
 from speech.text.tags import NothingToSpeak, TagError
 from tests.support.fuzzing.mutations import within
-from tests.support.speech.caller import SpeechAccount, decoded
 
 PAIRS = tomllib.loads(Path(__file__).with_name("markdown.toml").read_text())["pair"]
 
@@ -144,22 +143,3 @@ def test_a_hostile_text_is_cut_into_sentences_in_bounded_time(unit: str) -> None
         sentences_of(text)
     with within(1):
         sentences_of(*text[:1000])
-
-
-def test_marks_add_nothing_to_the_sound(speech: SpeechAccount) -> None:
-    plain = "A warm day.\n\nThe sun is out. We go to the sea.\nBring water."
-    marked = (
-        "## A *warm* day.\n\n**The sun is `out`. We go** to [the sea](https://a.example/sea_1).\n"
-        "- [ ] __Bring__ water."
-    )
-
-    one, other = (decoded(speech.speak(text).content)[0] for text in (plain, marked))
-    with speech.session() as session:
-        session.text(marked[:20])
-        session.text(marked[20:])
-        session.done()
-        frames = [decoded(frame)[0] for frame in session.rest() if isinstance(frame, bytes)]
-
-    assert len(frames) == 4
-    assert len(other) == pytest.approx(len(one), abs=2_000)
-    assert len(b"".join(frames)) == pytest.approx(len(one), abs=2_000)

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import soundfile
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
-from django.test import Client
 
 from accounts.models import User
 from speech.engines import embedded
@@ -21,7 +19,9 @@ from speech.engines.kokoro.engine import Kokoro, KokoroPool
 from speech.models import Voice
 from speech.voices.snapshot import read_snapshot
 from tests.support.builders import speech_rows
-from tests.support.live import NO_TLS, ROOT, Gateway
+from tests.support.live import ROOT, Gateway
+from tests.support.metrics import metrics
+from tests.support.pages.admin_forms import logged_in
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.neural import needs_neural
 from tests.support.until import until
@@ -61,8 +61,7 @@ def test_without_the_engine_its_voices_are_not_served_and_the_others_are(
     assert not caplog.text
     speech_rows.voice("heart", embedded_engine="kokoro", engine_voice="af_heart")
 
-    client = Client()
-    client.force_login(User.objects.create_superuser("op@example.com", "correct horse battery"))
+    client = logged_in(User.objects.create_superuser("op@example.com", "correct horse battery"))
     page = client.get("/admin/speech/voice/").content.decode()
     assert "no account: " in page
     assert "Kokoro-82M (neural)" in page
@@ -206,14 +205,8 @@ def test_a_voice_beside_espeaks_is_checked(columns: dict[str, str], problem: str
 
 def _speed(gateway: Gateway) -> float:
     """The engine's real-time factor, once it was measured."""
-
-    def measured() -> str | None:
-        answer = httpx2.get(f"{gateway.url}/metrics", verify=NO_TLS)
-        lines = answer.text.splitlines()
-        name = "svc_speech_neural_real_time_factor{"
-        return next((line for line in lines if line.startswith(name)), None)
-
-    return float(until(measured, 90.0).split()[-1])
+    name = "svc_speech_neural_real_time_factor"
+    return until(lambda: metrics(gateway).sum(name), 90.0)
 
 
 def _speed_is_told(gateway: Gateway) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from speech.audio.pcm import duration, samples, silence
 from speech.engines import EngineError, EngineProtocolError
 from speech.engines.http.audio_readers import AudioCheck, Delivery
-from tests.support.builders.clips import encoded, voice
+from tests.support.builders.clips import chunk, encoded, layout, riff, voice
 
 RATE = 22_050
 RAW = encoded(voice(0.05, RATE))
@@ -22,11 +22,8 @@ TEXT = "Hello."
 
 
 def wav(size: int, trailer: bytes = b"") -> bytes:
-    layout = (1).to_bytes(2, "little") * 2 + RATE.to_bytes(4, "little")
-    layout += (2 * RATE).to_bytes(4, "little") + b"\x02\x00\x10\x00"
-    junk = b"LIST" + (3).to_bytes(4, "little") + b"abc\x00"
-    head = b"RIFF\xff\xff\xff\xffWAVE" + junk + b"fmt \x10\x00\x00\x00" + layout
-    return head + b"data" + size.to_bytes(4, "little") + RAW + trailer
+    head = (chunk(b"LIST", b"abc"), chunk(b"fmt ", layout(rate=RATE)))
+    return riff(*head, chunk(b"data", RAW, size), trailer, size=0xFFFF_FFFF)
 
 
 def events() -> bytes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -22,6 +20,8 @@ from speech.engines import (
 from speech.engines.http.client import Timeouts
 from speech.engines.http.engine import HttpEngine
 from tests.support.live import ROOT, free_port
+from tests.support.servers.scripted import ScriptedServer, Step, running, sized
+from tests.support.servers.tcp_proxy import End
 from tests.support.speech.speech_server import (
     PROFILES,
     SpeechServer,
@@ -178,74 +178,40 @@ def test_every_fault_of_the_simulator_is_documented(fault: SpeechFault) -> None:
 
 
 PCM = bytes(range(1, 251)) * 40
-ANSWER = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: audio/pcm\r\ncontent-length: %d\r\n\r\n" % len(PCM) + PCM
-)
-
-
-@asynccontextmanager
-async def listening(answers: list[bytes]) -> AsyncIterator[tuple[str, list[int]]]:
-    """A server with one of ``answers`` to each request, and an end after one that is not ``ANSWER``.
-
-    Yields its address and the requests on each connection.
-    """
-    counts: list[int] = []
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        number = len(counts)
-        counts.append(0)
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-                await reader.readexactly(length)
-                counts[number] += 1
-                answer = answers[sum(counts) - 1]
-                writer.write(answer)
-                if answer != ANSWER:
-                    writer.close()
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}", counts
-
-
-CONNECTIONS: dict[str, tuple[list[bytes], list[type[EngineError] | None], list[int]]] = {
+ANSWER = sized(PCM, 200, "content-type: audio/pcm")
+CONNECTIONS: dict[str, tuple[list[list[Step]], list[type[EngineError] | None], int]] = {
     "a kept connection that was closed is replaced once": (
-        [ANSWER, b"", ANSWER],
+        [[ANSWER], [End.FIN], [ANSWER]],
         [None] * 2,
-        [2, 1],
+        2,
     ),
-    "a request on a new connection is not retried": ([b""], [EngineUnavailable], [1]),
+    "a request on a new connection is not retried": ([[End.FIN]], [EngineUnavailable], 1),
     "a request is not retried after its answer began": (
-        [ANSWER, ANSWER[:2000]],
+        [[ANSWER], [ANSWER[:2000], End.FIN]],
         [None, EngineUnavailable],
-        [2],
+        1,
     ),
     "an answer that is not HTTP is an error": (
-        [b"SSH-2.0-OpenSSH_9.6\r\n\r\n"],
+        [[b"SSH-2.0-OpenSSH_9.6\r\n\r\n", End.FIN]],
         [EngineProtocolError],
-        [1],
+        1,
     ),
 }
-"""The answers of the server, the failure of each utterance, and the requests on each connection."""
+"""What the server does at each request, the failure of each utterance, and the connections."""
 
 
 @pytest.mark.parametrize("case", CONNECTIONS)
 async def test_only_a_request_on_a_kept_connection_is_retried(case: str) -> None:
-    answers, failures, on_connections = CONNECTIONS[case]
-    async with listening(answers) as (url, counts), speaking(described(url, "pcm")) as engine:
+    scripts, failures, connections = CONNECTIONS[case]
+    server = ScriptedServer([*scripts])
+    async with running(server), speaking(described(server.url(""), "pcm")) as engine:
         for failure in failures:
             if failure is None:
                 assert await heard(engine, said("One.")) == PCM
             else:
                 with pytest.raises(failure):
                     await heard(engine, said("One."))
-    assert counts == on_connections
+    assert (server.connections, len(server.requests)) == (connections, len(scripts))
 
 
 async def test_closing_the_engine_ends_running_utterances(server: SpeechServer) -> None:
