@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,10 +11,10 @@ from hypothesis import strategies as st
 
 from core.clock import now
 from core.money import COST_DECIMALS, PRICE_DECIMALS, cost_text, parse_price, price_text, token_cost
+from tests.support.builders.receipts import receipt
 from tests.support.live import Gateway
 from usage.ledger import rows
 from usage.models import UsageRow
-from usage.receipts import Receipt
 
 LARGEST_COUNT = 2**31 - 1
 prices = st.decimals(0, Decimal(10) ** 10 - 1, places=PRICE_DECIMALS).map(abs)
@@ -59,28 +58,16 @@ PRICES = ["0", "0.00000001", "0.15", "12.34567891", "9999999999.99999999"]
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("tokens", [0, 1, 999_999, LARGEST_COUNT])
 def test_a_row_keeps_its_price_to_the_last_decimal(price: str, tokens: int) -> None:
-    identity = str(uuid.uuid4())
-    receipt = Receipt(
-        request_id=f"req_{uuid.uuid4().hex}",
-        organization_id=identity,
-        api_key_id=identity,
-        model_identifier="acme/demo-8b",
-        model_id=identity,
-        model_version_id=identity,
-        outcome="success",
-        streamed=False,
-        shape="chat",
-        http_status=200,
+    written = receipt(
         backend_reported_input_tokens=tokens,
         backend_reported_output_tokens=tokens,
         input_price_per_mtok=Decimal(price),
         output_price_per_mtok=Decimal(price),
-        price_currency="USD",
     )
 
-    rows.insert([receipt], now())
+    rows.insert([written], now())
 
-    row = UsageRow.objects.get(request_id=receipt.request_id)
+    row = UsageRow.objects.get(request_id=written.request_id)
     assert row.input_price_per_mtok == row.output_price_per_mtok == Decimal(price)
     assert Fraction(token_cost(row.backend_reported_output_tokens, row.output_price_per_mtok)) == (
         Fraction(tokens) * Fraction(price) / 1_000_000

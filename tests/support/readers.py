@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,7 @@ from django.test import Client
 
 from accounts.keys import keys
 from accounts.keys.keyring import keyring
-from accounts.models import Organization, Scope, User
+from accounts.models import Membership, Organization, Scope, User
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,3 +41,12 @@ def operator(db: None) -> Client:
 
 def client_with(secret: str) -> Client:
     return Client(headers={"authorization": f"Bearer {secret}"})
+
+
+def signed_in(organization: Organization) -> Client:
+    """A browser with a session of the console, of a new person of ``organization``."""
+    user = User.objects.create_user(f"{uuid.uuid4()}@example.com", "correct horse battery")
+    Membership.objects.create(user=user, organization=organization)
+    browser = Client()
+    browser.force_login(user)
+    return browser

@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from speech.audio.pcm import SAMPLE_RATE
-from tests.support.live import NO_TLS
 from tests.support.speech.caller import SENTENCE, TWO_SENTENCES, SpeechAccount, decoded
 from tests.support.speech.speech_server import described, heard, said, speaking
 from tests.support.until import until
@@ -65,16 +64,8 @@ def test_the_sound_comes_in_events_and_the_usage_last(speech: SpeechAccount, nam
 def test_pcm_events_come_while_the_rest_is_spoken(
     speech: SpeechAccount, remote: dict[str, str]
 ) -> None:
-    body = {
-        "voice": remote["pcm"],
-        "input": "The first sentence. [[sim first:0.6]] The second one takes its time.",
-        "response_format": "pcm",
-        "stream_format": "sse",
-    }
-    url = f"{speech.url}/v1/audio/speech"
-    with httpx2.stream(
-        "POST", url, json=body, headers=speech.headers, verify=NO_TLS, timeout=60
-    ) as answer:
+    text = "The first sentence. [[sim first:0.6]] The second one takes its time."
+    with speech.streaming(text, remote["pcm"], stream_format="sse") as answer:
         events = read_events(answer.iter_lines())
         assert next(events)["type"] == "speech.audio.delta"
         request_id = answer.headers["x-request-id"]
@@ -101,12 +92,7 @@ def test_a_failure_after_the_first_event_is_the_last_one(
 
 
 async def test_one_gateway_can_stand_behind_another(speech: SpeechAccount) -> None:
-    backend = described(
-        speech.url,
-        "sse",
-        api_key=speech.key,
-        extra_fields={"stream_format": "sse"},
-    )
+    backend = described(speech.url, "sse", api_key=speech.key)
     async with speaking(backend) as engine:
         pcm = await heard(engine, said(SENTENCE, rate=2.0))
 

@@ -6,20 +6,18 @@ import json
 import socket as sockets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
-from django.test import Client
 from websockets.exceptions import InvalidStatus
 
 from accounts.keys.keys import revoke
-from accounts.models import Membership, Scope, User
-from tests.support.builders import speech_rows
-from tests.support.live import Gateway
+from accounts.models import Scope
+from tests.support.live import NO_TLS, Gateway
+from tests.support.readers import signed_in
 from tests.support.speech.accounts import speech_account
-from tests.support.speech.caller import Conversation, SpeechAccount, decoded
-from tests.support.speech.listening import loudness
+from tests.support.speech.caller import Conversation, SpeechAccount
 from tests.support.until import until
 from usage.models import SpeechRow
 
@@ -34,25 +32,25 @@ def error_then_close(conversation: Any) -> tuple[str, str, int]:
     return error["error"]["type"], error["error"]["message"], conversation.close_code
 
 
+START = {"type": "start", "voice": "ava"}
+KEPT_OPEN = {**START, "keep_open": True}
+TEXT = {"type": "text", "text": "Hi." * 100}
+DONE, CLEAR, CLOSE = ({"type": kind} for kind in ("done", "clear", "close"))
+TOO_MUCH = [{"type": "text", "text": "word " * 800}] * 6
+
+
 @pytest.mark.parametrize(
     ("messages", "named"),
     [
-        ([{"type": "done"}], "'start'"),
-        ([{"type": "start", "voice": "ava"}, {"type": "start", "voice": "ava"}], "started"),
-        ([{"type": "start", "voice": "ava"}, {"type": "done"}], "no words"),
-        (
-            [
-                {"type": "start", "voice": "ava"},
-                {"type": "text", "text": "Hi." * 100},
-                {"type": "done"},
-                {"type": "text", "text": "more"},
-            ],
-            "'done'",
-        ),
-        (
-            [{"type": "start", "voice": "ava"}] + [{"type": "text", "text": "word " * 800}] * 6,
-            "20000",
-        ),
+        ([DONE], "'start'"),
+        ([START, START], "started"),
+        ([START, DONE], "no words"),
+        ([START, TEXT, DONE, TEXT], "'done'"),
+        ([START, *TOO_MUCH], "20000"),
+        ([START, CLEAR], "'keep_open'"),
+        ([{**START, "keep_open": 1}], "'keep_open'"),
+        ([KEPT_OPEN, TEXT, CLOSE, CLEAR], "'close'"),
+        ([KEPT_OPEN, *TOO_MUCH], "'done'"),
     ],
 )
 def test_a_bad_message_ends_the_session(
@@ -108,12 +106,7 @@ def test_a_bad_key_or_one_of_another_scope_is_a_401_at_the_upgrade(speech: Speec
 
 
 def test_a_session_of_the_console_opens_no_websocket(speech: SpeechAccount) -> None:
-    user = User.objects.create_user(
-        f"{speech.organization.pk}@example.com", "correct horse battery"
-    )
-    Membership.objects.create(user=user, organization=speech.organization)
-    browser = Client()
-    browser.force_login(user)
+    browser = signed_in(speech.organization)
     cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
 
     assert cookies
@@ -154,11 +147,8 @@ def test_a_host_that_is_not_served_is_refused(speech: SpeechAccount) -> None:
 
 
 def test_a_plain_get_of_the_stream_is_no_upgrade(speech: SpeechAccount) -> None:
-    import httpx2
-
-    answer = httpx2.get(
-        f"{speech.url}/v1/audio/speech/stream", headers=speech.headers, verify=False, timeout=60
-    )
+    url = f"{speech.url}/v1/audio/speech/stream"
+    answer = httpx2.get(url, headers=speech.headers, verify=NO_TLS, timeout=60)
 
     assert answer.status_code == 426
     assert answer.headers["upgrade"] == "websocket"
@@ -176,22 +166,6 @@ def test_a_revoked_key_ends_an_open_session(speech: SpeechAccount) -> None:
     row = speech.row_when_written()
     assert (row.sentences, row.error_type) == (1, "auth_error")
     assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4401)
-
-
-def test_deleting_a_clone_ends_its_open_session(speech: SpeechAccount) -> None:
-    clone = speech_rows.clone(speech.organization)
-    with speech.session(voice=clone.pk) as session:
-        session.text("The clone speaks. Then ")
-        assert loudness(decoded(session.frame())[0]) > 0.01
-        clone.slot, clone.deleted_at = None, datetime.now(UTC)
-        clone.save()
-        session.text("it does not. More text ")
-        kind, _, code = error_then_close(session)
-
-    assert (kind, code) == ("proxy_error", 4404)
-    row = speech.row_when_written()
-    assert (row.cloned, row.sentences) == (True, 1)
-    assert (row.outcome, row.http_status, row.close_code) == ("client_error", 101, 4404)
 
 
 def test_the_daily_quota_ends_a_session_after_the_allowed_sentences(gateway: Gateway) -> None:

@@ -134,17 +134,6 @@ def test_the_row_of_a_session_has_its_facts(speech: SpeechAccount) -> None:
     assert 0 < row.first_audio_ms <= row.gateway_ms
 
 
-def test_a_disconnected_client_is_charged_for_the_sent_sentences(speech: SpeechAccount) -> None:
-    with speech.session() as session:
-        session.text("One is spoken here. The second one is never com")
-        session.frame()
-    row = speech.row_when_written()
-
-    assert (row.outcome, row.http_status) == ("client_disconnected", 499)
-    assert row.close_code is None
-    assert (row.characters, row.sentences) == (len("One is spoken here. "), 1)
-
-
 def test_fifty_concurrent_sessions_succeed(speech: SpeechAccount) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

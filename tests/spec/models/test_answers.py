@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.changes import key_watcher, watcher
 from accounts.keys import keys
-from accounts.models import Membership, Organization, Scope, User
+from accounts.models import Organization, Scope
 from core import clock
 from inference.catalog import lifecycle
 from inference.catalog.catalog import catalog
@@ -201,15 +201,6 @@ def test_inference_and_read_keys_may_read_the_catalog(
     answer = client_with(keys.mint(organization, scope).secret).get("/v1/models")
 
     assert answer.status_code == status
-
-
-def test_a_console_session_may_read_the_catalog(organization: Organization) -> None:
-    user = User.objects.create_user("ann@example.com", "correct horse battery")
-    Membership.objects.create(user=user, organization=organization)
-    console = Client()
-    console.force_login(user)
-
-    assert console.get("/v1/models").status_code == 200
 
 
 def test_a_catalog_read_touches_no_table_while_the_watchers_run(api: Client) -> None:

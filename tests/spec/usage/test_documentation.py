@@ -50,44 +50,29 @@ def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
     return client_with(keys.mint(organization, Scope.READ).secret)
 
 
+def _chat(moment: datetime, sent: int, said: int, prices: tuple[str, str], **facts: Any) -> None:
+    """Write a row of ``sent`` and ``said`` tokens, all of them delivered unless ``facts`` say so."""
+    figures = {
+        "backend_reported_input_tokens": sent,
+        "backend_reported_output_tokens": said,
+        "generated_output_tokens": said,
+        "delivered_output_tokens": said,
+        "input_price_per_mtok": Decimal(prices[0]),
+        "output_price_per_mtok": Decimal(prices[1]),
+    }
+    traffic.write(moment, **{**figures, **facts})
+
+
 def _traffic(organization_id: str) -> None:
     demo = {"organization_id": organization_id, "api_key_id": KEY["api_key_id"], **DEMO}
-    traffic.write(
-        datetime(2026, 11, 1, 8, 30, tzinfo=UTC),
-        **demo,
-        backend_reported_input_tokens=1000,
-        backend_reported_output_tokens=400,
-        backend_reported_reasoning_tokens=200,
-        generated_output_tokens=400,
-        delivered_output_tokens=400,
-        svc_counted_input_tokens=1010,
-        svc_counted_output_tokens=398,
-        input_price_per_mtok=Decimal("0.15"),
-        output_price_per_mtok=Decimal("0.60"),
-    )
-    traffic.write(
-        datetime(2026, 11, 30, 23, 59, 59, 999_000, tzinfo=UTC),
-        **demo,
-        outcome="client_disconnected",
-        backend_reported_input_tokens=500,
-        backend_reported_output_tokens=300,
-        generated_output_tokens=300,
-        delivered_output_tokens=150,
-        input_price_per_mtok=Decimal("0.182"),
-        output_price_per_mtok=Decimal("0.72"),
-    )
-    traffic.write(
-        datetime(2026, 11, 30, 12, tzinfo=UTC),
-        organization_id=organization_id,
-        api_key_id=UNATTRIBUTED["api_key_id"],
-        **MINI,
-        backend_reported_input_tokens=600,
-        backend_reported_output_tokens=200,
-        generated_output_tokens=200,
-        delivered_output_tokens=200,
-        input_price_per_mtok=Decimal("0.04"),
-        output_price_per_mtok=Decimal("0.12"),
-    )
+    mini = {**demo, "api_key_id": UNATTRIBUTED["api_key_id"], **MINI}
+    counted = {"svc_counted_input_tokens": 1010, "svc_counted_output_tokens": 398}
+    first = {**demo, **counted, "backend_reported_reasoning_tokens": 200}
+    left = {**demo, "outcome": "client_disconnected", "delivered_output_tokens": 150}
+    end = datetime(2026, 11, 30, 23, 59, 59, 999_000, tzinfo=UTC)
+    _chat(datetime(2026, 11, 1, 8, 30, tzinfo=UTC), 1000, 400, ("0.15", "0.60"), **first)
+    _chat(end, 500, 300, ("0.182", "0.72"), **left)
+    _chat(datetime(2026, 11, 30, 12, tzinfo=UTC), 600, 200, ("0.04", "0.12"), **mini)
 
 
 def test_the_example_equals_the_servers_answer(reader: Client) -> None:

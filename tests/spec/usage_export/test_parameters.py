@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from accounts.keys.keys import mint
-from accounts.models import Membership, Organization, Scope, User
+from accounts.models import Organization, Scope
 from core.clock import now
 from tests.support.builders.export_rows import COLUMNS, NOVEMBER, expected, make, save
-from tests.support.readers import client_with
+from tests.support.readers import client_with, signed_in
 from usage.api.export_views import filename
 from usage.models import UsageRow
 from usage.queries import cursors
@@ -125,15 +125,14 @@ def test_a_console_session_reads_its_own_organization(
 ) -> None:
     other = Organization.objects.create(name="Other")
     save([make(other.pk, NOVEMBER.start)])
-    user = User.objects.create_user("ann@example.com", "a long password")
-    Membership.objects.create(user=user, organization=organization)
-    browser = Client()
-    browser.force_login(user)
+    browser = signed_in(organization)
 
     body = browser.get(PATH, PERIOD).json()
 
     assert {row["organization_id"] for row in body["rows"]} == {str(organization.pk)}
     assert len(body["rows"]) == 2
+    assert browser.get("/v1/usage").json()["organization_id"] == str(organization.pk)
+    assert browser.get("/v1/models").status_code == 200
 
 
 @pytest.mark.parametrize(
