@@ -71,7 +71,7 @@ class Visit:
 
 @pytest.fixture
 def visit(chromium: Browser, gateway: Gateway) -> Iterator[Visit]:
-    """Open a new browser session; scripts and files that fail make the test fail."""
+    """Open a new browser session; what fails, and what a page's strict policy blocks, fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     problems: list[str] = []
@@ -81,6 +81,15 @@ def visit(chromium: Browser, gateway: Gateway) -> Iterator[Visit]:
         lambda response: (
             problems.append(f"{response.status} {response.url}")
             if response.status >= 400 and not response.url.endswith("/favicon.ico")
+            else None
+        ),
+    )
+    page.on(
+        "console",
+        lambda message: (
+            problems.append(f"{page.url}: {message.text}")
+            # Files that fail are problems already, with their status first.
+            if message.type == "error" and "Failed to load resource" not in message.text
             else None
         ),
     )
@@ -148,11 +157,6 @@ def send_twice(page: Page) -> None:
 
 @pytest.fixture
 def consoling(visit: Visit, member: Person) -> Visit:
-    """Log in to the console; everything that its strict policy blocks is a problem."""
-    page = visit.page
-    page.on(
-        "console",
-        lambda message: visit.problems.append(message.text) if message.type == "error" else None,
-    )
-    log_in(page, visit.gateway.url, member)
+    """Log in to the console."""
+    log_in(visit.page, visit.gateway.url, member)
     return visit

@@ -164,10 +164,8 @@ def test_the_console_works_without_javascript(
     traffic(gateway)
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
+    log_in(page, gateway.url, member)
     page.goto(f"{gateway.url}/console/usage?{wide_period()}")
-    page.fill("#id_username", member.email)
-    page.fill("#id_password", member.password)
-    page.click("button.primary")
 
     page.select_option("#model", "acme/plain-8b")
     page.click("text=Apply")

@@ -5,31 +5,36 @@ from __future__ import annotations
 import json
 import re
 
-import httpx2
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from core.ids import NIL_UUID
 from core.money import cost_text, sum_costs, token_cost
 from tests.browser.conftest import Visit
-from tests.support.live import NO_TLS
 from tests.support.until import until
 
-PATH = "/console/playground/chat"
+ANSWER = ".message.assistant .content"
+
+
+@pytest.fixture
+def page(consoling: Visit) -> Page:
+    return consoling.open("/console/playground?model=acme/demo-8b")
+
+
+def send(page: Page, text: str) -> None:
+    page.fill("#message", text)
+    page.click("#send")
 
 
 @pytest.mark.walk
-def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit) -> None:
+def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit, page: Page) -> None:
     gateway = consoling.gateway
-    page = consoling.open("/console/playground?model=acme/demo-8b")
     page.fill("#system", "You are brief.")
     page.fill("#temperature", "0.5")
     page.fill("#message", "say: a whole answer, to its last word")
     page.keyboard.press("Control+Enter")
 
-    expect(page.locator(".message.assistant .content")).to_have_text(
-        "a whole answer, to its last word"
-    )
+    expect(page.locator(ANSWER)).to_have_text("a whole answer, to its last word")
     expect(page.locator(".receipt .rounded")).to_be_visible()
     (row,) = gateway.rows()
     assert str(row.api_key_id) == str(NIL_UUID)
@@ -51,15 +56,13 @@ def test_an_answer_streams_whole_and_its_receipt_is_the_row(consoling: Visit) ->
     assert sent["temperature"] == 0.5
     assert [each["role"] for each in sent["messages"]] == ["system", "user"]
 
-    page.fill("#message", "say: and a second one")
-    page.click("#send")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("and a second one")
+    send(page, "say: and a second one")
+    expect(page.locator(ANSWER).nth(1)).to_have_text("and a second one")
     sent = gateway.simulator.request_with("and a second one")["body"]
     assert [each["role"] for each in sent["messages"]] == ["system", "user", "assistant", "user"]
 
 
-def test_the_schema_is_checked_as_it_is_typed(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_the_schema_is_checked_as_it_is_typed(consoling: Visit, page: Page) -> None:
     page.click("text=JSON schema of the answer")
 
     page.fill(
@@ -85,11 +88,9 @@ def test_the_schema_is_checked_as_it_is_typed(consoling: Visit) -> None:
     expect(page.locator("#curl-code")).to_contain_text('"json_schema"')
 
 
-def test_a_stopped_answer_is_metered(consoling: Visit) -> None:
+def test_a_stopped_answer_is_metered(consoling: Visit, page: Page) -> None:
     gateway = consoling.gateway
-    page = consoling.open("/console/playground?model=acme/demo-8b")
-    page.fill("#message", "[[sim tokens=400 pace=20]]")
-    page.click("#send")
+    send(page, "[[sim tokens=400 pace=20]]")
     page.locator(".message.assistant").wait_for()
 
     page.click("#stop")
@@ -101,32 +102,30 @@ def test_a_stopped_answer_is_metered(consoling: Visit) -> None:
     consoling.problems[:] = [each for each in consoling.problems if "404" not in each]
 
 
-def test_reasoning_streams_folded_above_the_answer(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
-    page.fill("#message", "[[sim reasoning=60 tokens=5 pace=20]]")
-    page.click("#send")
+def test_reasoning_streams_folded_above_the_answer(consoling: Visit, page: Page) -> None:
+    send(page, "[[sim reasoning=60 tokens=5 pace=20]]")
 
     # While only reasoning has come.
     summary = page.locator(".message .reasoning summary")
     expect(summary).to_have_text(re.compile(r"Thinking… \d\.\d s, \d+ tokens"))
     expect(page.locator(".figures")).to_contain_text("First token seen here after")
-    expect(page.locator(".message.assistant .content")).to_be_empty()
+    expect(page.locator(ANSWER)).to_be_empty()
     page.click(".reasoning summary")
     expect(page.locator(".reasoning pre")).not_to_be_empty()
 
     expect(page.locator(".receipt")).to_contain_text("of which reasoning 60")
     expect(summary).to_have_text(re.compile(r"Thought for \d\.\d s, 60 tokens"))
-    expect(page.locator(".message.assistant .content")).not_to_be_empty()
-    page.fill("#message", "say: second")
-    page.click("#send")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("second")
+    expect(page.locator(ANSWER)).not_to_be_empty()
+    send(page, "say: second")
+    expect(page.locator(ANSWER).nth(1)).to_have_text("second")
     answered = consoling.gateway.simulator.request_with("say: second")["body"]["messages"][1]
-    assert answered["content"] == page.locator(".message.assistant .content").nth(0).inner_text()
+    assert answered["content"] == page.locator(ANSWER).nth(0).inner_text()
 
 
 @pytest.mark.parametrize("failure", ["offline", "refused", "cut"])
-def test_a_text_that_nobody_answered_is_back_in_its_field(consoling: Visit, failure: str) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_a_text_that_nobody_answered_is_back_in_its_field(
+    consoling: Visit, page: Page, failure: str
+) -> None:
     if failure == "refused":
         consoling.gateway.organization.requests_per_minute = 0
         consoling.gateway.organization.save()
@@ -144,17 +143,14 @@ def test_a_text_that_nobody_answered_is_back_in_its_field(consoling: Visit, fail
     if failure == "offline":
         expect(page.locator(".message.error")).to_contain_text("cannot be reached")
         page.context.set_offline(False)
-        page.fill("#message", "say: sent again")
-        page.click("#send")
-        expect(page.locator(".message.assistant .content")).to_have_text("sent again")
+        send(page, "say: sent again")
+        expect(page.locator(ANSWER)).to_have_text("sent again")
     consoling.problems.clear()
 
 
-def test_the_messages_are_sent_as_they_are_shown(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
-    page.fill("#message", "say: first")
-    page.click("#send")
-    expect(page.locator(".message.assistant .content")).to_have_text("first")
+def test_the_messages_are_sent_as_they_are_shown(consoling: Visit, page: Page) -> None:
+    send(page, "say: first")
+    expect(page.locator(ANSWER)).to_have_text("first")
 
     page.locator(".message.assistant >> text=Edit").click()
     page.fill(".message.assistant textarea", "edited")
@@ -167,7 +163,7 @@ def test_the_messages_are_sent_as_they_are_shown(consoling: Visit) -> None:
     expect(page.locator("#json-code")).to_contain_text("say: sent as shown")
     shown = page.locator("#json-code").inner_text()
     page.click("#send")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("sent as shown")
+    expect(page.locator(ANSWER).nth(1)).to_have_text("sent as shown")
 
     # As it was shown before it was sent, and byte for byte in what the browser sent.
     assert [each["content"] for each in json.loads(shown)["messages"]] == [
@@ -180,37 +176,33 @@ def test_the_messages_are_sent_as_they_are_shown(consoling: Visit) -> None:
     assert sent["messages"] == json.loads(shown)["messages"]
     page.locator(".message.user >> text=Remove").first.click()
     page.click("text=Retry")
-    expect(page.locator(".message.assistant .content").nth(1)).to_have_text("sent as shown")
+    expect(page.locator(ANSWER).nth(1)).to_have_text("sent as shown")
     assert page.locator(".message").count() == 4
 
 
-def test_a_call_is_answered_with_the_result_of_its_tool(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_a_call_is_answered_with_the_result_of_its_tool(consoling: Visit, page: Page) -> None:
     page.click("summary:text-is('Tools')")
     page.click("text=Insert an example >> visible=true")
-    page.fill("#message", "What is the weather in Paris?")
-    page.click("#send")
+    send(page, "What is the weather in Paris?")
     expect(page.locator(".calls")).to_have_text('get_weather({"city":"Paris"})')
 
     page.get_by_label("Answer of get_weather").fill("21 degrees, sunny")
     page.click("text=Send result")
 
-    expect(page.locator(".message.assistant .content").nth(1)).to_contain_text("21 degrees, sunny")
+    expect(page.locator(ANSWER).nth(1)).to_contain_text("21 degrees, sunny")
     sent = consoling.gateway.simulator.requests()[-1]["body"]["messages"]
     assert [each["role"] for each in sent] == ["user", "assistant", "tool"]
     assert sent[2]["tool_call_id"] == sent[1]["tool_calls"][0]["id"]
 
 
-def test_parameters_are_sent_and_likely_tokens_shown(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_parameters_are_sent_and_likely_tokens_shown(consoling: Visit, page: Page) -> None:
     page.click("text=More parameters")
     page.fill("#top_logprobs", "2")
     page.fill("#presence_penalty", "0.5")
     page.fill("#stops", "END\nHALT")
-    page.fill("#message", "say: one two END three")
-    page.click("#send")
+    send(page, "say: one two END three")
 
-    expect(page.locator(".message.assistant .content")).to_have_text("one two")
+    expect(page.locator(ANSWER)).to_have_text("one two")
     page.click("text=Likely tokens >> visible=true >> nth=-1")
     expect(page.locator(".likely tbody tr").first).to_contain_text("%")
     sent = consoling.gateway.simulator.request_with("END three")["body"]
@@ -218,27 +210,23 @@ def test_parameters_are_sent_and_likely_tokens_shown(consoling: Visit) -> None:
     assert [sent[name] for name in named] == [True, 2, 0.5, ["END", "HALT"]]
 
 
-def test_two_models_answer_side_by_side_each_with_its_figures(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_two_models_answer_side_by_side_each_with_its_figures(consoling: Visit, page: Page) -> None:
     page.click("#compare")
     page.locator(".pane select").nth(1).select_option("acme/plain-8b")
-    page.fill("#message", "say: both")
-    page.click("#send")
+    send(page, "say: both")
 
     for place in (0, 1):
         pane = page.locator(".pane").nth(place)
-        expect(pane.locator(".message.assistant .content")).to_have_text("both")
+        expect(pane.locator(ANSWER)).to_have_text("both")
         expect(pane.locator(".receipt")).to_contain_text("First token")
         expect(pane.locator(".receipt .rounded")).to_be_visible()
     models = {row.model_identifier for row in consoling.gateway.rows()}
     assert models == {"acme/demo-8b", "acme/plain-8b"}
 
 
-def test_the_conversation_survives_a_reload_and_is_in_a_link(consoling: Visit) -> None:
-    page = consoling.open("/console/playground?model=acme/demo-8b")
+def test_the_conversation_survives_a_reload_and_is_in_a_link(consoling: Visit, page: Page) -> None:
     page.fill("#system", "You are kept.")
-    page.fill("#message", "say: **kept**")
-    page.click("#send")
+    send(page, "say: **kept**")
     expect(page.locator(".message.assistant strong")).to_have_text("kept")
     page.reload()
     expect(page.locator(".message.assistant strong")).to_have_text("kept")
@@ -259,8 +247,7 @@ def test_a_model_that_is_not_served_is_named_and_no_other_is_chosen(consoling: V
     page = consoling.open("/console/playground?model=nope/none")
 
     expect(page.locator(".pane .errorlist").first).to_contain_text("nope/none is not served")
-    page.fill("#message", "say: hello")
-    page.click("#send")
+    send(page, "say: hello")
     expect(page.locator(".pane .errorlist").first).to_have_text("Choose a model.")
     assert consoling.gateway.rows() == []
 
@@ -315,36 +302,3 @@ def test_no_text_of_a_model_stops_the_page(consoling: Visit) -> None:
     )
     assert took < 1000  # ten seconds when a blank was tried at each of its places
     assert cells == 1000
-
-
-@pytest.mark.parametrize(
-    ("cookies", "token", "origin", "status"),
-    [
-        ({"csrftoken"}, True, True, 401),
-        ({"sessionid", "csrftoken"}, False, True, 403),
-        ({"sessionid", "csrftoken"}, True, False, 403),
-        ({"sessionid", "csrftoken"}, True, True, 200),
-    ],
-)
-def test_only_a_session_with_the_token_and_the_origin_may_chat(
-    consoling: Visit, cookies: set[str], token: bool, origin: bool, status: int
-) -> None:
-    gateway = consoling.gateway
-    page = consoling.open("/console/playground")
-    kept = {each["name"]: each["value"] for each in page.context.cookies()}
-    secret = page.locator("#settings [name=csrfmiddlewaretoken]").input_value()
-
-    answer = httpx2.post(
-        f"{gateway.url}{PATH}",
-        json={"model": "acme/demo-8b", "messages": [{"role": "user", "content": "say: hello"}]},
-        headers={
-            "cookie": "; ".join(f"{name}={kept[name]}" for name in sorted(cookies)),
-            "origin": gateway.url if origin else "https://evil.example",
-            "authorization": f"Bearer {gateway.key}",  # opens nothing here
-            **({"x-csrftoken": secret} if token else {}),
-        },
-        verify=NO_TLS,
-    )
-
-    assert answer.status_code == status
-    assert len(gateway.rows()) == (1 if status == 200 else 0)

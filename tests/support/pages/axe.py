@@ -30,6 +30,16 @@ def serious_findings(page: Page) -> list[str]:
     return found
 
 
+def findings(page: Page, name: str, *, fits: bool = True) -> list[str]:
+    """What is wrong with an open page in any look; ``fits``: also where it is wider than the window."""
+    found = []
+    for look, width in every_look(page):
+        found += [f"{name} {look}: {each}" for each in serious_findings(page)]
+        if fits and page.evaluate("document.documentElement.scrollWidth") > width:
+            found.append(f"{name} {look}: it overflows")
+    return found
+
+
 def every_look(page: Page) -> Iterator[tuple[str, int]]:
     """Show an open page light and dark, wide and as on a phone; yield each look's name and width.
 
