@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -66,12 +67,23 @@ class FurtherServers(ServerInline):
     verbose_name_plural = "further servers"
 
 
+class LabelFilter(admin.AllValuesFieldListFilter):
+    """Filters by a label in free words; the choice of voices without it has a name, too."""
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        for each in super().choices(changelist):
+            yield {**each, "display": each["display"] or self.empty_value_display}
+
+
 @admin.register(Voice)
 class VoiceAdmin(VoiceModelAdmin):
     """Global voices. Clients send the id, so it cannot be changed."""
 
     list_display = ("id", "served", "language", "engine", "engine_voice", *LABELS, "enabled")
-    list_filter = ("language", "enabled", "embedded_engine", "backend", *LABELS)
+    list_filter = (
+        *("language", "enabled", "embedded_engine", "backend", "gender", "age"),
+        *((name, LabelFilter) for name in ("accent", "style")),
+    )
     list_select_related = ("backend",)
     search_fields = ("id", "engine_voice")
     actions = None

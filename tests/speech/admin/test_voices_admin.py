@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -94,6 +95,17 @@ def test_the_list_shows_which_voices_are_served(operator: Client) -> None:
     assert "enterprise accounts" in shown
     assert "no account: disabled" in shown
     assert "no account: dead is disabled" in shown
+
+
+def test_voices_without_a_label_are_found_by_a_link_with_a_name(operator: Client) -> None:
+    speech_rows.voice("ava", style="warm")
+    speech_rows.voice("leo")
+
+    page = operator.get(VOICES).content.decode()
+
+    assert re.search(r'<a href="\?style=">\s*-\s*</a>', page)
+    assert "leo" in (found := text_of(operator.get(f"{VOICES}?style=")))
+    assert "ava" not in found
 
 
 def test_the_id_of_a_voice_is_not_changed(operator: Client) -> None:
