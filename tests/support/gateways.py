@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -75,54 +74,46 @@ def launch(
 @contextmanager
 def another_gateway(served: Served, directory: Path, **environment: str) -> Iterator[Served]:
     """Start a gateway besides ``served`` for a whole module, on the same database."""
-    settings_of_it = {**served.environment, "SVC_DATA_DIR": str(directory), **environment}
-    command, port, speech_port = launch(settings_of_it, directory / "gateway.log")
-    yield replace(
-        served, command=command, port=port, speech_port=speech_port, environment=settings_of_it
+    started = _started(served, directory, environment)
+    yield started
+    started.command.kill()
+
+
+def _started(served: Served, directory: Path, environment: dict[str, str]) -> Served:
+    settings = {**served.environment, "SVC_DATA_DIR": str(directory), **environment}
+    command, port, speech_port = launch(settings, directory / "gateway.log")
+    return replace(
+        served, command=command, port=port, speech_port=speech_port, environment=settings
     )
-    command.kill()
 
 
 class SharedGateways:
-    """Gateways besides ``served``, one for each set of settings that tests of this worker ask for.
+    """A gateway besides ``served`` with the settings that tests of this worker ask for.
 
     Each takes about 200 MB and many connections to the database, of which PostgreSQL has 100 by
-    default. So only ``MOST`` run at once: the one that was not asked for the longest is stopped first.
+    default. So only the last one runs.
     """
-
-    MOST = 1
 
     def __init__(self, served: Served, directory: Path) -> None:
         self._served = served
         self._directory = directory
-        self._running: OrderedDict[frozenset[tuple[str, str]], Served] = OrderedDict()
-        self._started = 0
+        self._settings: dict[str, str] = {}
+        self._running: Served | None = None
+        self._count = 0
 
     def with_settings(self, **environment: str) -> Served:
         """Return the gateway with these settings; it is started unless it runs."""
-        key = frozenset(environment.items())
-        found = self._running.pop(key, None)
-        if found is None or found.command.process.poll() is not None:
-            while len(self._running) >= self.MOST:
-                self._running.popitem(last=False)[1].command.kill()
-            found = self._start(environment)
-        self._running[key] = found
-        return found
-
-    def _start(self, environment: dict[str, str]) -> Served:
-        self._started += 1
-        directory = self._directory / f"shared-{self._started}"
+        found = self._running
+        if found and environment == self._settings and found.command.process.poll() is None:
+            return found
+        self.close()
+        self._count += 1
+        directory = self._directory / f"shared-{self._count}"
         directory.mkdir(exist_ok=True)
-        settings = {**self._served.environment, "SVC_DATA_DIR": str(directory), **environment}
-        command, port, speech_port = launch(settings, directory / "gateway.log")
-        return replace(
-            self._served,
-            command=command,
-            port=port,
-            speech_port=speech_port,
-            environment=settings,
-        )
+        self._settings = environment
+        self._running = _started(self._served, directory, environment)
+        return self._running
 
     def close(self) -> None:
-        for each in self._running.values():
-            each.command.kill()
+        if self._running is not None:
+            self._running.command.kill()

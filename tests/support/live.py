@@ -28,6 +28,7 @@ from tests.support.until import until
 from usage.models import UsageRow
 
 ROOT = Path(__file__).resolve().parents[2]
+Ran = subprocess.CompletedProcess[str]
 START_SECONDS = 120.0
 NO_TLS = False
 """Given as ``verify``: loading certificates, which loopback calls do not need, takes 20 ms each time."""
@@ -43,6 +44,32 @@ def with_constants(environment: Mapping[str, str]) -> dict[str, str]:
     }
     variables = {name: value for name, value in environment.items() if name not in constants}
     return {**variables, "SVC_TEST_CONSTANTS": json.dumps(constants)}
+
+
+def run(*command: str | Path, environment: Mapping[str, str] | None = None, **options: Any) -> Ran:
+    """Run a program to its end, with ``environment`` added to this process's."""
+    env = {**os.environ, **(environment or {})}
+    options = {"env": env, "timeout": 120, **options}
+    done: Ran = subprocess.run(command, check=False, capture_output=True, text=True, **options)
+    return done
+
+
+def manage(*arguments: str | Path, **environment: str) -> Ran:
+    """Run a command of ``manage.py`` to its end."""
+    return run(sys.executable, ROOT / "manage.py", *arguments, environment=environment, cwd=ROOT)
+
+
+def output_of(done: Ran) -> str:
+    """What a program printed that ended well."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def fetch(url: str, method: str = "GET", *, key: str = "", **options: Any) -> httpx2.Response:
+    """Send one request, with ``key`` in its ``authorization``."""
+    headers = {**options.pop("headers", {}), **({"authorization": f"Bearer {key}"} if key else {})}
+    options = {"timeout": 60, **options}
+    return httpx2.request(method, url, headers=headers, verify=NO_TLS, **options)
 
 
 class Command:
@@ -187,18 +214,13 @@ class Gateway:
     def post(self, body: Any, **options: Any) -> httpx2.Response:
         """POST ``body`` (bytes as they are, anything else as JSON) as a chat request."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return httpx2.post(
-            f"{self.base_url}/chat/completions",
-            content=content,
-            headers={**self.headers, **options.pop("headers", {})},
-            timeout=options.pop("timeout", 60),
-            verify=NO_TLS,
-            **options,
-        )
+        headers = {**self.headers, **options.pop("headers", {})}
+        url = f"{self.base_url}/chat/completions"
+        return fetch(url, "POST", content=content, headers=headers, **options)
 
     def get(self, path: str) -> httpx2.Response:
         """GET a path under ``/v1``."""
-        return httpx2.get(f"{self.base_url}{path}", headers=self.headers, timeout=60, verify=NO_TLS)
+        return fetch(f"{self.base_url}{path}", key=self.key)
 
     def chat(self, text: str, model: str = "running", **fields: Any) -> httpx2.Response:
         """Send one user message to one of ``models``."""

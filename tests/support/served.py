@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import uuid
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import Any
 import httpx2
 
 from tests.support.gateways import Served, launch
-from tests.support.live import Command, Gateway
+from tests.support.live import Command, Gateway, fetch
+
+Running = contextlib.AbstractContextManager[tuple[Command, str]]
 
 
 @contextlib.contextmanager
@@ -30,18 +33,26 @@ def another_gateway(
         command.stop()
 
 
+def two_workers(gateway: Gateway, served: Served, **environment: str) -> Running:
+    """A second gateway process with two workers, which share the Redis of the tests."""
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    return another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis, **environment)
+
+
+def port_of(url: str) -> int:
+    """The port in a base URL."""
+    return int(url.removesuffix("/v1").rpartition(":")[2])
+
+
 def refuses(url: str) -> bool:
     """Whether no server listens at ``url``."""
-    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
     with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) != 0
+        return probe.connect_ex(("127.0.0.1", port_of(url))) != 0
 
 
 def ask(base_url: str, gateway: Gateway, text: str, **fields: Any) -> httpx2.Response:
     body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": text}], **fields}
-    return httpx2.post(
-        f"{base_url}/chat/completions", json=body, headers=gateway.headers, timeout=60
-    )
+    return fetch(f"{base_url}/chat/completions", "POST", json=body, key=gateway.key)
 
 
 @contextlib.contextmanager

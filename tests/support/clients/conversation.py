@@ -38,6 +38,16 @@ TOOL: dict[str, Any] = {
     },
 }
 
+
+def city_tool(name: str) -> dict[str, Any]:
+    """A tool that takes a city."""
+    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    return {
+        "type": "function",
+        "function": {"name": name, "parameters": {**city, "additionalProperties": False}},
+    }
+
+
 READING_QUESTION = 'Read the thermometer in "Lyon": 21 degrees.'
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.live import ROOT
+from tests.support.live import ROOT, output_of, run
 
 PACKAGE = ROOT / "tests/clients/js"
-RUN_SECONDS = 60
 
 
 def installed() -> Path:
@@ -30,25 +28,11 @@ def installed() -> Path:
         # One test worker installs, the others wait for it.
         fcntl.flock(turnstile, fcntl.LOCK_EX)
         if not receipt.exists() or receipt.read_bytes() != lock:
-            npm = subprocess.run(
-                ["npm", "ci"], cwd=PACKAGE, capture_output=True, text=True, check=False
-            )
-            assert npm.returncode == 0, npm.stderr
+            output_of(run("npm", "ci", cwd=PACKAGE, timeout=300))
             receipt.write_bytes(lock)
     return PACKAGE
 
 
 def node(*arguments: str, stdin: str = "", environment: dict[str, str] | None = None) -> str:
     """Run ``node`` in the folder of the packages and return its output; fail when it fails."""
-    run = subprocess.run(
-        ["node", *arguments],
-        check=False,
-        cwd=installed(),
-        input=stdin,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    return output_of(run("node", *arguments, cwd=installed(), input=stdin, environment=environment))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from openai import AsyncOpenAI
 from openai.types import Model
@@ -22,36 +22,6 @@ Result = TypeVar("Result")
 def asked(text: str) -> Messages:
     """Make a conversation that begins with ``text``."""
     return [{"role": "user", "content": text}]
-
-
-class ChatClient(Protocol):
-    """The interface of a client for the conversation."""
-
-    def models(self) -> list[Model]:
-        """Return every entry of the catalog."""
-
-    def model(self, identifier: str) -> Model:
-        """Return one entry."""
-
-    def ask(self, messages: Messages, **fields: Any) -> ChatCompletion:
-        """``create()``."""
-
-    def stream(self, messages: Messages, **fields: Any) -> list[ChatCompletionChunk]:
-        """``create(stream=True)``, read to its end."""
-
-    def parse(
-        self, messages: Messages, shape: type[Answer], **fields: Any
-    ) -> ParsedChatCompletion[Answer]:
-        """``parse()``."""
-
-    def helper(self, messages: Messages, **fields: Any) -> tuple[list[Any], ChatCompletion]:
-        """``stream()``: its events and ``get_final_completion()``."""
-
-    def disconnect_after(self, chunks: int, messages: Messages, **fields: Any) -> str:
-        """Begin a stream, break out of it after ``chunks`` chunks, and return the text until then."""
-
-    def close(self) -> None:
-        """Close its connections."""
 
 
 class SyncClient:
@@ -86,10 +56,12 @@ class SyncClient:
         )
 
     def helper(self, messages: Messages, **fields: Any) -> tuple[list[Any], ChatCompletion]:
+        """``stream()``: its events and ``get_final_completion()``."""
         with self.sdk.chat.completions.stream(model=MODEL, messages=messages, **fields) as stream:
             return list(stream), stream.get_final_completion()
 
     def disconnect_after(self, chunks: int, messages: Messages, **fields: Any) -> str:
+        """Begin a stream, break out of it after ``chunks`` chunks, and return the text until then."""
         text = ""
         with self.sdk.chat.completions.create(
             messages=messages, stream=True, **{"model": MODEL, **fields}
@@ -180,3 +152,6 @@ class AsyncClient:
 
     def close(self) -> None:
         """Nothing is left open."""
+
+
+ChatClient = SyncClient | AsyncClient

@@ -6,12 +6,16 @@ import json
 import socket
 import struct
 from enum import Enum
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support.live import Gateway
 
 SECONDS = 60.0
+CHAT = "POST /v1/chat/completions"
+HANDSHAKE = (
+    *("upgrade: websocket", "connection: upgrade", "sec-websocket-version: 13"),
+    "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+)
 
 
 class Disconnect(Enum):
@@ -20,6 +24,14 @@ class Disconnect(Enum):
     FIN = "fin"
     RST = "rst"
     HALF_CLOSE = "half-close"
+
+
+def leave(gateway: Gateway, model: str, frames: int, text: str = "hello", **fields: Any) -> None:
+    """Ask for a stream, read ``frames`` of its frames, and disconnect."""
+    with RawClient(gateway) as client:
+        client.chat(text, model, stream=True, **fields)
+        client.read_until(frames, b"data: ")
+        client.disconnect()
 
 
 class RawClient:
@@ -46,12 +58,7 @@ class RawClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def set_timeout(self, seconds: float) -> None:
@@ -61,16 +68,19 @@ class RawClient:
     def send(self, content: bytes) -> None:
         self._socket.sendall(content)
 
-    def head(self, *headers: str, key: str | None = None) -> None:
-        """Send the request line and headers of a chat request."""
-        lines = [
-            "POST /v1/chat/completions HTTP/1.1",
-            f"host: 127.0.0.1:{self._gateway.port}",
-            *headers,
-        ]
+    def head(self, *headers: str, key: str | None = None, line: str = CHAT) -> None:
+        """Send the request line and headers of a request."""
+        lines = [f"{line} HTTP/1.1", "host: 127.0.0.1", *headers]
         if key is not None:
             lines.append(f"authorization: Bearer {key}")
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def upgrade(self, key: str, *headers: str) -> bytes:
+        """Ask for a session of the speech stream; return the answer's head, which is then dropped."""
+        self.head(*HANDSHAKE, *headers, key=key, line="GET /v1/audio/speech/stream")
+        self.read_until(1, b"\r\n\r\n")
+        head, _, self.received = self.received.partition(b"\r\n\r\n")
+        return head.lower()
 
     def chat(self, text: str, model: str = "running", **fields: Any) -> None:
         """Send a whole chat request."""
@@ -84,10 +94,10 @@ class RawClient:
         self.head(f"content-length: {len(body)}", key=self._gateway.key)
         self.send(body)
 
-    def read(self) -> bytes:
+    def read(self, most: int = 65536) -> bytes:
         """Read the next bytes; empty at the end, also when the connection was reset."""
         try:
-            read = self._socket.recv(65536)
+            read = self._socket.recv(most)
         except ConnectionError:
             return b""
         except TimeoutError as error:
@@ -129,7 +139,7 @@ class RawClient:
         assert found, head
         return found[0].partition(": ")[2]
 
-    def disconnect(self, how: Disconnect) -> None:
+    def disconnect(self, how: Disconnect = Disconnect.FIN) -> None:
         """Disconnect; after a half-close the socket can still be read."""
         if how is Disconnect.HALF_CLOSE:
             self._socket.shutdown(socket.SHUT_WR)

@@ -14,6 +14,7 @@ from tests.support.faults.oracle import TOKEN_LIMIT, assert_books_agree, assert_
 from tests.support.faults.seen import Seen, ask
 from tests.support.live import Gateway
 from tests.support.live_catalog import backend, publish
+from tests.support.model_servers.scripted import ScriptedServer
 from usage.models import UsageRow
 
 SMALL_CAP = 1000
@@ -51,6 +52,12 @@ def single(gateway: Gateway, **columns: Any) -> Backend:
             **columns,
         },
     )
+
+
+def patient(gateway: Gateway, server: ScriptedServer, **columns: Any) -> Backend:
+    """A backend whose timeouts outlast the pauses of a script."""
+    seconds = {"first_byte_seconds": 10, "idle_seconds": 10}
+    return single(gateway, **{"base_url": server.base_url, **seconds, **columns})
 
 
 def publish_on(gateway: Gateway, *backends: Backend) -> str:

@@ -19,7 +19,7 @@ from accounts.models import Scope
 from tests.support.builders import traffic
 from tests.support.builders.export_rows import expected, expected_csv
 from tests.support.faults.seen import Seen, ask
-from tests.support.live import NO_TLS, Gateway, marker_of
+from tests.support.live import Gateway, fetch, marker_of
 from usage.models import UsageRow
 from usage.receipts import Receipt
 
@@ -131,13 +131,7 @@ def assert_row_tells_what_was_seen(row: UsageRow, each: Seen, entries: Entries) 
 
 
 def _read(gateway: Gateway, key: str, path: str, **query: str) -> httpx2.Response:
-    answer = httpx2.get(
-        f"{gateway.base_url}/{path}",
-        params=query,
-        headers={"authorization": f"Bearer {key}"},
-        timeout=60,
-        verify=NO_TLS,
-    )
+    answer = fetch(f"{gateway.base_url}/{path}", key=key, params=query)
     assert answer.status_code == 200, answer.text
     return answer
 

@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 import psycopg
 
 from tests.support.hosts.network import Host, Network, Running, answers
+from tests.support.live import output_of, run
 from tests.support.servers.programs import debian_program
 from tests.support.until import until
 
@@ -38,14 +39,8 @@ def _postgresql_program(name: str) -> str:
 
 
 def _as_owner(*arguments: str) -> None:
-    done = subprocess.run(
-        ["setpriv", f"--reuid={_OWNER}", f"--regid={_OWNER}", "--clear-groups", *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd="/",
-    )
-    assert done.returncode == 0, done.stderr
+    owner = (f"--reuid={_OWNER}", f"--regid={_OWNER}", "--clear-groups")
+    output_of(run("setpriv", *owner, *arguments, cwd="/"))
 
 
 @dataclass

@@ -21,7 +21,8 @@ from accounts.keys import admin_keys
 from accounts.keys.keys import mint
 from accounts.models import Organization, Plan, Scope
 from svc_project.reference.recordings import FILE, Recording
-from tests.support.live import NO_TLS, Gateway
+from tests.support.clients.conversation import city_tool
+from tests.support.live import NO_TLS, Gateway, fetch
 from tests.support.speech.accounts import speech_account
 
 MODEL: Final = "acme/demo-8b"
@@ -29,20 +30,7 @@ PRONUNCIATIONS: Final = "/v1/pronunciations"
 HELLO: Final = [{"role": "user", "content": "say: Hello, Ada!"}]
 WEATHER: Final = [{"role": "user", "content": "What is the weather in Paris?"}]
 THERMOMETER: Final = [{"role": "user", "content": 'Read the thermometer in "Lyon": 21 degrees.'}]
-TOOLS: Final = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "Current weather in a city",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}},
-                "required": ["city"],
-            },
-        },
-    }
-]
+TOOLS: Final = [city_tool("get_weather")]
 READING: Final = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
@@ -88,14 +76,8 @@ class Place:
     def ask(self, method: str, path: str, key: str, body: Any = None) -> httpx2.Response:
         is_speech = key == self.speech.key or not key
         base = self.speech.url if is_speech else self.gateway.url
-        return httpx2.request(
-            method,
-            base + path,
-            headers={"authorization": f"Bearer {key}"} if key else {},
-            content=None if body is None else json.dumps(body),
-            timeout=60,
-            verify=NO_TLS,
-        )
+        content = None if body is None else json.dumps(body)
+        return fetch(base + path, method, key=key, content=content)
 
     def chat(self, **fields: Any) -> httpx2.Response:
         body = {"model": MODEL, "messages": HELLO, **fields}

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -15,7 +15,7 @@ from django.test import Client
 from websockets.sync.client import ClientConnection, connect
 
 from accounts.models import Membership, User
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import Gateway, fetch
 from usage.models import SpeechRow
 
 
@@ -41,18 +41,11 @@ class SignedIn:
     ) -> httpx2.Response:
         """POST ``body``, bytes unchanged; ``headers`` replace the browser's."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return httpx2.post(
-            f"{self.gateway.url}{path}",
-            content=content,
-            headers=self.headers if headers is None else headers,
-            timeout=60,
-            verify=NO_TLS,
-        )
+        sent = self.headers if headers is None else dict(headers)
+        return fetch(f"{self.gateway.url}{path}", "POST", content=content, headers=sent)
 
     def get(self, path: str) -> httpx2.Response:
-        return httpx2.get(
-            f"{self.gateway.url}{path}", headers={"cookie": self.cookie}, timeout=60, verify=NO_TLS
-        )
+        return fetch(f"{self.gateway.url}{path}", headers={"cookie": self.cookie})
 
     @contextmanager
     def connect(self, path: str, **headers: str) -> Iterator[ClientConnection]:
@@ -79,11 +72,11 @@ def sign_in(gateway: Gateway) -> SignedIn:
     client = Client()
     client.force_login(user)
     session = {name: morsel.value for name, morsel in client.cookies.items()}
-    page = httpx2.get(
-        f"{gateway.url}/console/{gateway.organization.slug}/voices",
-        headers={"cookie": "; ".join(f"{name}={value}" for name, value in session.items())},
-        timeout=60,
-        verify=NO_TLS,
-    )
-    token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[0]
-    return SignedIn(gateway, user, {**session, **dict(page.cookies)}, token)
+    person = SignedIn(gateway, user, session, token="")
+    page = person.get(f"/console/{gateway.organization.slug}/voices")
+    return replace(person, cookies={**session, **page.cookies}, token=token_of(page.text))
+
+
+def token_of(page: str) -> str:
+    """The CSRF token of a page's forms."""
+    return str(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[0])

@@ -14,16 +14,12 @@ from django.db.models import Model
 from usage.models import SpeechRow, UsageRow
 
 
-def another_session() -> psycopg.Connection:
+def another_session(*, autocommit: bool = False) -> psycopg.Connection:
     """A connection of its own to the PostgreSQL database of Django's connection."""
-    place = connection.settings_dict
-    return psycopg.connect(
-        host=place["HOST"],
-        port=place["PORT"],
-        user=place["USER"],
-        password=place["PASSWORD"],
-        dbname=place["NAME"],
-    )
+    place: dict[str, Any] = connection.get_connection_params()
+    names = ("host", "port", "user", "password", "dbname")
+    own: Any = {name: place.get(name) for name in names}
+    return psycopg.connect(autocommit=autocommit, **own)
 
 
 @contextmanager

@@ -55,15 +55,20 @@ def _configuration(port: int, behind: int) -> dict[str, Any]:
     return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
 
 
+def envoy_program() -> str:
+    """Envoy itself: the console script would run it as its child, which a signal does not reach."""
+    script = program("envoy")
+    [found] = script.parent.parent.glob("lib/python3*/site-packages/envoy/_bin/envoy")
+    return str(found)
+
+
 @contextmanager
 def running_envoy(directory: Path, behind: int) -> Iterator[int]:
     """Run Envoy of ``.venv-clients`` with one worker thread; yields its port."""
-    # The console script would run Envoy as its child, which a signal to the script does not reach.
-    script, port = program("envoy"), free_port()
-    [found] = script.parent.parent.glob("lib/python3*/site-packages/envoy/_bin/envoy")
+    found, port = envoy_program(), free_port()
     configuration = directory / "envoy.json"
     configuration.write_text(json.dumps(_configuration(port, behind)))
     arguments = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]
     log = directory / "envoy.log"
-    with running([str(found), "-c", str(configuration), *arguments], port, log):
+    with running([found, "-c", str(configuration), *arguments], port, log):
         yield port

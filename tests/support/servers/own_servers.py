@@ -84,31 +84,32 @@ class Postgresql:
 class Redis:
     """A redis-server that keeps nothing on disk."""
 
-    def __init__(self) -> None:
-        port = free_port()
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it empty; return once it takes connections."""
         self._process = subprocess.Popen(
             [
-                *("redis-server", "--port", str(port), "--bind", "127.0.0.1"),
+                *("redis-server", "--port", str(self.port), "--bind", "127.0.0.1"),
                 *("--save", "", "--appendonly", "no"),
             ],
+            cwd=self._directory,
             stdout=subprocess.DEVNULL,
         )
-        self.url = f"redis://127.0.0.1:{port}"
-        try:
-            self._wait(port)
-        except BaseException:
-            self.stop()
-            raise
-
-    def _wait(self, port: int) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while True:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             assert time.monotonic() < deadline, "redis-server does not start"
             time.sleep(0.02)
 
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.live import NO_TLS
+from tests.support.live import fetch
 from tests.support.until import until
 
 _START_SECONDS = 60.0
@@ -36,7 +36,7 @@ def running(
     path: str = "",
     seconds: float = _START_SECONDS,
     **options: Any,
-) -> Iterator[None]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server, with ``options`` of its process, for as long as the block runs.
 
     The block begins when it takes connections on ``port`` of this host, or answers ``path`` with 200.
@@ -48,15 +48,14 @@ def running(
         assert process.poll() is None, log.read_text()
         if path:
             with suppress(httpx2.TransportError):
-                answer = httpx2.get(f"http://127.0.0.1:{port}{path}", verify=NO_TLS, timeout=60)
-                return answer.status_code == 200
+                return fetch(f"http://127.0.0.1:{port}{path}").status_code == 200
             return False
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     try:
         until(serves, seconds)
-        yield
+        yield process
     finally:
         process.terminate()
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from tests.support.live import NO_TLS, free_port
+from tests.support.live import fetch, free_port, output_of, run
 from tests.support.servers.programs import debian_program, running
 from tests.support.until import until
 
@@ -31,17 +31,14 @@ class Prometheus:
 
     def ask(self, expression: str) -> Any:
         """Return the answer to an expression, which must be valid."""
-        answer = httpx2.get(
-            f"{self.url}/api/v1/query", params={"query": expression}, verify=NO_TLS, timeout=30
-        )
-        found = answer.json()
+        found = fetch(f"{self.url}/api/v1/query", params={"query": expression}).json()
         assert found["status"] == "success", f"{expression}: {found}"
         assert not found.get("warnings"), f"{expression}: {found}"
         return found["data"]["result"]
 
     def rules(self) -> list[dict[str, Any]]:
         """Return the alerts, with their health after an evaluation."""
-        answer = httpx2.get(f"{self.url}/api/v1/rules", verify=NO_TLS, timeout=30).json()
+        answer = fetch(f"{self.url}/api/v1/rules").json()
         return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
 
 
@@ -76,5 +73,18 @@ def running_prometheus(
 def promtool(*arguments: str) -> None:
     """Run a check of promtool, which must find no fault."""
     program = debian_program("promtool", "prometheus")
-    done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    output_of(run(program, *arguments))
+
+
+def simulate(
+    directory: Path, series: dict[str, str], interval: str, *tests: Any, **more: Any
+) -> None:
+    """Have promtool make ``series``, a value each ``interval``, and evaluate ``tests`` on them."""
+    case = {
+        "interval": interval,
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": tests,
+    }
+    path = directory / "simulation.json"  # JSON is YAML
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case], **more}))
+    promtool("test", "rules", str(path))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 import redis
 
-from tests.support.live import free_port
+from tests.support.servers import own_servers
 from tests.support.servers.tcp_proxy import FaultProxy
-from tests.support.until import until
 
 REDIS_URL: Final = os.environ.get("SVC_TEST_REDIS_URL", "")
 PATIENT: Final = 5.0
@@ -47,27 +44,8 @@ def to_redis() -> Iterator[FaultProxy]:
         yield proxy
 
 
-class Redis:
+class Redis(own_servers.Redis):
     """A redis-server of one test, which may be killed and emptied."""
-
-    def __init__(self, directory: Path) -> None:
-        self.port = free_port()
-        self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
-        self._process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), *options],
-            cwd=self._directory,
-            stdout=subprocess.DEVNULL,
-        )
-        until(self._answers)
-
-    def _answers(self) -> bool:
-        with suppress(redis.ConnectionError), self.client() as client:
-            return bool(client.ping())
-        return False
 
     @contextmanager
     def client(self) -> Iterator[Any]:
@@ -84,9 +62,3 @@ class Redis:
         """How many connections ran a script last; others carry the channel layer."""
         with self.client() as client:
             return sum(each["cmd"] == "evalsha" for each in client.client_list())
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import getpass
 import re
-import shutil
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
-from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT, free_port
+from tests.support.live import ROOT, free_port, output_of, run
+from tests.support.servers.envoy import envoy_program
 from tests.support.servers.programs import debian_program, running
 
 INFERENCE_HOST, SPEECH_HOST = "ai.example.com", "speech.example.com"
@@ -36,20 +32,15 @@ class Certificate:
 
 def certificate(directory: Path) -> Certificate:
     """Make ``fullchain.pem``, ``privkey.pem`` and both in ``svc.pem``, as HAProxy reads them."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is missing: install the package openssl to run this test")
+    openssl = debian_program("openssl", "openssl")
     chain, key = directory / "fullchain.pem", directory / "privkey.pem"
     names = ",".join(f"DNS:{host}" for host in HOSTS)
-    subprocess.run(
-        [
-            *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", f"/CN={INFERENCE_HOST}"),
-            *("-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(chain)),
-        ],
-        check=True,
-        capture_output=True,
+    made = run(
+        *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", f"/CN={INFERENCE_HOST}"),
+        *("-addext", f"subjectAltName={names}", "-keyout", key, "-out", chain),
     )
+    output_of(made)
     (directory / "svc.pem").write_text(chain.read_text() + key.read_text())
     return Certificate(directory)
 
@@ -118,13 +109,6 @@ class Shipped:
         return [self.find(), *filled]
 
 
-def _envoy() -> str:
-    """Envoy itself: the console script would run it as its child, which a signal does not reach."""
-    script = program("envoy")
-    [found] = script.parent.parent.glob("lib/python3*/site-packages/envoy/_bin/envoy")
-    return str(found)
-
-
 _NGINX_PATHS = "pid DIRECTORY/pid; user USER; error_log DIRECTORY/error.log;"
 SHIPPED = (
     Shipped(
@@ -144,7 +128,7 @@ SHIPPED = (
     Shipped(
         "envoy",
         "envoy.yaml",
-        _envoy,
+        envoy_program,
         ("--mode", "validate", "-c", "CONFIGURATION"),
         ("-c", "CONFIGURATION", "--disable-hot-restart", "--log-level", "warning"),
     ),
