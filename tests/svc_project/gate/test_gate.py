@@ -7,18 +7,19 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from accounts.keys.keys import mint
-from accounts.models import ApiKey, Membership, Organization, Scope, User
+from accounts.models import ApiKey, Organization, Scope
 from accounts.models.security import FailedLogins
 from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import IMPATIENT
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import Gateway, fetch
 from tests.support.metrics import metrics
+from tests.support.pages.signed_in import SignedIn, sign_in, token_of
 from tests.support.servers.database_outage import tables_locked
 from tests.support.until import until
 
@@ -26,7 +27,6 @@ GatewayWith = Callable[..., Gateway]
 FEW_THREADS = {"SVC_DJANGO_THREADS": "8", "SVC_DJANGO_QUEUE_SECONDS": "1"}
 TWO_THREADS = {"SVC_DJANGO_THREADS": "2", "SVC_DJANGO_QUEUE_SECONDS": "60"}
 
-PASSWORD = "correct horse battery"
 FORM_BYTES = 64 * 1024
 """The largest body of a form of the console (docs/explain/threat-model.md)."""
 
@@ -34,11 +34,6 @@ FORM_BYTES = 64 * 1024
 @pytest.fixture
 def surface(request: pytest.FixtureRequest, gateway: Gateway) -> int:
     return gateway.port if request.param == "inference" else gateway.speech_port
-
-
-def opened(client: RawClient, method: str, path: str, *headers: str) -> None:
-    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *headers]
-    client.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 
 
 def head_of(client: RawClient) -> tuple[int, str]:
@@ -68,7 +63,7 @@ def test_a_body_that_no_view_takes_is_not_waited_for(
     gateway: Gateway, surface: int, method: str, path: str, status: int
 ) -> None:
     with RawClient(gateway, surface) as client:
-        opened(client, method, path, "transfer-encoding: chunked")
+        client.head("transfer-encoding: chunked", line=f"{method} {path}")
         client.send(b"5\r\nhello\r\n")
         answered, head = head_of(client)
 
@@ -79,7 +74,7 @@ def test_a_body_that_no_view_takes_is_not_waited_for(
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_only_a_post_to_a_page_has_a_body(gateway: Gateway, method: str) -> None:
     with RawClient(gateway) as client:
-        opened(client, method, "/console/login", "content-length: 999999999")
+        client.head("content-length: 999999999", line=f"{method} /console/login")
         answered, _ = head_of(client)
 
     assert answered in (200, 403, 405)
@@ -88,7 +83,7 @@ def test_only_a_post_to_a_page_has_a_body(gateway: Gateway, method: str) -> None
 @pytest.mark.parametrize("path", ["/console/login", "/admin/login/"])
 def test_a_form_that_announces_too_much_is_refused_unread(gateway: Gateway, path: str) -> None:
     with RawClient(gateway) as client:
-        opened(client, "POST", path, "content-length: 2000000")
+        client.head("content-length: 2000000", line=f"POST {path}")
         answered, head = head_of(client)
         page = client.rest().decode()
 
@@ -102,7 +97,7 @@ def test_a_form_that_announces_too_much_is_refused_unread(gateway: Gateway, path
 
 def test_a_form_that_turns_out_too_large_is_refused(gateway: Gateway) -> None:
     with RawClient(gateway) as client:
-        opened(client, "POST", "/console/login", "transfer-encoding: chunked")
+        client.head("transfer-encoding: chunked", line="POST /console/login")
         piece = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         for _ in range(FORM_BYTES // 0x8000 + 1):
             client.send(piece)
@@ -114,7 +109,7 @@ def test_a_form_that_turns_out_too_large_is_refused(gateway: Gateway) -> None:
 def test_a_form_that_arrives_too_slowly_is_refused(gateway_with: GatewayWith) -> None:
     gateway = gateway_with(**IMPATIENT)
     with RawClient(gateway) as client:
-        opened(client, "POST", "/console/login", "content-length: 100")
+        client.head("content-length: 100", line="POST /console/login")
         client.send(b"x")
         answered, head = head_of(client)
 
@@ -122,41 +117,10 @@ def test_a_form_that_arrives_too_slowly_is_refused(gateway_with: GatewayWith) ->
     assert "content-type: text/html" in head
 
 
-class Person:
-    """A user who is logged in to the console of a running gateway."""
-
-    def __init__(self, gateway: Gateway, organization: Organization, who: str = "somebody") -> None:
-        name = f"{who}-{organization.pk}@example.com"
-        user = User.objects.create_user(name, PASSWORD)
-        Membership.objects.create(user=user, organization=organization)
-        url = f"{gateway.url}/console"
-        self._url = f"{url}/{organization.slug}"
-        with httpx2.Client(verify=NO_TLS, timeout=60) as client:
-            answer = log_in(client, url, name)
-            assert answer.status_code == 302, answer.text
-            self.cookies = dict(client.cookies)
-            self.token = token_of(client.get(f"{self._url}/keys/new").text)
-
-    def make_key(self) -> httpx2.Response:
-        return httpx2.post(
-            f"{self._url}/keys/new",
-            data={"csrfmiddlewaretoken": self.token, "label": "x", "scope": "read"},
-            cookies=self.cookies,
-            timeout=60,
-            verify=NO_TLS,
-        )
-
-
-def token_of(page: str) -> str:
-    found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
-    assert found is not None, page
-    return found[1]
-
-
-def log_in(client: httpx2.Client, console: str, name: str) -> httpx2.Response:
-    token = token_of(client.get(f"{console}/login").text)
-    form = {"csrfmiddlewaretoken": token, "username": name, "password": PASSWORD}
-    return client.post(f"{console}/login", data=form)
+def make_key(person: SignedIn) -> httpx2.Response:
+    path = f"/console/{person.gateway.organization.slug}/keys/new"
+    form = {"csrfmiddlewaretoken": person.token, "label": "x", "scope": "read"}
+    return fetch(f"{person.gateway.url}{path}", "POST", data=form, cookies=person.cookies)
 
 
 def writes_blocked() -> contextlib.AbstractContextManager[None]:
@@ -170,11 +134,6 @@ def views_threads(gateway: Gateway) -> int:
     return sum(task.read_text().startswith("django") for task in tasks)
 
 
-def get(gateway: Gateway, path: str, key: str) -> httpx2.Response:
-    headers = {"authorization": f"Bearer {key}"}
-    return httpx2.get(f"{gateway.url}{path}", headers=headers, timeout=60, verify=NO_TLS)
-
-
 def finished(answers: list[Future[httpx2.Response]]) -> list[httpx2.Response]:
     return [each.result() for each in answers if each.done()]
 
@@ -185,12 +144,12 @@ def test_forms_of_strangers_have_memory_of_their_own(gateway_with: GatewayWith) 
     with contextlib.ExitStack() as stack:
         for count in (1, 2):
             slow = stack.enter_context(RawClient(gateway))
-            opened(slow, "POST", "/admin/login/", "content-length: 1000000")
+            slow.head("content-length: 1000000", line="POST /admin/login/")
             slow.send(b"x" * 950_000)
             until(lambda: metrics(gateway).sum("svc_body_bytes") == count * 950_000)  # noqa: B023
 
         third = stack.enter_context(RawClient(gateway))
-        opened(third, "POST", "/admin/login/", "content-length: 1000000")
+        third.head("content-length: 1000000", line="POST /admin/login/")
         third.send(b"x" * 950_000)
         answered, head = head_of(third)
 
@@ -205,18 +164,18 @@ def test_the_members_of_an_organization_have_one_share_of_the_threads_and_others
     gateway_with: GatewayWith,
 ) -> None:
     gateway = gateway_with(**FEW_THREADS)
-    organization = Organization.objects.create(name="attackers")
-    people = [Person(gateway, organization, who) for who in ("one", "two")]
-    reader = mint(gateway.organization, Scope.READ, "test").secret
-    assert get(gateway, "/v1/usage", reader).status_code == 200
+    attacked = replace(gateway, organization=Organization.objects.create(name="attackers"))
+    people = [sign_in(attacked) for _ in range(2)]
+    usage, reader = f"{gateway.url}/v1/usage", gateway.mint(Scope.READ)
+    assert fetch(usage, key=reader).status_code == 200
 
     with ThreadPoolExecutor(30) as pool, writes_blocked():
-        answers = [pool.submit(people[number % 2].make_key) for number in range(30)]
+        answers = [pool.submit(make_key, people[number % 2]) for number in range(30)]
         refused = until(lambda: found if len(found := finished(answers)) >= 27 else None)
 
-        assert get(gateway, "/v1/usage", reader).status_code == 200
-        assert get(gateway, "/v1/models", gateway.key).status_code == 200
-        assert httpx2.get(f"{gateway.url}/console/login", verify=NO_TLS).status_code == 200
+        assert fetch(usage, key=reader).status_code == 200
+        assert gateway.get("/models").status_code == 200
+        assert fetch(f"{gateway.url}/console/login").status_code == 200
         assert gateway.chat("say: still there").status_code == 200
         assert metrics(gateway).sum("svc_pages_in_flight") == 3
 
@@ -249,37 +208,31 @@ def test_strangers_cannot_take_all_threads_and_one_address_not_those_of_stranger
     gateway_with: GatewayWith,
 ) -> None:
     gateway = gateway_with(**FEW_THREADS, SVC_PROXIES="1")
-    reader = mint(gateway.organization, Scope.READ, "test").secret
+    usage, reader = f"{gateway.url}/v1/usage", gateway.mint(Scope.READ)
     # A proxy's connections come from this host, so they need a token.
-    metrics_of_it = httpx2.get(f"{gateway.url}/metrics", timeout=60, verify=NO_TLS)
-    assert (metrics_of_it.status_code, get(gateway, "/livez", reader).status_code) == (404, 200)
-    assert get(gateway, "/v1/usage", reader).status_code == 200
-    with httpx2.Client(verify=NO_TLS, timeout=60) as client:
-        token = token_of(client.get(f"{gateway.url}/console/login").text)
-        cookies = dict(client.cookies)
+    assert fetch(f"{gateway.url}/metrics").status_code == 404
+    assert fetch(f"{gateway.url}/livez", key=reader).status_code == 200
+    assert fetch(usage, key=reader).status_code == 200
+    login = f"{gateway.url}/console/login"
+    page = fetch(login)
 
     def guess(number: int) -> httpx2.Response:
-        form = {"csrfmiddlewaretoken": token, "username": f"{number}@x.example", "password": "x"}
-        return httpx2.post(
-            f"{gateway.url}/console/login",
-            data=form,
-            headers={"x-forwarded-for": "203.0.113.9"},
-            cookies=cookies,
-            timeout=60,
-            verify=NO_TLS,
+        form = {"csrfmiddlewaretoken": token_of(page.text), "username": f"{number}@x.example"}
+        headers = {"x-forwarded-for": "203.0.113.9"}
+        return fetch(
+            login,
+            "POST",
+            data={**form, "password": "x"},
+            headers=headers,
+            cookies=dict(page.cookies),
         )
 
     with ThreadPoolExecutor(30) as pool, writes_blocked():
         answers = [pool.submit(guess, number) for number in range(30)]
         refused = until(lambda: found if len(found := finished(answers)) >= 29 else None)
 
-        assert get(gateway, "/v1/usage", reader).status_code == 200
-        elsewhere = httpx2.get(
-            f"{gateway.url}/console/login",
-            headers={"x-forwarded-for": "198.51.100.7"},
-            timeout=60,
-            verify=NO_TLS,
-        )
+        assert fetch(usage, key=reader).status_code == 200
+        elsewhere = fetch(login, headers={"x-forwarded-for": "198.51.100.7"})
         assert elsewhere.status_code == 200
 
     assert {each.status_code for each in refused} == {503}
@@ -295,9 +248,7 @@ def test_an_unread_answer_holds_no_thread(gateway_with: GatewayWith) -> None:
             # Pipelined: more than the buffers between take, so that the server has to wait.
             request = b"GET /static/console.css HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
             client.send(request * 1000)
-        answers = [
-            httpx2.get(f"{gateway.url}/console/login", timeout=60, verify=NO_TLS) for _ in range(3)
-        ]
+        answers = [fetch(f"{gateway.url}/console/login") for _ in range(3)]
 
     assert [each.status_code for each in answers] == [200] * 3
 
@@ -308,36 +259,32 @@ def test_a_client_that_disconnects_while_it_waits_costs_no_view(
     gateway = gateway_with(**TWO_THREADS)
     pages = {"surface": "inference", "route": "pages"}
     before = metrics(gateway).sum("svc_requests_total", **pages)
-    people = Person(gateway, Organization.objects.create(name="impatient"))
+    impatient = Organization.objects.create(name="impatient")
+    person = sign_in(replace(gateway, organization=impatient))
     with writes_blocked():
-        first = threading.Thread(target=people.make_key)
+        first = threading.Thread(target=make_key, args=(person,))
         first.start()
         until(lambda: metrics(gateway).sum("svc_pages_in_flight") == 1)
         with contextlib.ExitStack() as stack:
             for _ in range(5):
                 client = stack.enter_context(RawClient(gateway))
-                cookie = "; ".join(f"{name}={value}" for name, value in people.cookies.items())
-                opened(client, "GET", "/console/impatient/usage", f"cookie: {cookie}")
+                client.head(f"cookie: {person.cookie}", line="GET /console/impatient/usage")
             until(lambda: metrics(gateway).sum("svc_pages_waiting") == 5)
         until(lambda: metrics(gateway).sum("svc_connections") <= 2)
     first.join()
     until(lambda: metrics(gateway).sum("svc_pages_waiting") == 0)
 
-    # The login page, the login, the form and the new key; none of the disconnected clients'.
-    assert metrics(gateway).sum("svc_requests_total", **pages) - before == 4
+    # The page for the token and the new key; none of the disconnected clients'.
+    assert metrics(gateway).sum("svc_requests_total", **pages) - before == 2
 
 
 def test_forms_and_files_of_pages_work_through_the_gate(gateway: Gateway) -> None:
-    person = Person(gateway, gateway.organization)
-
-    made = person.make_key()
+    made = make_key(sign_in(gateway))
     styles = [
-        httpx2.get(
-            f"{gateway.url}/static/console.css", headers={"accept-encoding": coding}, verify=NO_TLS
-        )
+        fetch(f"{gateway.url}/static/console.css", headers={"accept-encoding": coding})
         for coding in ("identity", "gzip")
     ]
-    missing = httpx2.get(f"{gateway.url}/static/nothing.css", verify=NO_TLS)
+    missing = fetch(f"{gateway.url}/static/nothing.css")
 
     assert made.status_code == 200
     assert re.search(r"svc_read_\w+", made.text)

@@ -13,7 +13,7 @@ from svc_project.serving.acceptor import Counts
 from tests.support.gateways import Served
 from tests.support.live import Gateway
 from tests.support.processes import workers_of
-from tests.support.served import another_gateway
+from tests.support.served import port_of, two_workers
 from tests.support.until import until
 
 CONNECTIONS = 60
@@ -55,17 +55,10 @@ def connections_of(pid: int, port: int) -> int:
 def test_a_burst_of_connections_is_shared_evenly(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    environment = {
-        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        "SVC_DATA_DIR": str(tmp_path),
-        "SVC_HEAD_SECONDS": "60",
-    }
-    with (
-        another_gateway(gateway, served, "--workers", "2", **environment) as (command, url),
-        ExitStack() as opened,
-    ):
+    environment = {"SVC_DATA_DIR": str(tmp_path), "SVC_HEAD_SECONDS": "60"}
+    with two_workers(gateway, served, **environment) as (command, url), ExitStack() as opened:
         workers = until(lambda: w if len(w := workers_of(command.process.pid)) == 2 else None)
-        port = int(url.rpartition(":")[2].removesuffix("/v1"))
+        port = port_of(url)
 
         def both_accept() -> bool:
             started.enter_context(socket.create_connection(("127.0.0.1", port)))

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -16,12 +17,11 @@ from django.conf import settings
 from django.db import connection
 
 from tests.support.clients.raw_client import RawClient
-from tests.support.gateways import Served
-from tests.support.gateways import another_gateway as gateway_of_a_module
-from tests.support.live import NO_TLS, Gateway
+from tests.support.gateways import Served, another_gateway
+from tests.support.live import Gateway, fetch
 from tests.support.metrics import Metrics, metrics
 from tests.support.processes import workers_of
-from tests.support.served import another_gateway, ask
+from tests.support.served import ask, two_workers
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
 
@@ -29,11 +29,8 @@ StartGateway = Callable[..., Gateway]
 
 
 def get(gateway: Gateway, path: str, **headers: str) -> httpx2.Response:
-    return httpx2.get(
-        f"{gateway.url}{path}",
-        headers={name.replace("_", "-"): value for name, value in headers.items()},
-        verify=NO_TLS,
-    )
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return fetch(f"{gateway.url}{path}", headers=named)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +52,9 @@ def test_a_serving_process_is_alive_and_ready_by_any_host_and_key(
 
 
 def test_only_reading_is_allowed_and_only_on_the_inference_surface(gateway: Gateway) -> None:
-    posted = httpx2.post(f"{gateway.url}/readyz", verify=NO_TLS)
-    headed = httpx2.head(f"{gateway.url}/readyz", verify=NO_TLS)
-    elsewhere = httpx2.get(f"http://127.0.0.1:{gateway.speech_port}/metrics", verify=NO_TLS)
+    posted = fetch(f"{gateway.url}/readyz", "POST")
+    headed = fetch(f"{gateway.url}/readyz", "HEAD")
+    elsewhere = fetch(f"http://127.0.0.1:{gateway.speech_port}/metrics")
 
     assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD")
     assert (headed.status_code, headed.content) == (200, b"")
@@ -84,13 +81,17 @@ def test_readiness_fails_first_and_requests_are_served_until_the_delay_is_over(
 @pytest.fixture(scope="module")
 def counting(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway that counts the requests of these tests alone."""
-    with gateway_of_a_module(served, tmp_path_factory.mktemp("counting")) as started:
+    with another_gateway(served, tmp_path_factory.mktemp("counting")) as started:
         yield started
 
 
 @pytest.fixture
 def counted(counting: Served, gateway: Gateway) -> Gateway:
     return counting.serving(gateway)
+
+
+def added(before: Metrics, after: Metrics, name: str, **labels: str) -> float:
+    return after.sum(name, **labels) - before.sum(name, **labels)
 
 
 def test_metrics_count_the_requests(counted: Gateway) -> None:
@@ -105,10 +106,7 @@ def test_metrics_count_the_requests(counted: Gateway) -> None:
     assert gateway.get("/models").status_code == 200
 
     seen = metrics(gateway)
-
-    def more(name: str, **labels: str) -> float:
-        return seen.sum(name, **labels) - before.sum(name, **labels)
-
+    more = partial(added, before, seen)
     chat = {"surface": "inference", "route": "chat"}
     assert more("svc_requests_total", status="200", code="", **chat) == 2
     assert more("svc_requests_total", status="200", code="backend_unavailable", **chat) == 1
@@ -215,11 +213,7 @@ def test_rows_and_their_cost_are_counted_for_speech_and_chat(counted: Gateway) -
         session.rest()
     assert speech.speak("Hello.", voice="nobody").status_code == 400
 
-    seen = metrics(gateway)
-
-    def more(name: str, **labels: str) -> float:
-        return seen.sum(name, **labels) - before.sum(name, **labels)
-
+    more = partial(added, before, metrics(gateway))
     rows = [gateway.row(each.headers["x-request-id"]) for each in answers]
     costs = {
         row.model_identifier: (
@@ -243,16 +237,11 @@ def test_rows_and_their_cost_are_counted_for_speech_and_chat(counted: Gateway) -
 def test_any_worker_shows_the_metrics_of_all_and_a_dead_one_is_replaced(
     gateway: Gateway, served: Served, tmp_path: Path
 ) -> None:
-    environment = {
-        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        "SVC_DATA_DIR": str(tmp_path),
-        "SVC_WORKER_SILENCE_SECONDS": "5",
-    }
-    with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
+    environment = {"SVC_DATA_DIR": str(tmp_path), "SVC_WORKER_SILENCE_SECONDS": "5"}
+    with two_workers(gateway, served, **environment) as (command, url):
 
         def reading() -> Metrics:
-            address = f"{url.removesuffix('/v1')}/metrics"
-            return Metrics(httpx2.get(address, verify=NO_TLS, timeout=60).text)
+            return Metrics(fetch(f"{url.removesuffix('/v1')}/metrics").text)
 
         def restarts() -> list[float]:
             seen = reading()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +15,10 @@ import pytest
 from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, ROOT, Command, Gateway
+from tests.support.live import Command, Gateway, fetch, manage
 from tests.support.processes import page_process_of, runs, workers_of
-from tests.support.served import another_gateway, ask
+from tests.support.served import ask
+from tests.support.served import two_workers as served_by_two
 from tests.support.until import until
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.redis]
@@ -32,15 +31,8 @@ def two_workers(
     gateway: Gateway, served: Served, directory: Path, **environment: str
 ) -> Iterator[tuple[Command, str, int]]:
     """A gateway with two workers, its base URL, and its page process, which has answered."""
-    with another_gateway(
-        gateway,
-        served,
-        *("--workers", "2"),
-        REDIS_URL=os.environ["SVC_TEST_REDIS_URL"],
-        SVC_DATA_DIR=str(directory),
-        TMPDIR=str(directory),
-        **environment,
-    ) as (command, url):
+    own = {"SVC_DATA_DIR": str(directory), "TMPDIR": str(directory)}
+    with served_by_two(gateway, served, **own, **environment) as (command, url):
         until(lambda: len(workers_of(command.process.pid)) == 2)
         assert models(url, gateway).status_code == 200
         assert list(directory.glob("svc-pages-*"))
@@ -48,13 +40,13 @@ def two_workers(
 
 
 def models(url: str, gateway: Gateway, timeout: float = 30) -> httpx2.Response:
-    return httpx2.get(f"{url}/models", headers=gateway.headers, timeout=timeout, verify=NO_TLS)
+    return fetch(f"{url}/models", key=gateway.key, timeout=timeout)
 
 
 def refused_form(command: Command, url: str) -> list[str]:
     """The lines of the log with the id of a form that Django refuses, in both processes."""
     login = f"{url.removesuffix('/v1')}/console/login"
-    refused = httpx2.post(login, data={"username": "a"}, timeout=30, verify=NO_TLS)
+    refused = fetch(login, "POST", data={"username": "a"})
     assert refused.status_code == 403
     request_id = refused.headers["x-request-id"]
 
@@ -83,12 +75,7 @@ def test_chats_do_not_need_it_downloads_come_through_it_and_it_ends_after_the_wo
         secret = mint(gateway.organization, Scope.READ, "test").secret
 
         def lines() -> list[str]:
-            answer = httpx2.get(
-                f"{url}/usage/export?format=csv",
-                headers={"authorization": f"Bearer {secret}"},
-                timeout=60,
-                verify=NO_TLS,
-            )
+            answer = fetch(f"{url}/usage/export?format=csv", key=secret)
             assert answer.headers["content-type"].startswith("text/csv")
             return answer.text.strip().splitlines()
 
@@ -144,21 +131,9 @@ def test_a_directory_with_too_long_a_path_is_named_at_the_start(
 ) -> None:
     long = tmp_path / ("x" * 100)
     long.mkdir()
-    ended = subprocess.run(
-        [sys.executable, "manage.py", "serve", "--port", "0", "--speech-port", "0"],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            **served.environment,
-            "SVC_WORKERS": "2",
-            "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-            "TMPDIR": str(long),
-        },
-        capture_output=True,
-        text=True,
-        timeout=SLOW,
-        check=False,
-    )
+    redis = os.environ["SVC_TEST_REDIS_URL"]
+    environment = {**served.environment, "REDIS_URL": redis, "TMPDIR": str(long)}
+    ended = manage("serve", "--workers=2", "--port=0", "--speech-port=0", **environment)
     assert ended.returncode == 1
     assert "Set TMPDIR to a directory of at most 80 characters" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -18,6 +18,7 @@ from svc_project.serving.http_protocol import PipelinedProtocol
 from tests.support.clients.raw_client import RawClient
 from tests.support.live import NO_TLS, Gateway
 from tests.support.until import until_async
+from tests.svc_project.serving.test_upgrades import Answering
 
 Message = dict[str, Any]
 
@@ -25,31 +26,22 @@ MOST_QUEUED = 150
 """The 32 that may wait, and what one part that is parsed can hold."""
 
 
-class Answering:
-    """An application that answers each request with its path and the length of its body.
+class Queueing(Answering):
+    """The first request waits for ``goes_on``.
 
-    The first one waits for ``goes_on``. ``queued``: how many waited on the connection each time.
+    ``queued``: how many waited on the connection, at the beginning and the end of each.
     """
 
     def __init__(self) -> None:
+        super().__init__()
+        self.goes_on.clear()
         self.begun = asyncio.Event()
-        self.goes_on = asyncio.Event()
         self.queued: list[int] = []
 
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.queued.append(len(scope["svc.connection"].pipeline))
         self.begun.set()
-        await self.goes_on.wait()
-        size = 0
-        more = True
-        while more:
-            message = await receive()
-            size += len(message.get("body", b""))
-            more = message.get("more_body", False)
-        body = f"<{scope['path']} {size}>".encode()
-        headers = [(b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await super().__call__(scope, receive, send)
         self.queued.append(len(scope["svc.connection"].pipeline))
 
 
@@ -80,12 +72,12 @@ def post(path: str, size: int) -> bytes:
 async def answers(reader: asyncio.StreamReader, last: str) -> list[tuple[str, int]]:
     """Path and size of the body of each request that was answered, up to the one to ``last``."""
     async with asyncio.timeout(60):
-        read = await reader.readuntil(f"<{last} 0>".encode())
-    return [(path.decode(), int(size)) for path, size in re.findall(rb"<(\S+) (\d+)>", read)]
+        read = await reader.readuntil(f" {last} 0>".encode())
+    return [(path.decode(), int(size)) for path, size in re.findall(rb"<\w+ (\S+) (\d+)>", read)]
 
 
 async def test_only_so_many_wait_and_all_are_answered_in_order() -> None:
-    app = Answering()
+    app = Queueing()
     count = 8000
     async with served(app) as port, asyncio.timeout(100):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)
@@ -115,7 +107,7 @@ CHUNKED = (
 
 @pytest.mark.parametrize("large", [post("/large", 500_000), CHUNKED], ids=["length", "chunked"])
 async def test_bodies_among_them_arrive_whole(large: bytes) -> None:
-    app = Answering()
+    app = Queueing()
     async with served(app) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)
         writer.write(
@@ -131,7 +123,7 @@ async def test_bodies_among_them_arrive_whole(large: bytes) -> None:
 
 async def test_what_waits_unparsed_is_not_taken_for_a_slow_head(settings: Settings) -> None:
     settings.SVC_HEAD_SECONDS = 0.1
-    app = Answering()
+    app = Queueing()
     count = 1000
     async with served(app) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=10_000_000)

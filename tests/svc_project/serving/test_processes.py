@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from svc_project.serving.lifeline import Heartbeats
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, Command, Gateway, events, free_port
+from tests.support.live import Command, Gateway, events, fetch, free_port
 from tests.support.processes import children, runs, workers_of
-from tests.support.served import another_gateway, ask, refuses, slow_stream
+from tests.support.served import ask, port_of, refuses, slow_stream
+from tests.support.served import two_workers as gateway_of_two
 from tests.support.until import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -49,8 +49,7 @@ def two_workers(command: Command) -> set[int]:
 
 def both_serve(url: str) -> bool:
     """Whether both workers have started and say how they are."""
-    metrics = httpx2.get(f"{url.removesuffix('/v1')}/metrics", timeout=60, verify=NO_TLS).text
-    return metrics.count("svc_ledger_database_up{") == 2
+    return fetch(f"{url.removesuffix('/v1')}/metrics").text.count("svc_ledger_database_up{") == 2
 
 
 def all_processes(command: Command) -> set[int]:
@@ -65,8 +64,7 @@ def all_processes(command: Command) -> set[int]:
 def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
     gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
 ) -> None:
-    redis = os.environ["SVC_TEST_REDIS_URL"]
-    with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+    with gateway_of_two(gateway, served) as (command, url):
         pids = all_processes(command)
         ended_at_last |= pids
         assert len(pids) >= 4
@@ -80,9 +78,9 @@ def test_workers_end_when_their_parent_is_killed_and_close_its_address_at_once(
             until(lambda: refuses(url))
             text += next(pieces)
             assert "[DONE]" not in text, "the address is free only after the answer"
-            port = url.rpartition(":")[2].removesuffix("/v1")
+            port = port_of(url)
             following = Command(
-                ["serve", "--port", port, "--speech-port", str(free_port())],
+                ["serve", "--port", str(port), "--speech-port", str(free_port())],
                 served.environment,
                 tmp_path / "following.log",
             )
@@ -104,10 +102,7 @@ def test_a_worker_that_hangs_ends_too_when_its_parent_is_killed(
     gateway: Gateway, served: Served, ended_at_last: set[int]
 ) -> None:
     """The kernel continues a stopped process of an orphaned group; a hung one ends itself."""
-    redis = os.environ["SVC_TEST_REDIS_URL"]
-    with another_gateway(
-        gateway, served, "--workers", "2", REDIS_URL=redis, SVC_DRAIN_SECONDS="0.5"
-    ) as (command, _):
+    with gateway_of_two(gateway, served, SVC_DRAIN_SECONDS="0.5") as (command, _):
         pids = all_processes(command)
         ended_at_last |= pids
         stopped = min(two_workers(command))
@@ -163,13 +158,10 @@ def test_each_worker_keeps_to_its_share_of_the_processors_and_one_that_hangs_is_
     gateway: Gateway, served: Served, tmp_path: Path, ended_at_last: set[int]
 ) -> None:
     """Else two event loops may wait for one processor while less urgent work has the others."""
-    environment = {
-        "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"],
-        "SVC_WORKER_BLOCKED_SECONDS": "8",
-        # Else the metrics count ``served`` among the workers, and one may not have started.
-        "SVC_DATA_DIR": str(tmp_path),
-    }
-    with another_gateway(gateway, served, "--workers", "2", **environment) as (command, url):
+    # Without a directory of its own the metrics count ``served`` among the workers, and one may not
+    # have started.
+    environment = {"SVC_WORKER_BLOCKED_SECONDS": "8", "SVC_DATA_DIR": str(tmp_path)}
+    with gateway_of_two(gateway, served, **environment) as (command, url):
         pids = all_processes(command)  # engines run, so the loops turn
         ended_at_last |= pids
         workers = two_workers(command)
@@ -188,16 +180,12 @@ def test_each_worker_keeps_to_its_share_of_the_processors_and_one_that_hangs_is_
     assert f"worker {stopped} ended with -9 and is replaced" in log
 
 
-def threads_of(pid: int) -> set[int]:
-    return {int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()}
-
-
 def processors_of_threads(pid: int) -> set[int]:
     """Every processor that a thread of the process may use (sched_getaffinity(2))."""
     found: set[int] = set()
-    for thread in threads_of(pid):
+    for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
-            found |= os.sched_getaffinity(thread)
+            found |= os.sched_getaffinity(int(thread.name))
     return found
 
 
@@ -208,12 +196,11 @@ def uses(pid: int, processors: set[int]) -> bool:
 @pytest.mark.long
 @pytest.mark.redis
 def test_workers_on_fewer_processors_share_them(gateway: Gateway, served: Served) -> None:
-    redis = os.environ["SVC_TEST_REDIS_URL"]
     before = os.sched_getaffinity(0)
     only = {min(before)}
     os.sched_setaffinity(0, only)  # a child inherits it
     try:
-        with another_gateway(gateway, served, "--workers", "2", REDIS_URL=redis) as (command, url):
+        with gateway_of_two(gateway, served) as (command, url):
             until(lambda: ask(url, gateway, "say: up").status_code == 200)
             assert [os.sched_getaffinity(pid) for pid in two_workers(command)] == [only] * 2
             assert "cannot keep to its share" not in command.log.read_text()

@@ -19,13 +19,25 @@ import pytest
 
 from svc_project.serving import listeners
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, Gateway, events, free_port
+from tests.support.live import (
+    NO_TLS,
+    ROOT,
+    Command,
+    Gateway,
+    Ran,
+    events,
+    fetch,
+    free_port,
+    manage,
+)
 from tests.support.processes import children, page_process_of, runs, workers_of
 from tests.support.served import another_gateway, ask, slow_stream
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
+from tests.svc_project.serving.test_processes import without_nohup
 from usage.models import UsageRow
 
+__all__ = ["without_nohup"]
 pytestmark = pytest.mark.timeout(300)
 
 RELEASE = f"""
@@ -51,24 +63,8 @@ os.execv(sys.executable, [sys.executable, "manage.py", "serve"])
 """Passes its sockets on as a service manager does."""
 
 
-@pytest.fixture(autouse=True)
-def without_nohup() -> Iterator[None]:
-    """Let gateways of these tests receive SIGHUP, even when the tests run under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
-def reload(served: Served, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", "reload"],
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **served.environment, "SVC_DATA_DIR": str(directory)},
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-    )
+def reload(served: Served, directory: Path) -> Ran:
+    return manage("reload", **{**served.environment, "SVC_DATA_DIR": str(directory)})
 
 
 def processes_of(command: Command, workers: int) -> set[int]:
@@ -293,25 +289,20 @@ def test_sockets_of_a_service_manager_are_served_on(
         opened = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         ports = [each.getsockname()[1] for each in opened]
         numbers = [each.fileno() for each in opened]
+        passed = {"LISTEN_FDS": "2", "LISTEN_FDNAMES": "speech:inference"}
         process = subprocess.Popen(
             [sys.executable, "-c", LISTENING, *map(str, numbers)],
             cwd=ROOT,
-            env={
-                **os.environ,
-                **served.environment,
-                "SVC_DATA_DIR": str(tmp_path),
-                "LISTEN_FDS": "2",
-                "LISTEN_FDNAMES": "speech:inference",
-            },
+            env={**os.environ, **served.environment, "SVC_DATA_DIR": str(tmp_path), **passed},
             pass_fds=numbers,
         )
         try:
             speech, inference = ports
             # The kernel keeps the connection until a worker takes it: nobody is refused.
-            live = httpx2.get(f"http://127.0.0.1:{inference}/livez", timeout=60, verify=NO_TLS)
-            health = httpx2.get(f"http://127.0.0.1:{speech}/health", timeout=60, verify=NO_TLS)
+            live = fetch(f"http://127.0.0.1:{inference}/livez")
+            health = fetch(f"http://127.0.0.1:{speech}/health")
             until(lambda: reload(served, tmp_path).returncode == 0)
-            again = httpx2.get(f"http://127.0.0.1:{inference}/livez", timeout=60, verify=NO_TLS)
+            again = fetch(f"http://127.0.0.1:{inference}/livez")
         finally:
             process.terminate()
             assert process.wait(60) == 0

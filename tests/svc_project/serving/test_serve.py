@@ -9,7 +9,6 @@ import errno
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,8 +22,18 @@ import pytest
 from accounts.models import Scope
 from svc_project.serving import listeners
 from tests.support.gateways import Served
-from tests.support.live import NO_TLS, ROOT, Command, Gateway, events, free_port
-from tests.support.served import another_gateway, refuses, slow_stream
+from tests.support.live import (
+    NO_TLS,
+    ROOT,
+    Command,
+    Gateway,
+    events,
+    fetch,
+    free_port,
+    manage,
+    run,
+)
+from tests.support.served import another_gateway, port_of, refuses, slow_stream
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import Conversation
 from tests.support.until import until
@@ -39,9 +48,7 @@ def test_sigterm_lets_running_streams_finish_and_answers_once_more_on_open_conne
         httpx2.Client(
             base_url=base_url, headers=gateway.headers, verify=NO_TLS, timeout=60
         ) as kept,
-        socket.create_connection(
-            ("127.0.0.1", int(base_url.split(":")[2].partition("/")[0])), timeout=60
-        ) as idle,
+        socket.create_connection(("127.0.0.1", port_of(base_url)), timeout=60) as idle,
     ):
         assert kept.get("/models").status_code == 200
         with slow_stream(base_url, gateway, tokens=100) as pieces:
@@ -76,15 +83,13 @@ def test_connections_that_wait_when_the_addresses_are_closed_are_answered(
         command.process.terminate()
         until(lambda: httpx2.get(f"{address}/readyz", verify=NO_TLS).status_code == 503)
         os.kill(worker, signal.SIGSTOP)
-        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        place = ("127.0.0.1", port_of(base_url))
         waiting = [
             stack.enter_context(socket.create_connection(place, timeout=60)) for _ in range(20)
         ]
         for each in waiting:
             each.sendall(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        time.sleep(
-            1.2
-        )  # past the delay: the addresses are the first that it closes when it goes on
+        time.sleep(1.2)  # past the delay: it closes the addresses first when it goes on
         os.kill(worker, signal.SIGCONT)
 
         assert [each.recv(12) for each in waiting] == [b"HTTP/1.1 200"] * 20
@@ -126,28 +131,14 @@ def test_a_parent_whose_worker_never_starts_gives_up(
 ) -> None:
     program = tmp_path / "manage.py"
     program.write_text(PROGRAM + worker)
-    done = subprocess.run(
-        [sys.executable, str(program), "serve", "--port", "0", "--speech-port", "0"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run(sys.executable, program, "serve", "--port", "0", "--speech-port", "0")
     assert done.returncode == status
     assert all(each in done.stderr for each in words), done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_several_workers_need_a_shared_store() -> None:
-    refused = subprocess.run(
-        [sys.executable, "manage.py", "serve", "--workers", "2"],
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "REDIS_URL": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    refused = manage("serve", "--workers", "2", REDIS_URL="")
 
     assert refused.returncode == 2
     assert "REDIS_URL" in refused.stderr
@@ -201,13 +192,8 @@ def test_runserver_answers_chats_streams_and_speech_and_writes_their_rows(
 
     account = speech_account(at_a_desk)
     address = f"localhost:{at_a_desk.port}/v1/audio/speech"
-    spoken = httpx2.post(
-        f"http://{address}",
-        json={"voice": "ava", "input": "Hello there."},
-        headers=account.headers,
-        timeout=60,
-        verify=NO_TLS,
-    )
+    body = {"voice": "ava", "input": "Hello there."}
+    spoken = fetch(f"http://{address}", "POST", json=body, key=account.key)
     with account.connect(address=f"ws://{address}/stream") as socket:
         session = Conversation(socket)
         session.send(type="start", voice="ava")

@@ -27,6 +27,8 @@ KEY = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"
 """The bytes of each body, which the server must never take for a request."""
 NEXT = b"GET /next HTTP/1.1\r\nhost: a\r\n\r\n"
+PING, PONG = b"\x89\x80" + bytes(4), b"\x8a\0"
+"""An empty ping of a client, masked with zeros, and its answer (RFC 6455, section 5.2)."""
 KINDS = {
     "h2c": "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n",
     "tls": "connection: upgrade\r\nupgrade: TLS/1.0\r\n",
@@ -86,6 +88,9 @@ class Case:
                 yield whole[at : at + 1]
 
 
+OPENING = Case("GET", "websocket", "none", "", "first", "/socket").head
+
+
 class Answering:
     """An application that answers with method, path and length of the body, once it goes on."""
 
@@ -125,6 +130,7 @@ class Wire:
     def __init__(self) -> None:
         self.written = b""
         self.protocol: Any = None
+        self.reads = [True]
         self._closing = False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -157,11 +163,14 @@ class Wire:
             self._closing = True
             asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def pause_reading(self) -> None:
-        pass
+        self.reads.append(False)
 
     def resume_reading(self) -> None:
-        pass
+        self.reads.append(True)
 
     def answers(self) -> list[str]:
         """Each answer: the application's words, or the status."""
@@ -321,11 +330,51 @@ async def test_frames_behind_a_long_head_reach_the_websocket() -> None:
     """One read of more than is parsed at once."""
     app = Answering()
     wire = connected(app)
-    head = Case("GET", "websocket", "none", "", "first", "/socket").head
-    long = head.replace(b"host: a", b"host: a\r\ncookie: " + b"c" * 9000)
+    long = OPENING.replace(b"host: a", b"host: a\r\ncookie: " + b"c" * 9000)
     wire.protocol.data_received(long + message("a" * 100) + message("b" * 100) * 50)
     await turns()
     assert wire.written.partition(b"\r\n\r\n")[2].startswith(b"\x81\x66<" + b"a" * 100)
+    wire.close()
+    await turns()
+
+
+async def test_no_frame_is_answered_before_the_handshake() -> None:
+    """The application looks a key up between taking the handshake and answering it."""
+    app = Answering()
+    app.goes_on.clear()
+    wire = connected(app)
+    wire.protocol.data_received(OPENING + PING)
+    wire.protocol.data_received(PING + b"\x81\x81\0\0\0\0\xff")
+    await turns()
+    assert wire.written == b""
+
+    app.goes_on.set()
+    await turns()
+    assert wire.written.startswith(b"HTTP/1.1 101 ")
+    wire.close()
+    await turns()
+
+
+async def test_a_large_read_is_parsed_in_turns_with_other_tasks() -> None:
+    """As much as one read of the socket may hold, all pings: each is answered by a frame."""
+    wire, pings = connected(Answering()), 1000
+    wire.protocol.data_received(OPENING)
+    await turns()
+    wire.written = b""
+
+    wire.protocol.data_received(PING * pings)
+
+    assert len(wire.written) < pings * len(PONG) / 2
+    assert wire.reads.pop() is False
+    count = 0
+    while len(wire.written) < pings * len(PONG):
+        before = len(wire.written)
+        await turns(1)
+        assert 0 < len(wire.written) - before < pings * len(PONG) / 2
+        count += 1
+    assert count > 1
+    assert wire.written == PONG * pings
+    assert wire.reads.pop() is True
     wire.close()
     await turns()
 
@@ -335,7 +384,7 @@ async def test_a_handshake_that_is_never_answered_ends(settings: Settings) -> No
     app = Answering()
     app.goes_on.clear()
     wire = connected(app)
-    wire.protocol.data_received(Case("GET", "websocket", "none", "", "first", "/socket").head)
+    wire.protocol.data_received(OPENING)
     await until_async(wire.is_closing)
     assert wire.answers() == ["503"]
     app.goes_on.set()
