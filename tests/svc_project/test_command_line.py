@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,26 +10,15 @@ from django.db import connection, transaction
 
 from accounts import changes
 from accounts.models import Organization
-from tests.support.live import ROOT
+from tests.support.live import manage
 from tests.support.until import until
 
 PASSWORD = "geheim-passwort"
 
 
-def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def run(*arguments: str, **environment: str) -> tuple[int, str, str]:
-    process = start(*arguments, **environment)
-    out, errors = process.communicate(timeout=120)
-    return process.returncode, out, errors
+    done = manage(*arguments, **environment)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -99,11 +86,11 @@ def end_the_waiting() -> bool:
 def test_a_command_that_loses_the_database_ends_with_one_line() -> None:
     used = connection.settings_dict
     address = f"postgres://{used['USER']}@{used['HOST']}:{used['PORT'] or 5432}/{used['NAME']}"
-    with transaction.atomic():
+    with ThreadPoolExecutor(1) as thread, transaction.atomic():
         changes.lock(changes.KEYS)
-        process = start("org", "create", "Acme", DATABASE_URL=address)
+        ended = thread.submit(run, "org", "create", "Acme", DATABASE_URL=address)
         until(end_the_waiting)
-        _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors.count("\n")) == (3, 1), errors
+        status, _, errors = ended.result()
+    assert (status, errors.count("\n")) == (3, 1), errors
     assert "terminating connection due to administrator command" in errors
     assert not Organization.objects.exists()

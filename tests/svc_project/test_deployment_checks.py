@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +21,7 @@ from svc_project.checks import (
     temporary_disk,
     unsafe_commits,
 )
-from tests.support.live import ROOT
+from tests.support.live import ROOT, Ran, manage
 
 OWN = re.compile(r"\b(svc\.[EW]\d{3})\b")
 
@@ -42,17 +39,10 @@ def documented(directory: Path) -> Iterator[tuple[str, str]]:
         yield name, str(directory) if name == "SVC_DATA_DIR" else value
 
 
-def check(directory: Path, *arguments: str, **changed: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **dict(documented(directory)), **changed}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", *arguments, "--fail-level", "WARNING"],
-        check=False,
-        cwd=ROOT,
-        env={name: value for name, value in environment.items() if value != "(unset)"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def check(directory: Path, *arguments: str, **changed: str) -> Ran:
+    settings = {**dict(documented(directory)), **changed}
+    given = {name: value for name, value in settings.items() if value != "(unset)"}
+    return manage("check", *arguments, "--fail-level", "WARNING", **given)
 
 
 def own_disk(directory: Path) -> set[str]:

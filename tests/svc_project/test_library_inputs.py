@@ -32,11 +32,6 @@ SERVED = {
     + HEADERS,
     "an RTSP version": LINE.replace("HTTP/1.1", "RTSP/1.0") + HEADERS,
 }
-UPGRADE = (
-    "GET /v1/audio/speech/stream HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n"
-    "connection: upgrade\r\nsec-websocket-version: 13\r\n{offer}\r\n"
-    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nauthorization: Bearer {key}\r\n\r\n"
-)
 REFUSED = {
     "the preface of HTTP/2": (400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     "a handshake of TLS": (400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
@@ -102,10 +97,8 @@ def test_what_a_handshake_offers_is_told_or_refused(
     """A client that insists on what is not told fails by itself (RFC 6455, section 4.1)."""
     key = speech_account(gateway).key
     with RawClient(gateway, gateway.speech_port) as client:
-        client.send(UPGRADE.format(key=key, offer=offer).encode())
-        client.read_until(1, b"\r\n\r\n")
+        head = client.upgrade(key, offer)
 
-    head = client.received.partition(b"\r\n\r\n")[0].lower()
     assert head.startswith(f"http/1.1 {status} ".encode())
     assert b"sec-websocket-protocol" not in head
     assert b"sec-websocket-extensions" not in head

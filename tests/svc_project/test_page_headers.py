@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
-from http.cookies import SimpleCookie
+from collections.abc import Callable, Mapping
+from http.cookies import Morsel, SimpleCookie
 
 import httpx2
 import pytest
@@ -13,10 +11,12 @@ import pytest
 from accounts.keys.keys import mint
 from accounts.models import Membership, Scope, User
 from tests.support.clients.raw_client import RawClient
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import Gateway, fetch
+from tests.support.pages.signed_in import token_of
 
 PAGES = ["/console/login", "/admin/login/", "/console/keys", "/admin/", "/admin/accounts/apikey/"]
 PASSWORD = "correct horse battery"
+CLEAR = {"x-forwarded-proto": "http"}
 
 
 @pytest.fixture
@@ -37,29 +37,24 @@ def cookies(answer: httpx2.Response) -> SimpleCookie:
 def log_in(
     url: str, email: str, path: str = "/console/login", **headers: str
 ) -> tuple[httpx2.Response, dict[str, str]]:
-    """The login's answer and all cookies so far; sent by hand, as TLS ends elsewhere."""
-    page = httpx2.get(url + path, headers=headers, verify=NO_TLS)
-    held = {name: morsel.value for name, morsel in cookies(page).items()}
-    token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[0]
-    answer = httpx2.post(
-        url + path,
-        data={"username": email, "password": PASSWORD, "csrfmiddlewaretoken": token},
-        headers={**headers, "cookie": "; ".join(f"{n}={v}" for n, v in held.items())},
-        verify=NO_TLS,
-        timeout=60,
-    )
-    held |= {name: morsel.value for name, morsel in cookies(answer).items()}
-    return answer, held
+    """The login's answer and the header with all cookies; sent by hand, as TLS ends elsewhere."""
+    page = fetch(url + path, headers=headers)
+    form = {"username": email, "password": PASSWORD, "csrfmiddlewaretoken": token_of(page.text)}
+    held = cookies(page)
+    answer = fetch(url + path, "POST", data=form, headers={**headers, **header_of(held)})
+    return answer, header_of({**held, **cookies(answer)})
+
+
+def header_of(held: Mapping[str, Morsel[str]]) -> dict[str, str]:
+    return {"cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in held.items())}
 
 
 def test_every_page_has_the_strict_headers(gateway: Gateway, email: str) -> None:
-    _, held = log_in(gateway.url, email)
-    cookie = "; ".join(f"{name}={value}" for name, value in held.items())
+    _, session = log_in(gateway.url, email)
     slug = gateway.organization.slug
     for path in (each.replace("/keys", f"/{slug}/keys") for each in PAGES):
-        answer = httpx2.get(gateway.url + path, headers={"cookie": cookie}, verify=NO_TLS)
-        if path.endswith(("login", "login/")):
-            answer = httpx2.get(gateway.url + path, verify=NO_TLS)
+        is_login = path.endswith(("login", "login/"))
+        answer = fetch(gateway.url + path, headers={} if is_login else session)
         assert answer.status_code == 200, path
         policy = answer.headers["content-security-policy"].split("; ")
         assert {
@@ -80,9 +75,8 @@ def test_every_page_has_the_strict_headers(gateway: Gateway, email: str) -> None
 def test_a_session_reads_the_api_without_leaving_it_in_a_cache(
     gateway: Gateway, email: str
 ) -> None:
-    _, held = log_in(gateway.url, email)
-    cookie = "; ".join(f"{name}={value}" for name, value in held.items())
-    answer = httpx2.get(f"{gateway.base_url}/usage", headers={"cookie": cookie}, verify=NO_TLS)
+    _, session = log_in(gateway.url, email)
+    answer = fetch(f"{gateway.base_url}/usage", headers=session)
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
     assert "cookie" in answer.headers["vary"].lower()
@@ -106,7 +100,7 @@ def test_behind_tls(gateway_with: Callable[..., Gateway], email: str) -> None:
     gateway = gateway_with(SVC_HTTPS_ONLY="true")
     origin = f"https://127.0.0.1:{gateway.port}"
 
-    answer, held = log_in(gateway.url, email, origin=origin)
+    answer, session = log_in(gateway.url, email, origin=origin)
 
     assert answer.status_code == 302
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
@@ -117,34 +111,20 @@ def test_behind_tls(gateway_with: Callable[..., Gateway], email: str) -> None:
         assert cookie["httponly"]
         assert cookie["path"] == "/"
         assert not cookie["domain"]
-    page = httpx2.get(
-        f"{gateway.url}/console/{gateway.organization.slug}/keys",
-        headers={"cookie": "; ".join(f"{name}={value}" for name, value in held.items())},
-        verify=NO_TLS,
-    )
+    page = fetch(f"{gateway.url}/console/{gateway.organization.slug}/keys", headers=session)
     assert page.status_code == 200
 
-    in_the_clear = httpx2.get(
-        f"{gateway.url}/console/login?a=b", headers={"x-forwarded-proto": "http"}, verify=NO_TLS
-    )
+    in_the_clear = fetch(f"{gateway.url}/console/login?a=b", headers=CLEAR)
     assert in_the_clear.status_code == 301
     assert in_the_clear.headers["location"] == f"{origin}/console/login?a=b"
     assert gateway.chat("say: behind tls").status_code == 200
 
 
-CLEAR = {"x-forwarded-proto": "http"}
-
-
 def asked(gateway: Gateway, method: str, path: str, key: str, proto: str) -> httpx2.Response:
     on_speech = path.startswith(("/v1/audio", "/v1/voices"))
-    return httpx2.request(
-        method,
-        f"http://127.0.0.1:{gateway.speech_port if on_speech else gateway.port}{path}",
-        headers={"authorization": f"Bearer {key}", "x-forwarded-proto": proto},
-        content=b"{}" if method == "POST" else None,
-        timeout=60,
-        verify=NO_TLS,
-    )
+    url = f"http://127.0.0.1:{gateway.speech_port if on_speech else gateway.port}{path}"
+    body = b"{}" if method == "POST" else None
+    return fetch(url, method, key=key, content=body, headers={"x-forwarded-proto": proto})
 
 
 def test_nothing_of_the_api_is_answered_or_redirected_over_plain_http(
@@ -175,28 +155,10 @@ def test_nothing_of_the_api_is_answered_or_redirected_over_plain_http(
     assert gateway.post(chat).status_code == 200
     assert len(gateway.rows()) == 2
 
-    page = httpx2.get(f"{gateway.url}/console/login", headers=CLEAR, verify=NO_TLS)
-    assert page.status_code == 301
-    assert page.headers["location"].startswith("https://")
-    assert httpx2.get(f"{gateway.url}/livez", headers=CLEAR, verify=NO_TLS).status_code == 200
+    assert fetch(f"{gateway.url}/livez", headers=CLEAR).status_code == 200
 
     for proto, status in (("http", 400), ("https", 101)):
         with RawClient(gateway, gateway.speech_port) as client:
-            client.send(
-                (
-                    "GET /v1/audio/speech/stream HTTP/1.1\r\nhost: 127.0.0.1\r\n"
-                    "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
-                    f"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nx-forwarded-proto: {proto}\r\n"
-                    f"authorization: Bearer {speech}\r\n\r\n"
-                ).encode()
-            )
-            client.read_until(1, b"\r\n\r\n")
-            assert client.received.startswith(f"HTTP/1.1 {status}".encode()), client.received
-            if status == 400:
-                body = client.rest().partition(b"\r\n\r\n")[2]
-                assert (
-                    "https"
-                    in json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])["error"][
-                        "message"
-                    ]
-                )
+            head = client.upgrade(speech, f"x-forwarded-proto: {proto}")
+            assert head.startswith(f"http/1.1 {status}".encode()), head
+            assert status == 101 or b"https" in client.rest()

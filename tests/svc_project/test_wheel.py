@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,17 +10,14 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import pytest
 
-from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.live import ROOT, fetch, free_port, output_of, run
+from tests.support.servers.programs import running
 from tests.support.servers.redis_store import REDIS_URL
-from tests.support.until import until
 
 pytestmark = pytest.mark.long
 
@@ -45,44 +43,15 @@ class Installation:
         return {**kept, "XDG_STATE_HOME": str(self.directory), "REDIS_URL": REDIS_URL}
 
     def run(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [str(self.program), *arguments],
-            check=False,
-            cwd=self.directory,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return output_of(run(self.program, *arguments, cwd=self.directory, env=self.environment))
 
-    @contextmanager
-    def running(self, *arguments: str, port: int, path: str) -> Iterator[None]:
+    def running(
+        self, *arguments: str, port: int, path: str
+    ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
         """Run a command until it is left; it answers ``path`` with 200 by then."""
-        with (self.directory / f"{arguments[0]}.log").open("w") as log:
-            process = subprocess.Popen(
-                [str(self.program), *arguments],
-                cwd=self.directory,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-            )
-
-        def answers() -> bool:
-            assert process.poll() is None, Path(log.name).read_text()
-            try:
-                asked = httpx2.get(f"http://127.0.0.1:{port}{path}", verify=NO_TLS)
-            except httpx2.HTTPError:
-                return False
-            return asked.status_code == 200
-
-        try:
-            until(answers)
-            yield
-        finally:
-            process.terminate()
-            assert process.wait(60) == 0, Path(log.name).read_text()
+        log = self.directory / f"{arguments[0]}.log"
+        command = [str(self.program), *arguments]
+        return running(command, port, log, path, cwd=self.directory, env=self.environment)
 
 
 @pytest.fixture(scope="module")
@@ -90,22 +59,14 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The wheel is built as pip builds it; what it depends on is that of the tests."""
     directory = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT)],
-        check=True,
-        timeout=300,
-    )
+    output_of(run(*pip, "wheel", "--no-deps", "--wheel-dir", directory, ROOT, timeout=300))
     (wheel,) = directory.glob("*.whl")
     place = directory / "environment"
     venv.create(place, with_pip=False, symlinks=True)
     python = place / "bin" / "python"
     library = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
     (library / "shared.pth").write_text(sysconfig.get_path("purelib"))
-    subprocess.run(
-        [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)],
-        check=True,
-        timeout=120,
-    )
+    output_of(run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel))
     (directory / "elsewhere").mkdir()
     return Installation(wheel, place / "bin" / "svc", directory / "elsewhere")
 
@@ -113,16 +74,10 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 def test_the_wheel_has_every_file_of_the_packages_and_none_of_the_tests(
     installation: Installation,
 ) -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", *PACKAGES, *BESIDE],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    listed = output_of(run("git", "ls-files", *PACKAGES, *BESIDE, cwd=ROOT))
     expected = {
         f"svc_project/shipped/{name}" if name.startswith(BESIDE) else name
-        for name in listed.stdout.splitlines()
+        for name in listed.splitlines()
         if (ROOT / name).exists()
     }
     held = {
@@ -147,21 +102,16 @@ def test_it_migrates_and_serves_with_several_workers(installation: Installation)
     with (
         installation.running(
             "simulate_backend", "--port", str(simulated), port=simulated, path="/v1/models"
-        ),
+        ) as simulator,
         installation.running(
             *("serve", "--workers", "2", "--port", str(port), "--speech-port", str(speech_port)),
             port=port,
             path="/readyz",
-        ),
+        ) as gateway,
     ):
         url = f"http://127.0.0.1:{port}"
-        answer = httpx2.post(
-            f"{url}/v1/chat/completions",
-            headers={"authorization": f"Bearer {key['key']}"},
-            json={"model": "acme/demo-8b", "messages": [{"role": "user", "content": "Hello"}]},
-            timeout=60,
-            verify=NO_TLS,
-        )
+        body = {"model": "acme/demo-8b", "messages": [{"role": "user", "content": "Hello"}]}
+        answer = fetch(f"{url}/v1/chat/completions", "POST", key=key["key"], json=body)
         assert answer.status_code == 200, answer.text
         for path in (
             "/console/login",
@@ -172,7 +122,8 @@ def test_it_migrates_and_serves_with_several_workers(installation: Installation)
             "/docs/guides/schema-subset",
             "/docs/guides/sdk-defaults",
         ):
-            assert httpx2.get(f"{url}{path}", verify=NO_TLS).status_code == 200, path
+            assert fetch(f"{url}{path}").status_code == 200, path
         installation.run("doctor")
+    assert (simulator.returncode, gateway.returncode) == (0, 0)
     assert (installation.directory / "svc" / "svc.sqlite3").exists()
     installation.run("verify_ledger")

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts.models import Organization, User
+from accounts.models import Organization
 from tests.support.builders import catalog_rows
 from tests.support.pages.ledger_lists import FAILED, listed, write
 from usage.queries import failures
-
-
-@pytest.fixture
-def operator(db: None, client: Client, settings: Any) -> Client:
-    settings.WHITENOISE_AUTOREFRESH = True
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 def lines(page: str) -> list[tuple[str, list[str]]]:

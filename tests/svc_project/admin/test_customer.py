@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -20,13 +19,6 @@ from tests.support.pages.ledger_lists import FAILED, listed, write
 from usage.refusals.counts import ErrorKey, add_refused
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(client: Client, settings: Any) -> Client:
-    settings.WHITENOISE_AUTOREFRESH = True
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 def test_the_page_of_a_customer_has_its_failures_by_code_server_model_and_key(

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.test import Client
 
-from accounts.models import User
 from tests.support.pages.admin_forms import logged_in, text_of
 from tests.support.pages.admin_forms import operator as operator_with
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.WHITENOISE_AUTOREFRESH = True
-    return logged_in(User.objects.create_superuser("operator@svc.example", "x"))
 
 
 def menu(client: Client, address: str) -> list[tuple[str, str, bool]]:

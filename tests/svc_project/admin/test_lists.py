@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib import admin
@@ -38,14 +37,6 @@ UNSTAMPED = {
 }
 """Lists that show no time."""
 TIME = re.compile(r"\d+ \w{3} \d{4}, \d\d:\d\d:\d\d UTC")
-
-
-@pytest.fixture
-def operator(db: None, settings: Any) -> Client:
-    settings.WHITENOISE_AUTOREFRESH = True
-    client = Client()
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 def fill(number: int) -> None:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Organization, User
+from accounts.models import Organization
 from core.clock import now
 from core.ids import request_id
 from core.monitoring.problems import PROBLEMS_STATS, WORDS, Problem
@@ -25,16 +24,12 @@ from svc_project.admin import overview
 from tests.inference.admin.test_backend_health import view
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import receipt
+from tests.support.pages.admin_forms import logged_in
+from tests.support.pages.admin_forms import operator as operator_with
 from usage.ledger import rows
 from usage.models import ThrottleCount
 
 QUERIES = 13
-
-
-@pytest.fixture
-def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
 
 
 @pytest.fixture
@@ -167,14 +162,8 @@ def test_every_problem_that_a_worker_can_report_has_words() -> None:
     assert set(WORDS) == set(Problem)
 
 
-def test_a_user_without_the_right_sees_no_figures(
-    db: None, client: Client, workers: WorkerStats
-) -> None:
-    user = User.objects.create_user("keys@svc.example", "x", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_apikey"))
-    client.force_login(user)
-
-    page = index(client)
+def test_a_user_without_the_right_sees_no_figures(db: None, workers: WorkerStats) -> None:
+    page = index(logged_in(operator_with("accounts.view_apikey")))
 
     assert "Chats of the last hour" not in page
     assert "Organizations by cost" not in page

@@ -27,13 +27,6 @@ FIND = "/admin/find/"
 
 
 @pytest.fixture
-def operator(client: Client, settings: Any) -> Client:
-    settings.WHITENOISE_AUTOREFRESH = True
-    client.force_login(User.objects.create_superuser("operator@svc.example", "x"))
-    return client
-
-
-@pytest.fixture
 def customer() -> Organization:
     return Organization.objects.create(name="Globex")
 

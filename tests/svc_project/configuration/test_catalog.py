@@ -239,19 +239,10 @@ def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: Non
     [
         ({"model": []}, "model"),
         ({"models": [model(context_length="4096")]}, "models[0].context_length"),
-        ({"models": [model(tools=True)]}, "models[0].tools"),
-        (
-            {"models": [model(backends=[{"name": "no", "model": "m"}])]},
-            "models[0].backends[0].name",
-        ),
         ({"models": [model(pricing=None)]}, "models[0].pricing"),
         (
             {"models": [model(limits=[{"organization": "no", "tokens_per_minute": 1}])]},
             "models[0].limits[0].organization",
-        ),
-        (
-            {"models": [model(pricing={**model()["pricing"], "input_per_mtok": 0.1})]},
-            "models[0].pricing.input_per_mtok",
         ),
         (
             {"models": [model(pricing={**model()["pricing"], "currency": "usd"})]},
@@ -259,7 +250,6 @@ def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: Non
         ),
         ({"models": [model(shutdown_at="tomorrow", superseded_by="x")]}, "models[0].shutdown_at"),
         ({"models": [model(id="a\0b")]}, "models[0].id"),
-        ({"models": [model(), model()]}, "models[1].id"),
         (
             {"backends": [{"name": "x", "base_url": "http://a/v1", "extra_fields": {"\0": 1}}]},
             None,
@@ -267,10 +257,6 @@ def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: Non
         (
             {"backends": [{"name": "x", "base_url": "http://169.254.169.254/"}]},
             "backends[0].base_url",
-        ),
-        (
-            {"backends": [{"name": "x", "base_url": "http://a/v1", "api_key_env": "sk-1"}]},
-            "backends[0].api_key_env",
         ),
         ({"voices": [{"id": "leo", "engine_voice": "none"}]}, "voices[0].engine_voice"),
         ({"voices": [{"id": "leo", "engine_voice": "en", "engine": "no"}]}, "voices[0].engine"),

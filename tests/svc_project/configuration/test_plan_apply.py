@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -17,7 +13,7 @@ from accounts.models import AuditEntry, Membership, Organization, User
 from inference.models import Backend, ModelEntry
 from speech.models import Voice
 from tests.support.cases.catalog_files import BACKEND, MODEL
-from tests.support.live import ROOT
+from tests.support.live import manage
 
 ACCOUNTS = """
 [[organizations]]
@@ -216,17 +212,9 @@ def test_load_catalog_takes_the_catalog_alone(tmp_path: Path) -> None:
 def test_the_status_of_the_program_tells_changes_from_mistakes(tmp_path: Path) -> None:
     path = tmp_path / "svc.toml"
     path.write_text('[[organizations]]\nname = "acme"\n', encoding="utf-8")
-    environment = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/svc.sqlite3"}
 
-    def run(*arguments: Any) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *map(str, arguments)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        done = manage(*arguments, DATABASE_URL=f"sqlite:///{tmp_path}/svc.sqlite3")
         return done.returncode, done.stdout, done.stderr
 
     assert run("migrate", "--verbosity=0")[0] == 0

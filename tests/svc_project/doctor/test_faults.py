@@ -7,10 +7,8 @@ import os
 import secrets
 import shutil
 import sqlite3
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,8 @@ from pytest_django.fixtures import Settings
 
 from svc_project.doctor import servers
 from svc_project.doctor.findings import Finding, State
-from tests.support.live import ROOT, free_port
+from tests.support.live import ROOT, Ran, free_port
+from tests.support.live import run as run_program
 from tests.support.servers.redis_store import REDIS_URL
 
 SECRETS = (
@@ -47,17 +46,8 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-def run(
-    *arguments: str, env: dict[str, str], program: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *program, str(ROOT / "manage.py"), *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=env,
-        timeout=120,
-    )
+def run(*arguments: str, env: dict[str, str], program: tuple[str, ...] = ()) -> Ran:
+    return run_program(sys.executable, *program, ROOT / "manage.py", *arguments, env=env)
 
 
 @pytest.fixture(scope="module")
@@ -76,60 +66,15 @@ def installed(tmp_path: Path, migrated: Path) -> dict[str, str]:
     return environment(tmp_path)
 
 
-def forget_migration(env: dict[str, str]) -> None:
+def change_migrations(env: dict[str, str], statement: str) -> None:
     with sqlite3.connect(env["DATABASE_URL"].removeprefix("sqlite:///")) as database:
-        database.execute("DELETE FROM django_migrations WHERE name = '0008_admissions'")
+        database.execute(statement)
 
 
-def know_another(env: dict[str, str]) -> None:
-    with sqlite3.connect(env["DATABASE_URL"].removeprefix("sqlite:///")) as database:
-        database.execute(
-            "INSERT INTO django_migrations (app, name, applied) VALUES ('usage', '0999_x', '2030-01-01')"
-        )
-
-
-def drop_database(env: dict[str, str]) -> None:
-    Path(env["DATABASE_URL"].removeprefix("sqlite:///")).unlink()
-
-
-def wrong_port(env: dict[str, str]) -> None:
-    env["DATABASE_URL"] = f"postgres://svc:{PASSWORD}@127.0.0.1:1/svc"
-
-
-def redis_away(env: dict[str, str]) -> None:
-    env["REDIS_URL"] = f"redis://:{PASSWORD}@127.0.0.1:1/0"
-
-
-def short_secret(env: dict[str, str]) -> None:
-    env["SVC_KEY_PEPPERS"] = "geheim"
-
-
-def placeholder(env: dict[str, str]) -> None:
-    env["SECRET_KEY"] = "django-insecure-" + secrets.token_urlsafe(48)
-
-
-def repeated(env: dict[str, str]) -> None:
-    env["SVC_METRICS_TOKEN"] = "abcabc" * 10
-
-
-def misspelt(env: dict[str, str]) -> None:
-    env["SVC_DRAIN_SECOND"] = "5"
-
-
-def not_a_directory(env: dict[str, str]) -> None:
-    env["SVC_DATA_DIR"] = "/proc/svc"
-
-
-def hosts_of_a_desk(env: dict[str, str]) -> None:
-    env["ALLOWED_HOSTS"] = "localhost"
-
-
-def other_public_name(env: dict[str, str]) -> None:
-    env["SVC_PUBLIC_URL"] = "https://console.example.com"
-
-
-def uncounted_proxy(env: dict[str, str]) -> None:
-    env["SVC_PROXIES"] = "0"
+FORGET_ONE = "DELETE FROM django_migrations WHERE name = '0008_admissions'"
+KNOW_ANOTHER = (
+    "INSERT INTO django_migrations (app, name, applied) VALUES ('usage', '0999_x', '2030-01-01')"
+)
 
 
 def load_backends(env: dict[str, str]) -> None:
@@ -156,11 +101,14 @@ def load_backends(env: dict[str, str]) -> None:
     assert loaded.returncode == 0, loaded.stderr
 
 
-Cause = Callable[[dict[str, str]], None]
-
-FAULTS: dict[str, tuple[tuple[Cause, ...], dict[str, str]]] = {
+FAULTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "database and Redis away": (
-        (wrong_port, redis_away, short_secret, hosts_of_a_desk),
+        {
+            "DATABASE_URL": f"postgres://svc:{PASSWORD}@127.0.0.1:1/svc",
+            "REDIS_URL": f"redis://:{PASSWORD}@127.0.0.1:1/0",
+            "SVC_KEY_PEPPERS": "geheim",
+            "ALLOWED_HOSTS": "localhost",
+        },
         {
             "database": "database svc at 127.0.0.1, port 1 is not available: connection failed: connection "
             'to server at "127.0.0.1", port 1 failed: Connection refused Start it, or correct DATABASE_URL',
@@ -170,7 +118,11 @@ FAULTS: dict[str, tuple[tuple[Cause, ...], dict[str, str]]] = {
         },
     ),
     "unmigrated": (
-        (drop_database, placeholder, other_public_name),
+        {
+            "DATABASE_URL": "sqlite:///{directory}/new.sqlite3",
+            "SECRET_KEY": f"django-insecure-{'0123456789abcdefghij' * 3}",
+            "SVC_PUBLIC_URL": "https://console.example.com",
+        },
         {
             "schema": "Run `svc migrate`.",
             "secrets": "SECRET_KEY holds a secret that looks like the placeholder of an example.",
@@ -178,17 +130,23 @@ FAULTS: dict[str, tuple[tuple[Cause, ...], dict[str, str]]] = {
         },
     ),
     "older schema": (
-        (forget_migration, repeated),
+        {"SVC_METRICS_TOKEN": "abcabc" * 10},
         {
             "schema": "older than this release: 1 migration(s) have not run, the first "
             "usage.0008_admissions. Run",
             "secrets": "SVC_METRICS_TOKEN holds a secret of fewer than 8 different characters.",
         },
     ),
-    "misspelt setting": ((misspelt,), {"settings": "SVC_DRAIN_SECOND is no setting."}),
-    "no directory": ((not_a_directory,), {"settings": "SVC_DATA_DIR: /proc/svc cannot be made"}),
+    "misspelt setting": (
+        {"SVC_DRAIN_SECOND": "5"},
+        {"settings": "SVC_DRAIN_SECOND is no setting."},
+    ),
+    "no directory": (
+        {"SVC_DATA_DIR": "/proc/svc"},
+        {"settings": "SVC_DATA_DIR: /proc/svc cannot be made"},
+    ),
 }
-"""Causes, and what the lines of the faults say, by subject."""
+"""The settings that are wrong, and what the lines of the faults say, by subject."""
 
 
 def lines(output: str, subject: str) -> list[str]:
@@ -196,12 +154,15 @@ def lines(output: str, subject: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_line_that_says_what_to_do(installed: dict[str, str], name: str) -> None:
-    causes, expected = FAULTS[name]
-    for cause in causes:
-        cause(installed)
+def test_a_fault_is_one_line_that_says_what_to_do(
+    installed: dict[str, str], tmp_path: Path, name: str
+) -> None:
+    wrong, expected = FAULTS[name]
+    if name == "older schema":
+        change_migrations(installed, FORGET_ONE)
+    wrong = {setting: value.format(directory=tmp_path) for setting, value in wrong.items()}
 
-    found = run("doctor", env=installed)
+    found = run("doctor", env={**installed, **wrong})
 
     faults = [line for line in found.stdout.splitlines() if line.startswith("fault")]
     assert {line.split()[1] for line in faults} == expected.keys()
@@ -214,10 +175,9 @@ def test_a_fault_is_one_line_that_says_what_to_do(installed: dict[str, str], nam
 
 
 def test_what_works_for_now_is_a_warning(installed: dict[str, str]) -> None:
-    know_another(installed)
-    uncounted_proxy(installed)
+    change_migrations(installed, KNOW_ANOTHER)
 
-    found = run("doctor", env=installed)
+    found = run("doctor", env={**installed, "SVC_PROXIES": "0"})
 
     assert found.returncode == 0, found.stdout
     (newer,) = lines(found.stdout, "schema")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import os
 import re
-import subprocess
 import sys
 from typing import Any
 
@@ -20,7 +18,7 @@ from svc_project.reference import pages
 from svc_project.reference.error_guide import SECTIONS
 from svc_project.reference.fields import SchemaReader, bounds_of
 from svc_project.surfaces import Surface
-from tests.support.live import Gateway
+from tests.support.live import Gateway, run
 from tests.support.pages.console import words
 
 every = pytest.mark.parametrize("surface", DOCUMENTS)
@@ -175,12 +173,6 @@ def test_the_examples_run_against_the_gateway(gateway: Gateway) -> None:
         "exportUsage": "next_cursor",
     }.items():
         source = code(page, operation_id, "python").replace("MODEL", "acme/demo-8b")
-        done = subprocess.run(
-            [sys.executable, "-c", source],
-            env={**os.environ, "SVC_API_KEY": read_key, "NO_PROXY": "127.0.0.1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        environment = {"SVC_API_KEY": read_key, "NO_PROXY": "127.0.0.1"}
+        done = run(sys.executable, "-c", source, environment=environment)
         assert printed in done.stdout, done.stderr
