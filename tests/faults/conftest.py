@@ -88,14 +88,12 @@ def scripted(scripted_backend: ScriptedServer) -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=[True, False], ids=["streamed", "whole"])
 def streamed(request: pytest.FixtureRequest) -> bool:
-    answer: bool = request.param
-    return answer
+    return bool(request.param)
 
 
 @pytest.fixture(params=[True, False], ids=["running", "plain"])
 def running(request: pytest.FixtureRequest) -> bool:
-    answer: bool = request.param
-    return answer
+    return bool(request.param)
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from accounts.keys.keys import mint
 from accounts.models import Organization, Scope
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
 from tests.support.faults.seen import Seen, ask
-from tests.support.gateways import Served
-from tests.support.live import Command, Gateway, database, free_port
+from tests.support.gateways import Served, launch
+from tests.support.live import Command, Gateway, database
 from tests.support.live_catalog import backend, served_models
 from tests.support.servers.redis_store import Redis
 from tests.support.servers.tcp_proxy import FaultProxy
@@ -69,20 +69,15 @@ def shared(
     directory = tmp_path_factory.mktemp("redis")
     store = Redis(directory)
     store.start()
-    port = free_port()
     with FaultProxy(store.port) as proxy:
-        command = Command(
-            ["serve", "--port", str(port), "--speech-port", str(free_port())],
-            {
-                **served.environment,
-                "REDIS_URL": f"redis://127.0.0.1:{proxy.port}",
-                "SVC_WORKERS": str(WORKERS),
-                "SVC_LIMIT_STORE_SECONDS": str(STORE_SECONDS),
-            },
-            directory / "gateway.log",
-        )
+        environment = {
+            **served.environment,
+            "REDIS_URL": f"redis://127.0.0.1:{proxy.port}",
+            "SVC_WORKERS": str(WORKERS),
+            "SVC_LIMIT_STORE_SECONDS": str(STORE_SECONDS),
+        }
+        command, port, _ = launch(environment, directory / "gateway.log")
         try:
-            command.wait_for(f"127.0.0.1:{port}")
             with django_db_blocker.unblock(), database(served.database_name):
                 organization = Organization.objects.create(
                     name=f"test {uuid.uuid4()}", requests_per_minute=10**6, tokens_per_minute=None

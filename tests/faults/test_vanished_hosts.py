@@ -1,4 +1,7 @@
-"""Hosts that vanish with their disks, and hosts that only seem to: admissions in the database."""
+"""Hosts that vanish with their disks, hosts whose disks are full, and hosts that only seem to vanish.
+
+Their admissions are in the database.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.faults.conftest import through
 from tests.support.faults.case import SMALL_CAP, Case, publish_on
@@ -22,8 +24,6 @@ from tests.support.servers.tcp_proxy import FaultProxy, Way
 from tests.support.speech.caller import SpeechAccount
 from tests.support.until import until
 from usage.models import Admission
-
-pytestmark = pytest.mark.postgresql
 
 StartGateway = Callable[..., Gateway]
 LEASE = 6.0
@@ -50,9 +50,9 @@ def model(gateway: Gateway, broken: FaultProxy) -> str:
 def start_host(start_gateway: StartGateway, tmp_path: Path) -> Callable[..., Gateway]:
     """A function that starts a gateway with a disk of its own, by name."""
 
-    def start(disk: str, **environment: str) -> Gateway:
+    def start(disk: str, *, durable: bool = True, **environment: str) -> Gateway:
         return start_gateway(
-            SVC_DURABLE_ADMISSIONS="true",
+            SVC_DURABLE_ADMISSIONS=str(durable).lower(),
             SVC_ADMISSION_LEASE_SECONDS=str(LEASE),
             SVC_DATA_DIR=str(tmp_path / disk),
             **environment,
@@ -69,43 +69,55 @@ def open_admissions(gateway: Gateway) -> int:
 
 
 @pytest.mark.long
-def test_requests_of_a_host_that_is_gone_for_good_are_closed_by_another(
+@pytest.mark.parametrize(
+    "is_lost",
+    [
+        pytest.param(True, id="its disk is lost", marks=pytest.mark.postgresql),
+        pytest.param(False, id="its journal takes no record"),
+    ],
+)
+def test_requests_of_a_killed_host_are_closed_by_the_next_one(
     gateway: Gateway,
     model: str,
     start_host: Callable[..., Gateway],
     threads: ThreadPoolExecutor,
     tmp_path: Path,
+    is_lost: bool,
 ) -> None:
-    host = start_host("one")
+    disk = tmp_path / "one"
+    disk.mkdir()
+    if not is_lost:
+        (disk / "journal").write_bytes(b"not a directory")
+    host = start_host("one", durable=is_lost)
     case = Case(host, model, [gateway.simulator.requests])
-    account = SpeechAccount(
-        host,
-        gateway.organization,
-        gateway.api_key,
-        mint(gateway.organization, Scope.SPEECH, "test").secret,
-    )
+    key = gateway.mint(Scope.SPEECH)
+    account = SpeechAccount(host, gateway.organization, gateway.api_key, key)
     with ExitStack() as ending:
         ending.enter_context(account.session())
         futures = [
-            threads.submit(case.ask, LONG, streamed=streamed, max_completion_tokens=SMALL_CAP)
-            for streamed in (True, False)
+            threads.submit(
+                case.ask, LONG, streamed=number % 2 == 0, max_completion_tokens=SMALL_CAP
+            )
+            for number in range(6)
         ]
-        until(lambda: open_admissions(gateway) == 3)
+        until(lambda: open_admissions(gateway) == 7)
         host.command.kill()
-        shutil.rmtree(tmp_path / "one")
+        if is_lost:
+            shutil.rmtree(disk)
         for future in futures:
             future.result()
 
-    case.gateway = start_host("two")
+    case.gateway = start_host("two" if is_lost else "one", durable=is_lost)
     [speech] = until(account.rows, LEASE * 1.5 + SLACK)
-    rows = until(lambda: found if len(found := gateway.rows()) == 2 else None, LEASE * 1.5 + SLACK)
+    rows = until(lambda: found if len(found := gateway.rows()) == 6 else None, LEASE * 1.5 + SLACK)
 
     assert {row.outcome for row in rows} == {"interrupted"} == {speech.outcome}
-    case.check(2)
+    case.check(6)
     assert len(account.rows()) == 1
 
 
 @pytest.mark.long
+@pytest.mark.postgresql
 def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway, threads: ThreadPoolExecutor
 ) -> None:
@@ -124,6 +136,7 @@ def test_a_host_that_lives_keeps_its_requests_for_as_long_as_they_run(
 
 
 @pytest.mark.long
+@pytest.mark.postgresql
 def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     model: str,
     broken: FaultProxy,
@@ -152,6 +165,7 @@ def test_the_rows_of_a_host_taken_for_dead_replace_the_interrupted_ones(
     assert row.outcome == "success"
 
 
+@pytest.mark.postgresql
 def test_no_admission_is_left_and_without_the_database_nothing_reaches_a_model_server(
     model: str, start_host: Callable[..., Gateway], gateway: Gateway, to_database: FaultProxy
 ) -> None:

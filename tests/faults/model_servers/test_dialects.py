@@ -15,7 +15,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from inference.wire.dialects import RunningUsage
 from simulators.chat.dialects import DIALECTS
 from tests.support.builders import catalog_rows
-from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.clients.conversation import city_tool
+from tests.support.clients.raw_client import leave
 from tests.support.faults.case import single
 from tests.support.faults.seen import new_marker
 from tests.support.live import Gateway, events
@@ -24,20 +25,7 @@ from tests.support.until import until
 from usage.models import UsageRow
 
 TEXT = "The answer is 42, and that is all."
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}},
-                "required": ["city"],
-            },
-        },
-    }
-    for name in ("get_weather", "get_population")
-]
+TOOLS = [city_tool("get_weather"), city_tool("get_population")]
 WHOLE = {"id", "object", "created", "model", "choices", "usage", "request_id"}
 HEAD = WHOLE | {"system_fingerprint"}
 CHOICE = {"index", "finish_reason", "logprobs"}
@@ -52,8 +40,7 @@ _models: dict[RunningUsage, str] = {}
 
 @pytest.fixture(params=sorted(DIALECTS))
 def dialect(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+    return str(request.param)
 
 
 @pytest.fixture
@@ -257,14 +244,9 @@ def test_a_disconnected_client_pays_for_the_reported_tokens(
     talk: Talk, gateway: Gateway, dialect: str
 ) -> None:
     running = DIALECTS[dialect].running_usage is not RunningUsage.NONE
-    body = talk.body("", "tokens=60 pace=80", stream=True)
-    text = body["messages"][0]["content"]
-    with RawClient(gateway) as client:
-        client.chat(text, body["model"], stream=True)
-        client.read_until(8, b"data: ")
-        client.disconnect(Disconnect.FIN)
-
-        row, entry = talk.row(), talk.entry()
+    body = talk.body("", "tokens=60 pace=80")
+    leave(gateway, body["model"], 8, body["messages"][0]["content"])
+    row, entry = talk.row(), talk.entry()
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     assert row.backend_reported_input_tokens == entry["prompt_tokens"]

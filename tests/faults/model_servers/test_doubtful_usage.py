@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.clients.raw_client import Disconnect, RawClient
-from tests.support.faults.case import publish_on, single
+from tests.support.clients.raw_client import leave
+from tests.support.faults.case import patient, publish_on, single
 from tests.support.faults.oracle import TOKEN_LIMIT
 from tests.support.faults.seen import ask
 from tests.support.live import Gateway
@@ -21,6 +21,7 @@ from tests.support.model_servers.scripted import (
     stream,
     usage,
 )
+from usage.models import UsageRow
 
 WORDS = [chunk({"content": f" w{number}"}) for number in range(40)]
 FINAL = chunk(None, usage=usage(40, 20))
@@ -28,6 +29,13 @@ FINAL = chunk(None, usage=usage(40, 20))
 
 def with_usage(event: dict[str, object], tokens: int) -> dict[str, object]:
     return {**event, "usage": usage(tokens, 20)}
+
+
+def served(gateway: Gateway, model: str) -> UsageRow:
+    """The row of a stream that the client read to its end."""
+    assert ask(gateway, model, "hello", streamed=True).complete
+    (row,) = gateway.rows_when(1)
+    return row
 
 
 @pytest.mark.parametrize("reported", [0, 37])
@@ -40,10 +48,8 @@ def test_text_after_the_last_report_is_counted_and_not_billed(
     steps = stream(with_usage(ROLE, 0), *words, *WORDS[reported:], FINISH, DONE)
     scripted.say(Script(steps, 40), scripted.whole)
 
-    seen = ask(gateway, model, "hello", streamed=True)
-    (row,) = gateway.rows_when(1)
+    row = served(gateway, model)
 
-    assert seen.complete
     assert (row.outcome, row.backend_reported_output_tokens) == ("success", reported)
     assert row.generated_output_tokens == row.delivered_output_tokens >= 40
     unreported = metrics(gateway).sum("svc_unreported_tokens_total", model=model)
@@ -56,34 +62,22 @@ def test_an_empty_report_is_none(gateway: Gateway, scripted: ScriptedServer) -> 
     empty = [{**word, "usage": {}} for word in WORDS]
     scripted.say(Script(stream(ROLE, *empty, FINISH, FINAL, DONE), 40), scripted.whole)
 
-    seen = ask(gateway, model, "hello", streamed=True)
-    (row,) = gateway.rows_when(1)
+    row = served(gateway, model)
 
-    assert seen.complete
     assert (row.outcome, row.backend_reported_output_tokens) == ("success", 40)
 
 
 def test_a_left_stream_is_read_on_until_a_report_contains_all_of_it(
     gateway: Gateway, scripted: ScriptedServer
 ) -> None:
-    backend = single(
-        gateway,
-        base_url=scripted.base_url,
-        running_usage="vllm",
-        first_byte_seconds=10,
-        idle_seconds=10,
-        disconnect_drain_seconds=5,
-    )
+    backend = patient(gateway, scripted, running_usage="vllm", disconnect_drain_seconds=5)
     model = publish_on(gateway, backend)
     paced = [step for word in WORDS for step in (*stream(word)[1:-1], Pause(0.02))]
     begin, end = stream(with_usage(ROLE, 0))[:-1], stream(FINISH, FINAL, DONE)[1:]
     scripted.say(Script([*begin, *paced, *end], 40), scripted.whole)
 
-    with RawClient(gateway) as client:
-        client.chat("hello", model, stream=True)
-        client.read_until(31, b"data: ")
-        client.disconnect(Disconnect.FIN)
-        (row,) = gateway.rows_when(1)
+    leave(gateway, model, 31)
+    (row,) = gateway.rows_when(1)
 
     assert row.outcome == "client_disconnected"
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (20, 40)
@@ -101,9 +95,8 @@ def test_a_report_above_the_cap_or_the_context_is_billed_and_counted(
     final = chunk(None, usage=usage(tokens, 20))
     scripted.say(Script(stream(ROLE, *WORDS, FINISH, final, DONE), tokens), scripted.whole)
 
-    with RawClient(gateway) as client:
-        client.chat("hello", model, stream=True, **({"max_tokens": cap} if cap else {}))
-        (row,) = gateway.rows_when(1)
+    gateway.chat("hello", model, stream=True, **({"max_tokens": cap} if cap else {}))
+    (row,) = gateway.rows_when(1)
 
     assert (row.outcome, row.backend_reported_output_tokens) == ("success", tokens)
     counted = metrics(gateway)
@@ -115,23 +108,13 @@ def test_a_report_above_the_cap_or_the_context_is_billed_and_counted(
 def test_a_prompt_that_nobody_reported_uses_the_limit_all_the_same(
     gateway: Gateway, scripted: ScriptedServer
 ) -> None:
-    backend = single(
-        gateway,
-        base_url=scripted.base_url,
-        first_byte_seconds=10,
-        idle_seconds=10,
-        disconnect_drain_seconds=0.3,
-    )
-    model = publish_on(gateway, backend)
+    model = publish_on(gateway, patient(gateway, scripted, disconnect_drain_seconds=0.3))
     paced = [step for word in WORDS for step in (*stream(word)[1:-1], Pause(0.1))]
     scripted.say(Script([*stream(ROLE)[:-1], *paced], 40), scripted.whole)
     most_of_the_limit = "x" * (3 * TOKEN_LIMIT)  # a token is estimated as four bytes
 
-    with RawClient(gateway) as client:
-        client.chat(most_of_the_limit, model, stream=True, max_tokens=100)
-        client.read_until(4, b"data: ")
-        client.disconnect(Disconnect.FIN)
-        (row,) = gateway.rows_when(1)
+    leave(gateway, model, 4, most_of_the_limit, max_tokens=100)
+    (row,) = gateway.rows_when(1)
     again = ask(gateway, model, most_of_the_limit, streamed=False, max_completion_tokens=100)
 
     assert (row.outcome, row.backend_reported_input_tokens) == ("client_disconnected", 0)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from inference.models import Backend
-from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.support.clients.raw_client import leave
 from tests.support.faults.case import publish_on, single
 from tests.support.live import Gateway, events
 from tests.support.metrics import metrics
@@ -23,14 +21,9 @@ def backend_on(gateway: Gateway, server: DialectServer) -> Backend:
     return single(gateway, base_url=f"{server.root}/v1", first_byte_seconds=10, idle_seconds=10)
 
 
-def asked_by(body: dict[str, Any]) -> set[str]:
-    """The dialects in which a request asked."""
-    return BOTH & {*body, *(body.get("stream_options") or {})}
-
-
 def asked(server: DialectServer) -> list[set[str]]:
     """The dialects in which each request asked ``server``, in their order."""
-    return [asked_by(body) for body in server.bodies]
+    return [BOTH & {*body, *(body.get("stream_options") or {})} for body in server.bodies]
 
 
 SERVERS: dict[str, tuple[Dialect, int, list[set[str]]]] = {
@@ -75,12 +68,8 @@ def test_a_client_that_disconnects_from_the_very_first_stream_is_metered(
 ) -> None:
     with running(Dialect(running=dialect, word_seconds=0.2)) as server:
         model = publish_on(gateway, backend_on(gateway, server))
-        with RawClient(gateway) as client:
-            client.chat("hello", model, stream=True)
-            client.read_until(3, b"data: ")
-            client.disconnect(Disconnect.FIN)
-
-            (row,) = gateway.rows_when(1)
+        leave(gateway, model, 3)
+        (row,) = gateway.rows_when(1)
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     assert row.backend_reported_input_tokens == PROMPT_TOKENS

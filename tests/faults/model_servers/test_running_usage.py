@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients.raw_client import Disconnect, RawClient
-from tests.support.faults.case import Case, publish_on, single
+from tests.support.clients.raw_client import leave
+from tests.support.faults.case import Case, patient, publish_on, single
 from tests.support.live import Gateway
 from tests.support.model_servers.scripted import (
     CONTENT,
@@ -42,14 +42,7 @@ def timed(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def case(gateway: Gateway, scripted: ScriptedServer) -> Case:
-    only = single(
-        gateway,
-        base_url=scripted.base_url,
-        running_usage="llama.cpp",
-        first_byte_seconds=10,
-        idle_seconds=10,
-        disconnect_drain_seconds=5,
-    )
+    only = patient(gateway, scripted, running_usage="llama.cpp", disconnect_drain_seconds=5)
     return Case(gateway, publish_on(gateway, only), [scripted.requests])
 
 
@@ -66,10 +59,8 @@ def test_a_stream_without_usage_at_its_end_is_billed_by_its_running_usage(
 
     assert seen.complete
     (row,) = case.check(1)
-    assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (
-        PROMPT_TOKENS,
-        TOKENS,
-    )
+    reported = (row.backend_reported_input_tokens, row.backend_reported_output_tokens)
+    assert reported == (PROMPT_TOKENS, TOKENS)
 
 
 @pytest.mark.parametrize("words", [0, 2])
@@ -79,12 +70,8 @@ def test_a_disconnected_client_pays_for_the_last_reported_counts(
     # Before the first word the row has to wait for it, and for nothing more.
     late: list[Step] = [Pause(0.5), *stream(*timed(1))[2:-1]] if not words else []
     say(scripted, [*stream(*timed(words))[:-1], *late, LONG], max(words, 1))
-    with RawClient(case.gateway) as client:
-        client.chat("hello", case.model, stream=True)
-        client.read_until(1 + words, b"data: ")
-        client.disconnect(Disconnect.FIN)
-
-        (row,) = case.gateway.rows_when(1)
+    leave(case.gateway, case.model, 1 + words)
+    (row,) = case.gateway.rows_when(1)
 
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     assert row.backend_reported_input_tokens == PROMPT_TOKENS
@@ -121,9 +108,7 @@ def test_usage_of_no_output_after_text_is_not_billed_as_the_whole(
 def test_usage_of_no_output_does_not_hide_what_a_stream_delivered_before_it_broke_off(
     gateway: Gateway, scripted: ScriptedServer, running_usage: str
 ) -> None:
-    model = publish_on(
-        gateway, single(gateway, base_url=scripted.base_url, running_usage=running_usage)
-    )
+    model = publish_on(gateway, patient(gateway, scripted, running_usage=running_usage))
     words = [{**word, "usage": usage(0, PROMPT_TOKENS)} for word in CONTENT]
     say(scripted, [*stream(ROLE, *words)[:-1], Pause(0.2), End.FIN], TOKENS)
     before = len(gateway.rows())
@@ -139,20 +124,13 @@ def left_after_the_first_word(
     gateway: Gateway, scripted: ScriptedServer, running_usage: str, figures: dict[str, Any]
 ) -> UsageRow:
     """The row of a client that left while ``figures`` came with each chunk, and usage at the end."""
-    backend = single(
-        gateway, base_url=scripted.base_url, running_usage=running_usage, first_byte_seconds=10
-    )
-    model = publish_on(gateway, backend)
+    model = publish_on(gateway, patient(gateway, scripted, running_usage=running_usage))
     first, *words = stream(*({**word, **figures} for word in CONTENT), FINISH, USAGE, DONE)[1:]
     start = stream(ROLE)[:-1]
     say(scripted, [*start, first, Pause(0.5), *words], TOKENS)
     before = len(gateway.rows())
-    with RawClient(gateway) as client:
-        client.chat("hello", model, stream=True)
-        client.read_until(2, b"data: ")
-        client.disconnect(Disconnect.FIN)
-
-        row = gateway.rows_when(before + 1)[-1]
+    leave(gateway, model, 2)
+    row = gateway.rows_when(before + 1)[-1]
     assert (row.outcome, row.http_status) == ("client_disconnected", 499)
     return row
 

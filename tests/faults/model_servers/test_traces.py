@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-
-import pytest
 
 from tests.support.faults.case import publish_on, publish_single, single
 from tests.support.live import Gateway, free_port
-from tests.support.model_servers.scripted import ScriptedServer, scripted_server
+from tests.support.model_servers.scripted import ScriptedServer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 STATE = "congo=t61rcWkgMzE,rojo=00f067aa0ba902b7"
-
-
-@pytest.fixture(scope="module")
-def scripted() -> Iterator[ScriptedServer]:
-    with scripted_server() as server:
-        yield server
 
 
 def received(server: ScriptedServer, marker: str) -> dict[str, str]:

@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ import httpx2
 import psycopg
 
 from tests.faults.soak.disk import Disk
-from tests.support.live import NO_TLS, ROOT, Command
+from tests.support.live import ROOT, Command, fetch, manage, output_of
 from tests.support.processes import children, workers_of
 from tests.support.servers.own_servers import Postgresql, Redis, free_port
 from tests.support.servers.tcp_proxy import FaultProxy
@@ -94,14 +93,7 @@ class Place:
     def manage(self, *arguments: str) -> str:
         """Run a ``manage.py`` command without the proxy and with the right clock."""
         address = {"DATABASE_URL": self.postgresql.url} if self.postgresql else {}
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env={**os.environ, **self.environment, **address},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
+        return output_of(manage(*arguments, **{**self.environment, **address}))
 
     def start_gateway(self) -> None:
         """Start it and return when every worker answers."""
@@ -136,8 +128,7 @@ class Place:
     def figures(self, name: str) -> list[float]:
         """A metric of each worker; empty when the gateway does not answer."""
         with suppress(httpx2.HTTPError):
-            address = f"http://127.0.0.1:{self.port}/metrics"
-            text = httpx2.get(address, timeout=5, verify=NO_TLS).text
+            text = fetch(f"http://127.0.0.1:{self.port}/metrics", timeout=5).text
             return [
                 float(value)
                 for value in re.findall(rf"^{name}\{{worker=\S+\}} (\S+)$", text, re.MULTILINE)
@@ -194,8 +185,9 @@ def place(database: str, *, clock: bool) -> Iterator[Place]:
             postgresql = Postgresql(directory)
             stack.callback(_stop_quietly, postgresql)
             proxy = stack.enter_context(FaultProxy(postgresql.port))
-        shared = Redis()
-        stack.callback(shared.stop)
+        shared = Redis(directory)
+        stack.callback(shared.kill)
+        shared.start()
         found = Place(
             directory,
             _environment(directory, disk, postgresql, proxy, shared),
