@@ -53,8 +53,9 @@ def environment(database: str, workers: int) -> Iterator[Path]:
             stack.callback(postgresql.stop)
             url = postgresql.url
         if workers > 1:
-            redis = Redis()
-            stack.callback(redis.stop)
+            redis = Redis(directory)
+            stack.callback(redis.kill)
+            redis.start()
             os.environ["REDIS_URL"] = redis.url
         os.environ.update(
             SETTINGS,

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-import httpx2
 import psycopg
 from django.core.management import call_command
 from django.db import connection
 
 from tests.resilience.measuring.processes import pids_of_workers
 from tests.resilience.target import Target, Tenant
-from tests.support.live import NO_TLS, ROOT, START_SECONDS, Command, free_port
+from tests.support.live import ROOT, START_SECONDS, Command, fetch, free_port
 from tests.support.processes import page_process_of
+from tests.support.servers.database_outage import another_session
 from tests.support.until import until
 
 _CONNECTIONS = (
@@ -41,7 +41,7 @@ class Place:
     pages: int | None = None
     """Its page process; None with one worker."""
 
-    observer: psycopg.Connection[tuple[int]] | None = None
+    observer: psycopg.Connection | None = None
     """The suite's own connection to the gateway's PostgreSQL."""
 
     def database_connections(self) -> int:
@@ -50,7 +50,7 @@ class Place:
             return 0
         found = self.observer.execute(_CONNECTIONS).fetchone()
         assert found is not None
-        return found[0]
+        return int(found[0])
 
     def target(self, tenant: Tenant) -> Target:
         return Target(self.port, self.speech_port, tenant)
@@ -93,17 +93,7 @@ def served(directory: Path, workers: int, environment: dict[str, str]) -> Iterat
         stack.callback(command.stop, _STOP_SECONDS)
         observer = None
         if connection.vendor == "postgresql":
-            parameters = connection.get_connection_params()
-            observer = stack.enter_context(
-                psycopg.connect(
-                    host=parameters.get("host"),
-                    port=parameters.get("port"),
-                    user=parameters.get("user"),
-                    password=parameters.get("password"),
-                    dbname=parameters.get("dbname"),
-                    autocommit=True,
-                )
-            )
+            observer = stack.enter_context(another_session(autocommit=True))
         command.wait_for(f"127.0.0.1:{port}")
         until(lambda: _ready_workers(port) == workers, START_SECONDS)
         pid = command.process.pid
@@ -112,7 +102,5 @@ def served(directory: Path, workers: int, environment: dict[str, str]) -> Iterat
 
 
 def _ready_workers(port: int) -> int:
-    figures = httpx2.get(
-        f"http://127.0.0.1:{port}/metrics", verify=NO_TLS, timeout=START_SECONDS
-    ).text
+    figures = fetch(f"http://127.0.0.1:{port}/metrics", timeout=START_SECONDS).text
     return len(re.findall(r"^svc_ready\{.*\} 1\.0$", figures, re.MULTILINE))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 
-import httpx2
 import pytest
 
 from accounts.models import Organization, Plan, Scope
@@ -16,7 +15,7 @@ from tests.resilience.wire import frame, head, upgrade
 from tests.support.clients.raw_client import RawClient
 from tests.support.faults.case import publish_on
 from tests.support.gateways import Served, another_gateway
-from tests.support.live import NO_TLS, Gateway, events
+from tests.support.live import Gateway, events, fetch
 from tests.support.live_catalog import backend
 from tests.support.metrics import metrics
 from tests.support.speech.accounts import speech_account
@@ -56,9 +55,9 @@ def crowded(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def victim(crowded: Served, gateway: Gateway) -> Gateway:
-    """The crowded gateway, with a new organization for each test."""
-    port, speech_port = crowded.port, crowded.speech_port
-    return replace(gateway, command=crowded.command, port=port, speech_port=speech_port)
+    """The crowded gateway, with a new organization for each test, once nothing is held there."""
+    until(lambda: nothing_held(crowded.serving(gateway)))
+    return crowded.serving(gateway)
 
 
 @pytest.fixture
@@ -124,16 +123,16 @@ def sockets_without_start(attacker: SpeechAccount) -> Iterator[None]:
 
 
 @contextmanager
-def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
+def idle_sessions(attacker: SpeechAccount) -> Iterator[list[RawClient]]:
     with ExitStack() as stack:
         opened = []
         for _ in range(TRIED):
-            raw = socket.create_connection(("127.0.0.1", attacker.gateway.speech_port), timeout=60)
-            stack.enter_context(closing(raw))
-            raw.sendall(upgrade(attacker.key))
-            if b" 101 " in first_line(raw):
-                raw.sendall(frame(b'{"type": "start", "voice": "ava"}'))
-                assert b"ready" in raw.recv(4096)
+            raw = RawClient(attacker.gateway, attacker.gateway.speech_port)
+            stack.enter_context(raw)
+            if b" 101 " in raw.upgrade(attacker.key):
+                raw.send(frame(b'{"type": "start", "voice": "ava"}'))
+                raw.read_until(1, b"ready")
+                assert b"ready" in raw.received
                 opened.append(raw)
         yield opened
 
@@ -142,7 +141,7 @@ def idle_sessions(attacker: SpeechAccount) -> Iterator[list[socket.socket]]:
 def empty_texts(attacker: SpeechAccount) -> Iterator[None]:
     with idle_sessions(attacker) as opened:
         for raw in opened:
-            raw.sendall(frame(b'{"type":"text","text":""}') * 2000)
+            raw.send(frame(b'{"type":"text","text":""}') * 2000)
         yield
 
 
@@ -168,14 +167,11 @@ def unread_files(attacker: SpeechAccount) -> Iterator[list[int]]:
     )
     with ExitStack() as stack:
         statuses = []
+        port = attacker.gateway.speech_port
         for _ in range(SHARE):
-            raw = socket.socket()
-            stack.enter_context(closing(raw))
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.settimeout(60)
-            raw.connect(("127.0.0.1", attacker.gateway.speech_port))
-            raw.sendall(opening + content)
-            statuses.append(int(raw.recv(12).split()[1]))
+            raw = stack.enter_context(RawClient(attacker.gateway, port, receive_buffer=4096))
+            raw.send(opening + content)
+            statuses.append(int(raw.read(12).split()[1]))
         yield statuses
 
 
@@ -209,15 +205,10 @@ def assert_served(victim: Gateway) -> None:
         session.text("Hello there. ")
         session.done()
         assert session.rest()[-1] == {"type": "session.done"}
-    created = httpx2.post(
-        f"{speech.url}/v1/voices",
-        content=json.dumps({"name": "Anna", "audio_b64": CLIP, "consent": True}).encode(),
-        headers=speech.headers,
-        timeout=60,
-        verify=NO_TLS,
-    )
+    clone = {"name": "Anna", "audio_b64": CLIP, "consent": True}
+    created = fetch(f"{speech.url}/v1/voices", "POST", key=speech.key, json=clone)
     assert created.status_code == 201, created.text
-    assert httpx2.get(f"{victim.url}/readyz", verify=NO_TLS).status_code == 200
+    assert fetch(f"{victim.url}/readyz").status_code == 200
 
 
 @pytest.mark.long
@@ -270,7 +261,6 @@ def nothing_held(gateway: Gateway) -> bool:
 def test_streams_above_the_share_are_refused_and_shown(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    until(lambda: nothing_held(victim))
     before = metrics(victim)
     with streams(attacker):
         own = replace(victim, organization=attacker.organization)
@@ -300,7 +290,6 @@ def test_streams_above_the_share_are_refused_and_shown(
 def test_sound_above_the_share_is_refused_until_other_sound_is_sent(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    until(lambda: nothing_held(victim))
     with unread_files(attacker) as statuses:
         seen = metrics(victim)
         spoken = attacker.speak("A short one still fits.")
@@ -317,21 +306,15 @@ def test_sound_above_the_share_is_refused_until_other_sound_is_sent(
 def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    until(lambda: nothing_held(victim))
     with idle_sessions(attacker) as opened:
         assert len(opened) == SHARE
-        with closing(
-            socket.create_connection(("127.0.0.1", victim.speech_port), timeout=60)
-        ) as raw:
-            raw.sendall(upgrade(attacker.key))
-            answer = b""
-            while more := raw.recv(4096):
-                answer += more
+        with RawClient(victim, victim.speech_port) as client:
+            head = client.upgrade(attacker.key)
+            body = client.rest()
         assert metrics(victim).sum("svc_capacity_used", kind="sessions") == SHARE
 
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 503 ")
-    assert b"retry-after: 1" in head.lower()
+    assert head.startswith(b"http/1.1 503 ")
+    assert b"retry-after: 1" in head
     assert json.loads(body)["error"]["type"] == "proxy_error"
     until(lambda: nothing_held(victim))
 
@@ -339,15 +322,9 @@ def test_an_upgrade_above_the_share_is_refused_with_a_time_to_try_again(
 def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
     victim: Gateway, attacker: SpeechAccount
 ) -> None:
-    until(lambda: nothing_held(victim))
     with slow_clone_bodies(attacker):
-        seen = until(
-            lambda: (
-                found
-                if (found := metrics(victim)).sum("svc_capacity_used", kind="arriving") == SHARE
-                else None
-            )
-        )
+        until(lambda: metrics(victim).sum("svc_capacity_used", kind="arriving") == SHARE)
+        seen = metrics(victim)
 
     assert seen.sum("svc_capacity_used", kind="clones") == 0
     assert seen.sum("svc_requests_in_flight") == 0
@@ -355,7 +332,6 @@ def test_a_body_that_does_not_arrive_holds_no_creation_of_a_voice(
 
 def test_refusals_above_their_bound_do_not_linger(victim: Gateway, attacker: SpeechAccount) -> None:
     """The refusals are still answered."""
-    until(lambda: nothing_held(victim))
     with refusals_that_linger(attacker):
         seen = metrics(victim)
 

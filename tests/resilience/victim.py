@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 
@@ -92,29 +93,22 @@ class Victim:
         self._new_keys = iter(target.tenant.new_keys)
         self._clone = json.dumps({"name": "mine", "audio_b64": _CLIP, "consent": True}).encode()
 
-    async def chat(self, key: str | None = None) -> None:
-        await self._chat(key or self._keys.inference, stream=False)
-
-    async def stream(self) -> None:
-        answer = await self._chat(self._keys.inference, stream=True)
-        if not answer.body.endswith(b"data: [DONE]\n\n"):
+    async def chat(self, key: str = "", *, stream: bool = False) -> None:
+        body = chat(self._target, "hello [[sim tokens=5]]", stream=stream)
+        key = key or self._keys.inference
+        content = request("POST", "/v1/chat/completions", key=key, body=body)
+        answer = _of_status(await ask(self._target.port, content))
+        if stream and not answer.body.endswith(b"data: [DONE]\n\n"):
             raise Cut
 
     async def chat_with_a_new_key(self) -> None:
-        # When all are used the oldest are used again: they are no longer new to the gateway.
-        key = next(self._new_keys, self._keys.inference)
-        await self._chat(key, stream=False)
-
-    async def _chat(self, key: str, *, stream: bool) -> Answer:
-        body = chat(self._target, "hello [[sim tokens=5]]", stream=stream)
-        return await self._good(
-            self._target.port, request("POST", "/v1/chat/completions", key=key, body=body)
-        )
+        # When all are used an old one is used again, which is no longer new to the gateway.
+        await self.chat(next(self._new_keys, ""))
 
     async def speak(self) -> None:
         body = speech(self._target, _TEXT)
         content = request("POST", "/v1/audio/speech", key=self._keys.speech, body=body)
-        await self._good(self._target.speech_port, content)
+        _of_status(await ask(self._target.speech_port, content))
 
     async def speak_over_a_socket(self) -> None:
         socket = WebSocket(self._target, self._keys.speech)
@@ -137,39 +131,18 @@ class Victim:
         except Cut:
             raise Refused(f"closed, {socket.status}") from None
 
-    async def offer_a_clip(self) -> None:
+    async def offer_a_clip(self, status: int = 409) -> None:
+        """Offer a clip under a name, which only the first one may have."""
         content = request("POST", "/v1/voices", key=self._keys.speech, body=self._clone)
-        _of_status(await ask(self._target.speech_port, content), 409)
+        _of_status(await ask(self._target.speech_port, content), status)
 
-    async def take_the_name(self) -> None:
-        """Make the clone whose name ``offer_a_clip`` then uses again."""
-        content = request("POST", "/v1/voices", key=self._keys.speech, body=self._clone)
-        _of_status(await ask(self._target.speech_port, content), 201)
-
-    async def read_usage(self) -> None:
-        await self._read("/v1/usage")
-
-    async def download(self) -> None:
-        await self._read("/v1/usage/export?format=csv&limit=1000")
-
-    async def look_at_the_console(self) -> None:
-        cookie = {"Cookie": f"sessionid={self._keys.session}"}
-        await self._good(
-            self._target.port,
-            request("GET", f"/console/{self._keys.organization}/usage", headers=cookie),
-        )
-
-    async def livez(self) -> None:
-        await self._good(self._target.port, request("GET", "/livez"))
-
-    async def readyz(self) -> None:
-        await self._good(self._target.port, request("GET", "/readyz"))
-
-    async def _read(self, path: str) -> None:
-        await self._good(self._target.port, request("GET", path, key=self._keys.read))
-
-    async def _good(self, port: int, content: bytes) -> Answer:
-        return _of_status(await ask(port, content))
+    async def read(self, path: str) -> None:
+        """Read a path of the API as the holder of a read key, a page as a member with a session."""
+        if path.startswith("/v1"):
+            content = request("GET", path, key=self._keys.read)
+        else:
+            content = request("GET", path, headers={"Cookie": f"sessionid={self._keys.session}"})
+        _of_status(await ask(self._target.port, content))
 
 
 async def measured(kind: Kind, once: Callable[[], Awaitable[None]]) -> Sample:
@@ -199,21 +172,22 @@ async def main(path: str) -> None:
     with suppress(PermissionError):
         # Its host is not the gateway's, so its own wait for a processor is none of the answer.
         os.nice(-20)
-    victim = Victim(load(path))
+    target = load(path)
+    victim = Victim(target)
     asked: dict[Kind, Callable[[], Awaitable[None]]] = {
         Kind.CHAT: victim.chat,
-        Kind.STREAM: victim.stream,
+        Kind.STREAM: partial(victim.chat, stream=True),
         Kind.NEW_KEY: victim.chat_with_a_new_key,
         Kind.SPEECH: victim.speak,
         Kind.SOCKET: victim.speak_over_a_socket,
         Kind.CLONE: victim.offer_a_clip,
-        Kind.USAGE: victim.read_usage,
-        Kind.CSV: victim.download,
-        Kind.CONSOLE: victim.look_at_the_console,
-        Kind.LIVEZ: victim.livez,
-        Kind.READYZ: victim.readyz,
+        Kind.USAGE: partial(victim.read, "/v1/usage"),
+        Kind.CSV: partial(victim.read, "/v1/usage/export?format=csv&limit=1000"),
+        Kind.CONSOLE: partial(victim.read, f"/console/{target.tenant.organization}/usage"),
+        Kind.LIVEZ: partial(victim.read, "/livez"),
+        Kind.READYZ: partial(victim.read, "/readyz"),
     }
-    await victim.take_the_name()
+    await victim.offer_a_clip(201)
     loop = asyncio.get_running_loop()
     closed = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), closed.set)
