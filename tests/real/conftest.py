@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
+from tests.real.servers.llama import LlamaServer, running_llama
 
 # Checks are not in test modules, and are to say what they saw all the same.
 pytest.register_assert_rewrite("tests.real.checks", "tests.real.trial")
@@ -15,10 +15,5 @@ pytest.register_assert_rewrite("tests.real.checks", "tests.real.trial")
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
     """A running llama.cpp server of this test worker."""
-    if missing := missing_packages():
-        pytest.skip(
-            f"{' and '.join(missing)} is missing: llama.cpp is not tried. Install "
-            "requirements-dev.txt."
-        )
     with running_llama(tmp_path_factory.mktemp("llama")) as server:
         yield server

@@ -62,6 +62,7 @@ SLOW_START = "Not tried: the server takes too long to start to be killed in a te
 BAD_REQUEST = (
     "The server calls it a bad request, so the caller gets 400 `backend_rejected_request`."
 )
+SHAPES_ARE_IGNORED = "The server ignores it: 200 with text. Declare `structured_output = false`."
 BEHIND_PROXY = "The proxy answers that the server behind it failed, so it is a `backend_error`."
 
 FEATURES = (
@@ -152,26 +153,17 @@ FEATURES = (
     Feature(
         "`response_format`: json_object",
         tools.json_object,
-        transformers(
-            "The server ignores it: 200 with text. Declare `structured_output = false`.",
-            tools.shapes_are_ignored,
-        ),
+        transformers(SHAPES_ARE_IGNORED, tools.shapes_are_ignored),
     ),
     Feature(
         "`response_format`: json_schema, whole and streamed",
         tools.json_schema,
-        transformers(
-            "The server ignores it: 200 with text. Declare `structured_output = false`.",
-            tools.shapes_are_ignored,
-        ),
+        transformers(SHAPES_ARE_IGNORED, tools.shapes_are_ignored),
     ),
     Feature(
         "A class parsed by openai-python",
         tools.sdk_parses_a_class,
-        transformers(
-            "The server ignores it: 200 with text. Declare `structured_output = false`.",
-            tools.shapes_are_ignored,
-        ),
+        transformers(SHAPES_ARE_IGNORED, tools.shapes_are_ignored),
     ),
     Feature("Text in parts", contents.text_parts),
     Feature("Roles `system` and `developer`", contents.roles),

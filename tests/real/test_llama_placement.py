@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
+from tests.real.servers.llama import LlamaServer, running_llama
 from tests.support.live import Gateway
 from tests.support.live_catalog import backend, publish
 
@@ -19,8 +19,6 @@ TURNS = 4
 @pytest.fixture(scope="module")
 def llamas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LlamaServer]]:
     """Two servers that nothing was sent to."""
-    if missing := missing_packages():
-        pytest.skip(f"{' and '.join(missing)} is missing. Install requirements-dev.txt.")
     with ExitStack() as stack:
         yield [
             stack.enter_context(running_llama(tmp_path_factory.mktemp("llama"), "So it is."))

@@ -7,19 +7,11 @@ from typing import Any
 import pytest
 
 from tests.real.servers.llama import LlamaServer
-from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.real.trial import NEVER_ENDS
+from tests.support.clients.raw_client import leave
 from tests.support.live import Gateway, events
 from tests.support.live_catalog import backend, publish
 from tests.support.metrics import metrics
-from tests.support.until import until
-from usage.models import UsageRow
-
-NEVER_ENDS: dict[str, Any] = {
-    "max_tokens": 16_000,
-    "temperature": 0,
-    "logit_bias": {"4": -100, "2": -100},
-}
-"""An answer that only the cap ends: its end tokens are forbidden."""
 
 
 def model_on(gateway: Gateway, llama: LlamaServer, **columns: Any) -> str:
@@ -28,19 +20,13 @@ def model_on(gateway: Gateway, llama: LlamaServer, **columns: Any) -> str:
     return publish(gateway, backend(gateway, base_url=llama.base_url, **columns)).identifier
 
 
-def quiet(llama: LlamaServer) -> None:
-    """Return when the server works on nothing."""
-    until(lambda: not llama.busy_slots())
-
-
 @pytest.mark.parametrize("dialect", ["auto", "llama.cpp", "none"])
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_rows_are_the_sum_of_the_servers_own_counters(
     gateway: Gateway, llama: LlamaServer, dialect: str, streamed: bool
 ) -> None:
     model = model_on(gateway, llama, running_usage=dialect)
-    quiet(llama)
-    before = llama.counters()
+    before = llama.be_quiet()
 
     for number in range(8):
         # The prompts begin alike, so that some of their tokens come from the server's cache.
@@ -70,29 +56,15 @@ def test_running_figures_do_not_reach_the_client(gateway: Gateway, llama: LlamaS
     assert usage["usage"]["completion_tokens"] == 5
 
 
-def disconnect(
-    gateway: Gateway, llama: LlamaServer, model: str, how: Disconnect, frames: int
-) -> tuple[UsageRow, int]:
-    """The row of a client that left a long answer, and the tokens that the server generated for it."""
-    before = llama.counters().output_tokens
-    with RawClient(gateway) as client:
-        client.chat("go on for long", model, stream=True, **NEVER_ENDS)
-        client.read_until(frames, b"data: ")
-        assert llama.busy_slots()
-        client.disconnect(how)
-        quiet(llama)
-        generated = llama.counters().output_tokens - before
-        (row,) = gateway.rows_when(1)
-    return row, generated
-
-
 def test_without_running_figures_the_limit_of_the_backend_ends_it(
     gateway: Gateway, llama: LlamaServer
 ) -> None:
     model = model_on(gateway, llama, running_usage="none", disconnect_drain_seconds=0.3)
-    quiet(llama)
+    before = llama.be_quiet().output_tokens
 
-    row, generated = disconnect(gateway, llama, model, Disconnect.FIN, frames=20)
+    leave(gateway, model, 20, "go on for long", **NEVER_ENDS)
+    generated = llama.be_quiet().output_tokens - before
+    (row,) = gateway.rows_when(1)
 
     assert generated < NEVER_ENDS["max_tokens"], "the server was not let go"
     assert row.outcome == "client_disconnected"

@@ -13,8 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.real.servers.llama import LlamaServer, missing_packages, running_llama
-from tests.support.live import NO_TLS, Command, free_port
+from tests.real.servers.llama import LlamaServer, running_llama
+from tests.real.trial import NEVER_ENDS
+from tests.support.live import NO_TLS, Command, fetch, free_port
 from tests.support.until import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -31,8 +32,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 TOOLS = [{"type": "function", "function": {"name": "set_lamp", "parameters": SCHEMA}}]
-NEVER_ENDS: dict[str, Any] = {"max_tokens": 3500, "logit_bias": {"4": -100, "2": -100}}
-"""An answer that only the cap ends: its end tokens are forbidden."""
+MOST = 3500
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Demo:
         return found[1]
 
     def get(self, path: str, kind: str) -> Any:
-        headers = {"authorization": f"Bearer {self.key(kind)}"}
-        answer = httpx2.get(f"{self.url}/v1{path}", headers=headers, timeout=60, verify=NO_TLS)
+        answer = fetch(f"{self.url}/v1{path}", key=self.key(kind))
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -77,8 +76,6 @@ class Demo:
 @pytest.fixture(scope="module")
 def calling_llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
     """A llama.cpp server whose model calls a tool."""
-    if missing := missing_packages():
-        pytest.skip(f"{' and '.join(missing)} is missing: llama.cpp is not tried.")
     with running_llama(tmp_path_factory.mktemp("calling"), says=SAYS) as server:
         yield server
 
@@ -133,8 +130,7 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     demo: Demo, calling_llama: LlamaServer
 ) -> None:
     known = {row["request_id"] for row in demo.rows()}
-    until(lambda: not calling_llama.busy_slots())
-    before = calling_llama.counters()
+    before = calling_llama.be_quiet()
 
     whole = demo.ask(max_tokens=9).json()
     assert whole["usage"]["completion_tokens"] == 9
@@ -150,18 +146,12 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     }
     fitting = demo.ask(response_format=response_format).json()["choices"][0]["message"]["content"]
     assert json.loads(fitting) == {"lamp_is_on": True}
-    with demo.asking(stream=True, **NEVER_ENDS) as left:
+    with demo.asking(stream=True, **{**NEVER_ENDS, "max_tokens": MOST}) as left:
         next(left.iter_bytes())
 
-    until(lambda: not calling_llama.busy_slots())
-    rows = until(
-        lambda: (
-            rows
-            if len(rows := [row for row in demo.rows() if row["request_id"] not in known]) == 5
-            else None
-        )
-    )
-    after = calling_llama.counters()
+    after = calling_llama.be_quiet()
+    until(lambda: len(demo.rows()) == len(known) + 5)
+    rows = [row for row in demo.rows() if row["request_id"] not in known]
     outcomes = sorted(row["outcome"] for row in rows)
     assert outcomes == ["client_disconnected", *["success"] * 4]
     done = [row for row in rows if row["outcome"] == "success"]
@@ -171,4 +161,4 @@ def test_chat_stream_tool_call_schema_and_hang_up_are_on_rows_that_equal_the_ser
     # A disconnect reaches the server a little after the last figure that it reported.
     made = after.output_tokens - before.output_tokens
     reported = sum(row["backend_reported_output_tokens"] for row in done)
-    assert 0 < gone["backend_reported_output_tokens"] <= made - reported < 3500
+    assert 0 < gone["backend_reported_output_tokens"] <= made - reported < MOST

@@ -17,7 +17,6 @@ from tests.real.servers.llama import LlamaServer, running_llama
 from tests.real.servers.upstreams import Says, Seat, Upstream
 from tests.support.live import NO_TLS, Gateway
 from tests.support.live_catalog import backend, publish
-from tests.support.until import until
 from usage.models import UsageRow
 
 Body = dict[str, Any]
@@ -27,7 +26,6 @@ SETTLED: Body = {"messages": HELLO, "temperature": 0, "max_tokens": 24}
 """A request whose answer is the same each time."""
 NEVER_ENDS: Body = {"max_tokens": 16_000, "temperature": 0, "logit_bias": {"4": -100, "2": -100}}
 """An answer that only the cap ends: its end tokens are forbidden."""
-QUIET_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,7 @@ class Trial:
                 assert reply.tokens == self.direct(says, **fields).tokens
                 self.assert_row_is(reply)
             return reply
-        quiet(llama)
-        before = llama.counters()
+        before = llama.be_quiet()
         reply = self.post(self.model(says), **fields)
         if reply.error is None:
             after = llama.counters()
@@ -122,11 +119,6 @@ class Trial:
         """The identifier of a model that the spare server answers for."""
         assert self.upstream.spare is not None
         return self.published(self.upstream.spare, **columns)
-
-
-def quiet(llama: LlamaServer) -> None:
-    """Return when the server works on nothing."""
-    until(lambda: not llama.busy_slots())
 
 
 @contextmanager

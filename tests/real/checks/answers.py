@@ -11,7 +11,7 @@ import httpx2
 
 from tests.real.replies import Reply, reply_of
 from tests.real.servers.upstreams import ANSWER, THOUGHT, Says
-from tests.real.trial import SETTLED, Trial, quiet
+from tests.real.trial import SETTLED, Trial
 from tests.support.live import NO_TLS
 
 TOGETHER = 24
@@ -68,8 +68,7 @@ def reasoning(trial: Trial) -> None:
 def many_at_once(trial: Trial) -> None:
     llama = trial.llama()
     model = trial.model()
-    quiet(llama)
-    before = llama.counters()
+    before = llama.be_quiet()
 
     async def callers() -> Counter[str]:
         found: Counter[str] = Counter()

@@ -69,11 +69,8 @@ def refused(reply: Reply, status: int, code: str, *words: str) -> None:
 def assert_refused_row(trial: Trial, reply: Reply, outcome: str) -> None:
     assert reply.error is not None
     row = trial.gateway.row(reply.request_id)
-    assert (row.outcome, row.http_status, row.error_code) == (
-        outcome,
-        reply.status,
-        reply.error["code"],
-    )
+    told = (outcome, reply.status, reply.error["code"])
+    assert (row.outcome, row.http_status, row.error_code) == told
     assert (row.backend_reported_input_tokens, row.backend_reported_output_tokens) == (0, 0)
 
 
@@ -110,27 +107,28 @@ def too_long_is_answered(trial: Trial) -> None:
     assert reply.tokens[0] > 1024
 
 
-def unknown_model(trial: Trial) -> None:
+def ask_for_nobody(trial: Trial) -> Reply:
+    """The reply to a request for a model that the server does not have."""
     seat = next(iter(trial.upstream.seats.values()))
-    reply = trial.post(trial.published(Seat(seat.base_url, "nobody/nothing")))
+    return trial.post(trial.published(Seat(seat.base_url, "nobody/nothing")))
+
+
+def unknown_model(trial: Trial) -> None:
+    reply = ask_for_nobody(trial)
 
     refused(reply, 500, "backend_error", "not configured correctly")
     assert_refused_row(trial, reply, "backend_error")
 
 
 def unknown_model_is_refused(trial: Trial) -> None:
-    seat = next(iter(trial.upstream.seats.values()))
-    reply = trial.post(trial.published(Seat(seat.base_url, "nobody/nothing")))
+    reply = ask_for_nobody(trial)
 
     refused(reply, 400, "backend_rejected_request", "model")
     assert_refused_row(trial, reply, "backend_rejected")
 
 
 def unknown_model_is_served(trial: Trial) -> None:
-    seat = next(iter(trial.upstream.seats.values()))
-    reply = trial.post(trial.published(Seat(seat.base_url, "nobody/nothing")))
-
-    assert reply.text == trial.direct().text
+    assert ask_for_nobody(trial).text == trial.direct().text
 
 
 def refused_in_its_words(trial: Trial) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from tests.real.servers.upstreams import Says
-from tests.real.trial import NEVER_ENDS, Trial, quiet, stopped
-from tests.support.clients.raw_client import Disconnect, RawClient
+from tests.real.trial import NEVER_ENDS, Trial, stopped
+from tests.support.clients.raw_client import Disconnect, RawClient, leave
 from tests.support.until import until
 
 _END_OF_BODY = b"0\r\n\r\n"
@@ -16,16 +16,11 @@ _BEGUN = 3
 
 def disconnect(trial: Trial, longest: int) -> int:
     """Leave a stream that only its cap of ``longest`` ends; the tokens that the server made of it."""
-    llama = trial.llama()
-    quiet(llama)
-    before = llama.counters().output_tokens
-    with RawClient(trial.gateway) as client:
-        fields = {**NEVER_ENDS, "max_tokens": longest}
-        client.chat("go on for long", trial.model(), stream=True, **fields)
-        client.read_until(20, b"data: ")
-        client.disconnect(Disconnect.FIN)
-        quiet(llama)
-        return llama.counters().output_tokens - before
+    llama, model = trial.llama(), trial.model()
+    before = llama.be_quiet().output_tokens
+    fields = {**NEVER_ENDS, "max_tokens": longest}
+    leave(trial.gateway, model, 20, "go on for long", **fields)
+    return llama.be_quiet().output_tokens - before
 
 
 def leaving_is_metered(trial: Trial, longest: int) -> None:
@@ -56,13 +51,13 @@ def leaving_only_the_gateway(trial: Trial) -> None:
 
 def leaving_before_the_first_token(trial: Trial) -> None:
     llama, model = trial.llama(), trial.model()
-    quiet(llama)
+    llama.be_quiet()
     with RawClient(trial.gateway) as client, stopped(llama):
         client.chat("go on for long", model, stream=True, **{**NEVER_ENDS, "max_tokens": 1000})
         # Nothing shows that a stopped server has the request; it answers nobody before it goes on.
         time.sleep(0.3)
         client.disconnect(Disconnect.RST)
-    quiet(llama)
+    llama.be_quiet()
 
     row = trial.row()
     assert row.outcome == "client_disconnected"
@@ -74,8 +69,7 @@ def leaving_a_whole_answer(trial: Trial) -> None:
     """Figures come only at the end, so the answer is read on for as long as the backend allows."""
     llama = trial.llama()
     model = trial.published(trial.upstream.seats[Says.NOISE], disconnect_drain_seconds=60)
-    quiet(llama)
-    before = llama.counters()
+    before = llama.be_quiet()
     with RawClient(trial.gateway) as client:
         client.chat("go on", model, **{**NEVER_ENDS, "max_tokens": 2000})
         until(llama.busy_slots)

@@ -11,20 +11,9 @@ from pydantic import BaseModel
 from tests.real.replies import Reply
 from tests.real.servers.upstreams import Says
 from tests.real.trial import HELLO, Trial
+from tests.support.clients.conversation import city_tool
 
-TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Current weather in a city",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-            "additionalProperties": False,
-        },
-    },
-}
+TOOL = city_tool("get_weather")
 CALLED = [("get_weather", {"city": "Rome"}), ("get_weather", {"city": "Oslo"})]
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -11,18 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx2
+import pytest
 
-from tests.support.live import NO_TLS, ROOT, free_port
+from tests.support.live import ROOT, fetch, free_port
 from tests.support.until import until
 
 PACKAGES = ("xllamacpp", "gguf")
 _START_SECONDS = 60.0
-
-
-def missing_packages() -> list[str]:
-    """What has to be installed before the server can run."""
-    return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class LlamaServer:
 
     def counters(self) -> Counters:
         """The prompt tokens include those that were in its cache."""
-        answer = httpx2.get(f"http://127.0.0.1:{self.port}/metrics", verify=NO_TLS, timeout=60)
+        answer = fetch(f"http://127.0.0.1:{self.port}/metrics")
         found = dict(
             line.removeprefix("llamacpp:").split()
             for line in answer.text.splitlines()
@@ -61,13 +56,17 @@ class LlamaServer:
 
     def busy_slots(self) -> list[dict[str, Any]]:
         """The slots that work on a request now."""
-        answer = httpx2.get(f"http://127.0.0.1:{self.port}/slots", verify=NO_TLS, timeout=60)
-        return [slot for slot in answer.json() if slot["is_processing"]]
+        slots = fetch(f"http://127.0.0.1:{self.port}/slots").json()
+        return [slot for slot in slots if slot["is_processing"]]
 
     def is_ready(self) -> bool:
         """Whether the weights are loaded."""
-        address = f"http://127.0.0.1:{self.port}/health"
-        return httpx2.get(address, verify=NO_TLS, timeout=60).status_code == 200
+        return fetch(f"http://127.0.0.1:{self.port}/health").status_code == 200
+
+    def be_quiet(self) -> Counters:
+        """Return what the server has counted, once it works on nothing."""
+        until(lambda: not self.busy_slots())
+        return self.counters()
 
 
 @contextmanager
@@ -76,8 +75,10 @@ def running_llama(
 ) -> Iterator[LlamaServer]:
     """Makes the weights in ``directory``, starts the server there, and ends it.
 
-    It answers everything with ``says``; without one, with noise.
+    It answers everything with ``says``; without one, with noise. Skips the test where a package is missing.
     """
+    if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"{' and '.join(missing)} is missing. Install requirements-dev.txt.")
     from tests.real.servers.weights import write_noise, write_speaker  # gguf may be missing
 
     weights, port = directory / "tiny.gguf", port or free_port()
