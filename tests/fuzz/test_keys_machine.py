@@ -6,17 +6,23 @@ import time
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import cast
 
-import httpx2
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from accounts.keys.keys import NewKey, NotRotatable, mint, revoke, rotate
 from accounts.models import Organization, Scope
 from core import clock
-from tests.support.fuzzing.state_machines import run_state_machine
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import Gateway, fetch
 from tests.support.until import until
 
 EDGE = 0.25
@@ -105,7 +111,10 @@ class Keys(RuleBasedStateMachine):
 
     def is_as_told(self, key: Known) -> bool:
         before = self.open and key.works(time.time())
-        found = [door(self.gateway, key.new.secret) for door in (catalog, figures, voices)]
+        base = self.gateway.base_url
+        voices = f"http://127.0.0.1:{self.gateway.speech_port}/v1/models"
+        doors = (f"{base}/models", f"{base}/usage", voices)
+        found = [opens(door, key.new.secret) for door in doors]
         if before != (self.open and key.works(time.time())):
             return False
         return found == [
@@ -115,24 +124,20 @@ class Keys(RuleBasedStateMachine):
         ]
 
 
-def catalog(gateway: Gateway, secret: str) -> bool:
-    return opens(f"{gateway.base_url}/models", secret)
-
-
-def figures(gateway: Gateway, secret: str) -> bool:
-    return opens(f"{gateway.base_url}/usage", secret)
-
-
-def voices(gateway: Gateway, secret: str) -> bool:
-    return opens(f"http://127.0.0.1:{gateway.speech_port}/v1/models", secret)
-
-
 def opens(url: str, secret: str) -> bool:
-    headers = {"authorization": f"Bearer {secret}"}
-    status = httpx2.get(url, headers=headers, verify=NO_TLS, timeout=60).status_code
+    status = fetch(url, key=secret).status_code
     assert status in {200, 401}
     return status == 200
 
 
 def test_every_key_gives_access_as_the_model_says(gateway: Gateway) -> None:
-    run_state_machine(lambda: Keys(gateway), runs=6, steps=12)
+    run_state_machine_as_test(
+        # Only called, whatever the types say (hypothesis, Stateful testing).
+        cast("type[RuleBasedStateMachine]", lambda: Keys(gateway)),
+        settings=settings(
+            max_examples=6,
+            stateful_step_count=12,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
