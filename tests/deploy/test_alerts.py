@@ -5,13 +5,12 @@ promtool simulates 70 minutes of each; no gateway is needed.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.deploy.test_monitoring import RULES, alerts
-from tests.support.servers.prometheus import promtool
+from tests.support.servers.prometheus import simulate
 
 HOST = 'job="svc",instance="a:8000"'
 WORKER = f'{HOST},worker="0"'
@@ -118,30 +117,12 @@ def _assert_firing(
     directory: Path, series: dict[str, str], expected: list[str], interval: str = "1m"
 ) -> None:
     """Assert which alerts fire after 70 minutes of ``series``, a value each ``interval``."""
-    simulation = {
-        "rule_files": [str(RULES)],
-        "evaluation_interval": "1m",
-        "tests": [
-            {
-                "interval": interval,
-                "input_series": [
-                    {"series": name, "values": values} for name, values in series.items()
-                ],
-                "promql_expr_test": [
-                    {
-                        "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
-                        "eval_time": "70m",
-                        "exp_samples": [
-                            {"labels": f'{{alertname="{name}"}}', "value": 1} for name in expected
-                        ],
-                    }
-                ],
-            }
-        ],
+    firing = {
+        "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+        "eval_time": "70m",
+        "exp_samples": [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in expected],
     }
-    path = directory / "simulation.json"  # JSON is YAML
-    path.write_text(json.dumps(simulation))
-    promtool("test", "rules", str(path))
+    simulate(directory, series, interval, firing, rule_files=[str(RULES)])
 
 
 def test_every_alert_is_simulated() -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx2
 import psycopg
 import pytest
 
-from tests.support.gateways import Served, launch
-from tests.support.live import NO_TLS, ROOT, Gateway
+from tests.support.gateways import Served, launch, postgresql_database
+from tests.support.live import Gateway, fetch, manage, output_of, run
 from tests.support.servers.programs import debian_program
 from tests.support.servers.tcp_proxy import FaultProxy
 from tests.support.until import until
@@ -26,25 +23,8 @@ pytestmark = [pytest.mark.postgresql, pytest.mark.long]
 @pytest.fixture
 def restored(served: Served) -> Iterator[str]:
     """The address of an empty database on the server of the tests."""
-    url = os.environ["DATABASE_URL"]
-    name = f"restored_{os.getpid()}"
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}".encode())
-        yield urlsplit(url)._replace(path=f"/{name}").geturl()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
-
-def run(*arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        arguments,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    with postgresql_database(f"restored_{os.getpid()}") as address:
+        yield address
 
 
 def rows(url: str, gateway: Gateway) -> int:
@@ -73,24 +53,21 @@ def test_a_backup_and_the_journals_bring_every_row_back(
         for number in range(3):
             assert host.chat(f"say: row {number}").status_code == 200
         until(lambda: rows(live.geturl(), gateway) == 3)
-        run(dump, "-Fc", "--file", str(tmp_path / "svc.dump"), live.geturl())
+        output_of(run(dump, "-Fc", "--file", tmp_path / "svc.dump", live.geturl()))
         way.refuse()
         for number in range(2):
             assert host.chat(f"say: later row {number}").status_code == 200
         host.command.kill()
 
-    run(restore, "--no-owner", "-d", restored, str(tmp_path / "svc.dump"))
+    output_of(run(restore, "--no-owner", "-d", restored, tmp_path / "svc.dump"))
     shutil.copytree(tmp_path / "lost/journal", tmp_path / "found/journal")
     assert rows(restored, gateway) == 3
     settings = {**environment, "SVC_DATA_DIR": str(tmp_path / "found"), "DATABASE_URL": restored}
     command, port, _ = launch(settings, tmp_path / "found.log")
     try:
         until(lambda: rows(restored, gateway) == 5)
-        models = httpx2.get(
-            f"http://127.0.0.1:{port}/v1/models", headers=gateway.headers, verify=NO_TLS
-        )
+        models = fetch(f"http://127.0.0.1:{port}/v1/models", key=gateway.key)
         assert models.status_code == 200, "the secrets open the keys of the backup"
     finally:
         command.stop()
-    said = run(sys.executable, "manage.py", "verify_ledger", **settings)
-    assert "rows: " in said
+    assert "rows: " in output_of(manage("verify_ledger", **settings))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import yaml
 
 from svc_project.operator_settings import SETTINGS
 from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT
+from tests.support.live import ROOT, output_of, run
 from tests.support.servers.programs import debian_program
 
 DEPLOY = ROOT / "deploy"
@@ -42,17 +41,11 @@ def test_the_example_of_settings_passes_every_check_of_deployment(tmp_path: Path
             settings[name] = str(tmp_path / Path(value).name)
     settings["SVC_DATA_DIR"] = str(ROOT / "var" / f"example-{tmp_path.name}")
     try:
-        done = subprocess.run(
-            [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
-            check=False,
-            cwd=ROOT,
-            env={"PATH": "/usr/bin:/bin", **settings},
-            capture_output=True,
-            text=True,
-        )
+        check = ("check", "--deploy", "--fail-level", "WARNING")
+        env = {"PATH": "/usr/bin:/bin", **settings}
+        output_of(run(sys.executable, "manage.py", *check, cwd=ROOT, env=env))
     finally:
         shutil.rmtree(settings["SVC_DATA_DIR"], ignore_errors=True)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("unit", ["svc.service", "svc.socket", "svc-migrate.service"])
@@ -64,12 +57,7 @@ def test_systemd_takes_the_unit(unit: str, tmp_path: Path) -> None:
             path.read_text().replace("/opt/svc/current/bin/svc", "/bin/true")
         )
 
-    done = subprocess.run(
-        [program, "verify", "--man=no", "--recursive-errors=no", str(tmp_path / unit)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = run(program, "verify", "--man=no", "--recursive-errors=no", tmp_path / unit)
 
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
@@ -80,10 +68,8 @@ def test_the_unit_waits_as_long_as_a_drain_takes() -> None:
     assert int(seconds) >= sum(LIMITS.values()) + 45
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit
     sockets = (DEPLOY / "systemd/svc.socket").read_text()
-    assert re.findall(r"^ListenStream=(.*)$", sockets, re.MULTILINE) == [
-        "127.0.0.1:8000",
-        "127.0.0.1:8001",
-    ]
+    listening = re.findall(r"^ListenStream=(.*)$", sockets, re.MULTILINE)
+    assert listening == ["127.0.0.1:8000", "127.0.0.1:8001"]
 
 
 def steps() -> list[tuple[str, str]]:
@@ -104,28 +90,19 @@ def test_the_steps_of_the_image_make_a_gateway(tmp_path: Path) -> None:
         return words
 
     build = tmp_path / "build"
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(build)], check=True)
+    output_of(run("git", "clone", "--quiet", ROOT, build))
     for name in ("requirements.txt", "requirements-tools.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, build)
     first = steps()[: next(n for n, step in enumerate(steps()) if n and step[0] == "FROM")]
     for word, rest in first:
         if word == "RUN":
             command = placed(rest).replace("python -m venv", f"{sys.executable} -m venv")
-            done = subprocess.run(
-                ["bash", "-ec", command], check=False, cwd=build, capture_output=True, text=True
-            )
+            done = run("bash", "-ec", command, cwd=build, timeout=600)
             assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
-    svc = tmp_path / "opt/bin/svc"
-    said = subprocess.run(
-        [svc, "--version"],
-        check=True,
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert re.fullmatch(r"svc \d+\.\d+\.\d+\n", said.stdout)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    said = output_of(run(tmp_path / "opt/bin/svc", "--version", cwd=tmp_path, env=env))
+    assert re.fullmatch(r"svc \d+\.\d+\.\d+\n", said)
     assert list((tmp_path / "opt/lib").rglob("svc_project/__pycache__/settings.*.pyc"))
 
 
@@ -147,9 +124,7 @@ def test_compose_names_secrets_volumes_and_settings_that_exist(tmp_path: Path) -
     directory = tmp_path / "secrets"
     directory.mkdir(mode=0o755)
     for _ in range(2):  # a second time changes nothing
-        subprocess.run(
-            [sys.executable, str(DEPLOY / "compose_secrets.py"), str(directory)], check=True
-        )
+        output_of(run(sys.executable, DEPLOY / "compose_secrets.py", directory))
         made = {path.name: path.read_bytes() for path in directory.iterdir()}
     assert made == {path.name: path.read_bytes() for path in directory.iterdir()}
     assert directory.stat().st_mode & 0o777 == 0o700
@@ -194,14 +169,8 @@ def manifests() -> dict[tuple[str, str], dict[str, Any]]:
 def test_every_manifest_fits_the_schemas_of_kubernetes() -> None:
     others = {"kustomization.yaml", "model-servers.yaml"}  # kustomize's and KEDA's own kinds
     files = [each for each in (DEPLOY / "kubernetes").glob("*.yaml") if each.name not in others]
-    done = subprocess.run(
-        [program("kubernetes-validate"), "--strict", *files],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(" passed for ") >= len(files), done.stdout + done.stderr
+    printed = output_of(run(program("kubernetes-validate"), "--strict", *files))
+    assert printed.count(" passed for ") >= len(files), printed
 
 
 def test_the_manifests_fit_each_other() -> None:

@@ -13,12 +13,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from tests.support.gateways import Served, launch, postgresql_database
 from tests.support.hosts.load import Load
-from tests.support.live import ROOT, database
+from tests.support.live import ROOT, database, fetch, output_of, run
 from tests.support.until import until
 from usage.models import SpeechRow, UsageRow
 
@@ -37,15 +36,8 @@ class Release:
 
     def manage(self, *arguments: str) -> str:
         """Run a command to its end; return what it prints."""
-        ran = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=self.checkout,
-            env={**os.environ, **self.environment},
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return ran.stdout
+        command = (sys.executable, "manage.py", *arguments)
+        return output_of(run(*command, cwd=self.checkout, environment=self.environment))
 
     def make(self, *arguments: str) -> dict[str, str]:
         """Run a command that makes something; return what it says of it."""
@@ -86,12 +78,8 @@ def releases(served: Served, tmp_path: Path) -> Iterator[tuple[Release, Release]
 
 
 def speak(speech_port: int, key: str) -> None:
-    answer = httpx2.post(
-        f"http://127.0.0.1:{speech_port}/v1/audio/speech",
-        headers={"authorization": f"Bearer {key}"},
-        json={"model": "tts-1", "voice": "ava", "input": "Both releases speak."},
-        timeout=60,
-    )
+    body = {"model": "tts-1", "voice": "ava", "input": "Both releases speak."}
+    answer = fetch(f"http://127.0.0.1:{speech_port}/v1/audio/speech", "POST", key=key, json=body)
     assert answer.status_code == 200, answer.text
 
 
@@ -121,10 +109,9 @@ def test_the_last_release_serves_on_the_schema_of_this_one(
             sent_by(on_new, 60)
             revoked = this.make("create_key", organization, "--scope", "inference")
             url = f"http://127.0.0.1:{port}/v1/models"
-            headers = {"authorization": f"Bearer {revoked['key']}"}
-            until(lambda: httpx2.get(url, headers=headers).status_code == 200)
+            until(lambda: fetch(url, key=revoked["key"]).status_code == 200)
             this.manage("revoke_key", revoked["api_key_id"])
-            until(lambda: httpx2.get(url, headers=headers).status_code == 401)
+            until(lambda: fetch(url, key=revoked["key"]).status_code == 401)
     assert (old.stop(), new.stop()) == (0, 0)
 
     for sent in (on_old.sent, on_new.sent):

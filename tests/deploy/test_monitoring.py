@@ -9,11 +9,10 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import yaml
 
-from tests.support.live import NO_TLS, ROOT, Gateway
+from tests.support.live import ROOT, Gateway, fetch
 from tests.support.servers.prometheus import Prometheus, promtool, running_prometheus
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
@@ -98,12 +97,8 @@ def test_every_alert_has_a_section_and_every_section_an_alert() -> None:
 
 
 def test_every_metric_of_the_rules_and_the_dashboard_is_exported(watched: Gateway) -> None:
-    answer = httpx2.get(
-        f"{watched.url}/metrics", headers={"authorization": f"Bearer {TOKEN}"}, verify=NO_TLS
-    )
-    exported = {
-        name.removesuffix("_total") for name in re.findall(r"(?m)^# TYPE (\w+)", answer.text)
-    }
+    text = fetch(f"{watched.url}/metrics", key=TOKEN).text
+    exported = {name.removesuffix("_total") for name in re.findall(r"(?m)^# TYPE (\w+)", text)}
     expressions = [*(rule["expr"] for rule in alerts()), *graphs()]
     used = {name for expression in expressions for name in families(expression)}
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 
 import pytest
 from websockets.sync.client import connect
 
 from accounts.models import User
 from tests.deploy.conftest import Front
-from tests.support.live import Gateway, events
+from tests.support.live import Gateway, events, run
 from tests.support.pages.console import PASSWORD
+from tests.support.pages.signed_in import token_of
 from tests.support.servers.shipped import SHIPPED, SPEECH_HOST, Certificate, Shipped
 from tests.support.speech.caller import SENTENCE, SpeechAccount
 
@@ -23,12 +22,7 @@ MODEL = "acme/demo-8b"
 def test_the_program_takes_the_file(shipped: Shipped, made: Certificate) -> None:
     configuration = shipped.configuration(made.directory, (8001, 8002), 8443)
 
-    done = subprocess.run(
-        shipped.arguments(shipped.check, configuration),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = run(*shipped.arguments(shipped.check, configuration))
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[warn]" not in done.stderr
@@ -42,17 +36,12 @@ def chat(text: str, **fields: object) -> dict[str, object]:
 def test_a_chat_and_a_stream_pass(front: Front, hidden: Gateway) -> None:
     with front.client(headers=hidden.headers) as client:
         whole = client.post("/v1/chat/completions", json=chat("say: through"))
-        text = ""
-        with client.stream(
-            "POST",
-            "/v1/chat/completions",
-            json=chat("[[sim tokens=30 pace=20]]", stream=True),
-        ) as stream:
+        body = chat("[[sim tokens=30 pace=20]]", stream=True)
+        with client.stream("POST", "/v1/chat/completions", json=body) as stream:
             pieces = list(stream.iter_text())
-            text = "".join(pieces)
 
     assert whole.json()["choices"][0]["message"]["content"] == "through"
-    assert events(text)[-1] == "[DONE]"
+    assert events("".join(pieces))[-1] == "[DONE]"
     assert len(pieces) > 10, "the proxy kept frames back"
     for request in (whole.headers["x-request-id"], stream.headers["x-request-id"]):
         assert hidden.row(request).http_status == 200
@@ -96,15 +85,10 @@ def test_speech_passes_over_http_and_websocket(front: Front, speaker: SpeechAcco
 def test_people_log_in_at_a_port_that_is_not_443(front: Front, hidden: Gateway) -> None:
     person = User.objects.create_user(f"ada@{front.shipped}.example", PASSWORD)
     with front.client() as browser:
-        page = browser.get("/console/login")
-        [token] = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        token = token_of(browser.get("/console/login").text)
         answer = browser.post(
             "/console/login",
-            data={
-                "username": person.email,
-                "password": PASSWORD,
-                "csrfmiddlewaretoken": token,
-            },
+            data={"username": person.email, "password": PASSWORD, "csrfmiddlewaretoken": token},
             headers={"origin": front.url, "referer": f"{front.url}/console/login"},
         )
 

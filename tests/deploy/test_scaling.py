@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
@@ -13,7 +12,7 @@ import yaml
 
 from tests.deploy.test_monitoring import families, prometheus, watched
 from tests.support.live import ROOT, Gateway
-from tests.support.servers.prometheus import Prometheus, promtool
+from tests.support.servers.prometheus import Prometheus, simulate
 
 __all__ = ["prometheus", "watched"]
 
@@ -73,30 +72,17 @@ def wanted(load: Load) -> int:
 def test_the_queries_add_up_workers_and_hosts(name: str, tmp_path: Path) -> None:
     load = LOADS[name]
     expected = {"saturation": load.saturation, "demand": load.demand}
-    simulation = {
-        "evaluation_interval": "1m",
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [
-                    {"series": labels, "values": f"{value}+0x3"} for labels, value in series(load)
-                ],
-                "promql_expr_test": [
-                    {
-                        # promtool compares floats exactly.
-                        "expr": f"round({trigger['query']}, 0.001)",
-                        "eval_time": "2m",
-                        "exp_samples": [{"labels": "{}", "value": expected[name]}],
-                    }
-                    for name, trigger in TRIGGERS.items()
-                ],
-            }
-        ],
-    }
-    path = tmp_path / "simulation.json"  # JSON is YAML
-    path.write_text(json.dumps(simulation))
+    tests = [
+        {
+            # promtool compares floats exactly.
+            "expr": f"round({trigger['query']}, 0.001)",
+            "eval_time": "2m",
+            "exp_samples": [{"labels": "{}", "value": expected[name]}],
+        }
+        for name, trigger in TRIGGERS.items()
+    ]
 
-    promtool("test", "rules", str(path))
+    simulate(tmp_path, {name: f"{value}+0x3" for name, value in series(load)}, "1m", *tests)
 
     assert wanted(load) == load.replicas
 
