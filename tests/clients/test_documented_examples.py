@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ import pytest
 
 from accounts.models import Scope
 from tests.support.clients.javascript import node
-from tests.support.live import ROOT, Gateway
+from tests.support.live import ROOT, Gateway, output_of, run
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.timeout(300)
 CONNECT = ROOT / "docs/connect.md"
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 LITELLM = ROOT / ".venv-litellm/bin/python"
-RUN_SECONDS = 60
 CLIP = "The morning train was late again, and so we walked along the river to the old mill."
 
 
@@ -48,17 +46,7 @@ class Example:
         if not Path(python).exists():
             pytest.skip("LiteLLM is missing: run `make clients` to run this example")
         shell = ["sh", "-euc"] if self.language == "sh" else [python, "-c"]
-        run = subprocess.run(
-            [*shell, code],
-            check=False,
-            cwd=place.directory,
-            env=place.environment,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
-        assert run.returncode == 0, run.stderr
-        return run.stdout
+        return output_of(run(*shell, code, cwd=place.directory, env=place.environment))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
-from tests.support.live import ROOT, Gateway
+from tests.support.live import ROOT, Gateway, output_of
+from tests.support.live import run as run_program
 from tests.support.servers.programs import debian_program
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
@@ -20,16 +19,9 @@ def run(lines: list[str]) -> list[list[str]]:
     # A runtime without a compiler has `java` too, and could not run a source file.
     debian_program("javac", "default-jdk-headless")
     java = debian_program("java", "default-jdk-headless")
-    ran = subprocess.run(
-        [java, ROOT / "tests/clients/java/Gateway.java"],
-        check=False,
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return [line.split("\t") for line in ran.stdout.splitlines()]
+    program = ROOT / "tests/clients/java/Gateway.java"
+    printed = output_of(run_program(java, program, input="\n".join(lines) + "\n"))
+    return [line.split("\t") for line in printed.splitlines()]
 
 
 @pytest.mark.walk

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from accounts.models import Organization
 from tests.support import live_catalog
 from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT, Gateway
+from tests.support.live import ROOT, Gateway, run
 from usage.models import UsageRow
 
 pytestmark = pytest.mark.timeout(900)
@@ -25,24 +23,18 @@ def locust(gateway: Gateway, requests: int) -> tuple[int, dict[str, Any], dict[s
     # The tests' own backend times out after two seconds, which a busy machine may take.
     patient = live_catalog.backend(gateway, first_byte_seconds=60, idle_seconds=60)
     model = live_catalog.publish(gateway, patient).identifier
-    run = subprocess.run(
-        [
-            *(program("locust"), "-f", ROOT / "docs/examples/locustfile.py", "--headless"),
-            *("--users", "4", "--spawn-rate", "4", "--host", gateway.base_url),
-            *("--model", model),
-            *("--requests", str(requests), "--max-tokens", "16", "--json"),
-        ],
-        env={**os.environ, "OPENAI_API_KEY": gateway.key},
-        capture_output=True,
-        text=True,
+    ran = run(
+        *(program("locust"), "-f", ROOT / "docs/examples/locustfile.py", "--headless"),
+        *("--users", "4", "--spawn-rate", "4", "--host", gateway.base_url, "--model", model),
+        *("--requests", str(requests), "--max-tokens", "16", "--json"),
+        environment={"OPENAI_API_KEY": gateway.key},
         timeout=240,
-        check=False,
     )
-    print(run.stderr)  # for -rP
-    assert run.stdout, run.stderr
-    tokens, _, statistics = run.stdout.partition("\n")
+    print(ran.stderr)  # for -rP
+    assert ran.stdout, ran.stderr
+    tokens, _, statistics = ran.stdout.partition("\n")
     (chat,) = [each for each in json.loads(statistics) if each["method"] == "POST"]
-    return run.returncode, chat, json.loads(tokens)
+    return ran.returncode, chat, json.loads(tokens)
 
 
 def tokens_of(rows: list[UsageRow]) -> dict[str, int]:

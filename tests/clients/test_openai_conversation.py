@@ -17,6 +17,7 @@ from tests.support.clients.conversation import (
     TOOL_RESULT,
     Reading,
     assert_ledger_agrees,
+    city_tool,
     message_of,
     seen_stream,
     seen_whole,
@@ -133,20 +134,8 @@ def test_text_from_a_stream_with_tools_attached_is_a_string_even_when_empty(
 def test_parallel_tool_calls_keep_their_own_arguments(
     chat_client: ChatClient, gateway: Gateway
 ) -> None:
-    clock = {
-        "type": "function",
-        "function": {
-            "name": "get_time",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}},
-                "required": ["city"],
-            },
-        },
-    }
-
     chunks = chat_client.stream(
-        asked("Call get_weather for Paris, get_time for Rome"), tools=[TOOL, clock]
+        asked("Call get_weather for Paris, get_time for Rome"), tools=[TOOL, city_tool("get_time")]
     )
 
     calls = message_of(chunks)["tool_calls"]

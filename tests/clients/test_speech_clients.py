@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from speech.audio.pcm import SAMPLE_RATE
 from speech.models import Voice
 from tests.support.clients.javascript import node
 from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT, Gateway
+from tests.support.live import ROOT, Gateway, output_of, run
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SENTENCE, SpeechAccount
 from tests.support.until import until
@@ -123,16 +122,9 @@ def test_clients_of_npm(speech: SpeechAccount, usual: float, client: str, reques
 
 def agent(speech: SpeechAccount, client: str) -> dict[str, float]:
     """Run one client of ``speech_agents.py``, and return its output."""
-    run = subprocess.run(
-        [program("python"), ROOT / "tests/support/clients/speech_agents.py", client],
-        check=False,
-        input=script(speech),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    module = ROOT / "tests/support/clients/speech_agents.py"
+    printed = output_of(run(program("python"), module, client, input=script(speech)))
+    found: dict[str, float] = json.loads(printed.splitlines()[-1])
     return found
 
 

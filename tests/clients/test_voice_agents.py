@@ -6,13 +6,11 @@ They speak through the adapters of docs/examples/agents, in one session of a liv
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 
 import pytest
 
 from tests.support.clients.separate_environment import program
-from tests.support.live import ROOT, Gateway
+from tests.support.live import ROOT, Gateway, output_of, run
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
 from tests.support.until import until
@@ -42,17 +40,13 @@ def test_an_interrupted_agent_knows_what_was_heard(speech: SpeechAccount, framew
         "texts": [SENTENCE + BEGUN, ANSWER],
         "seconds": SECONDS,
     }
-    run = subprocess.run(
-        [program("python"), ROOT / "tests/support/clients/voice_agents.py", framework],
-        check=False,
+    ran = run(
+        *(program("python"), ROOT / "tests/support/clients/voice_agents.py", framework),
         input=json.dumps(script),
-        capture_output=True,
-        text=True,
         timeout=240,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "docs/examples/agents")},
+        environment={"PYTHONPATH": str(ROOT / "docs/examples/agents")},
     )
-    assert run.returncode == 0, run.stderr
-    history = json.loads(run.stdout.splitlines()[-1])
+    history = json.loads(output_of(ran).splitlines()[-1])
     assert [said.strip() for said in history] == [HEARD, ANSWER]
 
     until(speech.rows)
