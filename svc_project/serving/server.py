@@ -134,8 +134,8 @@ class DrainingServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         taken = []
         for each in self._listening:
-            each.setblocking(False)
-            with contextlib.suppress(OSError):  # until none waits
+            with contextlib.suppress(OSError):  # until none waits; an orphan has closed it before
+                each.setblocking(False)
                 while True:
                     accepted, _ = each.accept()
                     accepted.setblocking(False)
