@@ -26,8 +26,7 @@ from speech.requests.speaking import HeldSound, whole_sound
 from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence
 from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
-from speech.synthesis.word_spans import TimedSentence, timed_words
-from speech.text.pronunciations import Lexicon
+from speech.synthesis.word_spans import TimedSentence, TimedWord, timed_words
 from speech.wire import Start
 
 _FRAMES_AHEAD: Final = 1
@@ -46,9 +45,8 @@ class _Spoken:
     sentence: Sentence
     pieces: list[bytes]
     cloned: bool
-    words: list[SpokenWord] | None
+    words: list[TimedWord] | None
     """The times of its words; None unless the client wants them."""
-    lexicon: Lexicon
 
 
 @dataclass(eq=False, slots=True)
@@ -173,8 +171,7 @@ class Delivery:
                 # The clone may have been deleted since its sentence was spoken.
                 await self._service.voices.resolve(self._start.voice, self.principal)
             if spoken.words is not None:
-                words = timed_words(sentence, spoken.words, 0.0, spoken.lexicon)
-                timed = TimedSentence(self._meter.sentences, words).message("timestamps")
+                timed = TimedSentence(self._meter.sentences, spoken.words).message("timestamps")
                 await self._socket.send_text(msgspec.json.encode(timed).decode())
             await self._socket.send_bytes(b"".join(file))
             spoken_bytes = sum(map(len, spoken.pieces))
@@ -248,4 +245,5 @@ class Delivery:
             if reserved is not None:
                 self._charged.pop().refund_characters()
             return _Unread(sentence, unread)
-        return _Spoken(sentence, pieces, voice.clone is not None, words, speaker.lexicon)
+        timed = None if words is None else await timed_words(sentence, words, 0.0, speaker)
+        return _Spoken(sentence, pieces, voice.clone is not None, timed)

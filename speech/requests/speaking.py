@@ -286,7 +286,8 @@ class _Timing:
             spoken = speak_sentence(sentence, speaker, clock, words)
             pieces = await whole_sound(spoken, "input", self._held)
             later = before / (SAMPLE_RATE * SAMPLE_WIDTH)
-            yield TimedSentence(self._spoken, timed_words(sentence, words, later, speaker.lexicon))
+            timed = await timed_words(sentence, words, later, speaker)
+            yield TimedSentence(self._spoken, timed)
             self._spoken += 1
             for piece in pieces:
                 yield piece

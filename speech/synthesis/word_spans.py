@@ -2,7 +2,8 @@
 
 An engine speaks other words than were written: "$3.50" becomes five, Markdown none, romanized Hindi
 Devanagari. Both lists are in one order, so equal words are paired, and what lies between two pairs
-belongs together.
+belongs together. A written word with a figure or a sign is paired by how it is read alone, so that
+the "and" of "$3.50" is not taken for one that was written.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
 from speech.engines import SpokenWord
+from speech.engines.word_times import words_of
 from speech.synthesis.script import Sentence
-from speech.text.pronunciations import NO_PRONUNCIATIONS, Alphabet, Lexicon, Match
+from speech.synthesis.sentence import Speaker, prepared
+from speech.text.pronunciations import Alphabet, Match
 
 _LOOK_AHEAD: Final = (8, 40)
 """The most written and spoken words between two pairs; a number can have many spoken ones."""
@@ -33,16 +36,22 @@ _PLAIN: Final = re.compile(rf"(?:[^\W\d_]|[{_MARK}]|['\u2019](?=[^\W\d_]))+")
 _JOINTS: Final = "-\u2010\u2011\u2012\u2013\u2014/\u2026.,;:!?\u0964\u0965()[]{}<>\"*_~`|\u201c\u201d\u2018\u2019'#\\"
 _EDGES: Final = "*_~`\"'()[]{}<>\u201c\u201d\u2018\u2019.,;:!?\u2026\u0964\u0965|\\"
 _NO_LETTER: Final = re.compile(rf"[^\w{_MARK}]|_")
+_APART: Final = "Qzxqq"
+"""A word that no rule reads in another way, between words that are read alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A written word, from its first code point to behind its last; ``is_plain``: letters alone."""
+    """A written word, from its first code point to behind its last; ``is_plain``: letters alone.
+
+    ``reading``: the keys of the words as which it is spoken where it stands alone; empty: not known.
+    """
 
     text: str
     start: int
     end: int
     is_plain: bool
+    reading: tuple[str, ...] = ()
 
 
 class TimedWord(msgspec.Struct, frozen=True):
@@ -67,17 +76,16 @@ class TimedSentence(msgspec.Struct, frozen=True):
         return {"type": kind, "sentence": self.number, "words": self.words}
 
 
-def timed_words(
-    sentence: Sentence,
-    spoken: Sequence[SpokenWord],
-    later: float,
-    lexicon: Lexicon = NO_PRONUNCIATIONS,
+async def timed_words(
+    sentence: Sentence, spoken: Sequence[SpokenWord], later: float, speaker: Speaker
 ) -> list[TimedWord]:
-    """The ``spoken`` words of ``sentence``, whose sound begins ``later`` seconds in a whole; those of
-    ``lexicon`` were spoken in its way."""
+    """The words of ``sentence`` that ``speaker`` has ``spoken``; its sound begins ``later`` seconds in
+    a whole. Raises as ``speech.synthesis.sentence.prepared`` does."""
     written = written_words(sentence.text)
-    if lexicon:
-        written = _respelt(written, lexicon.matches(sentence.text))
+    if speaker.lexicon:
+        written = _respelt(written, speaker.lexicon.matches(sentence.text))
+    if text := set_apart(written):
+        written = with_readings(written, await prepared(text, speaker))
     found = spans(written, [word.text for word in spoken])
     received = sentence.received(found)
     return [
@@ -89,6 +97,25 @@ def timed_words(
             end,
         )
         for word, (start, end) in zip(spoken, received, strict=False)
+    ]
+
+
+def set_apart(written: Sequence[Written]) -> str:
+    """A text of the words that are not plain, in which none changes how another one is read."""
+    return f" {_APART} ".join(word.text for word in written if not word.is_plain)
+
+
+def with_readings(written: Sequence[Written], read: str) -> list[Written]:
+    """``written`` with the readings in ``read``, which is ``set_apart(written)`` as an engine gets it."""
+    parts = read.split(_APART)
+    if len(parts) != sum(not word.is_plain for word in written):
+        return list(written)
+    readings = iter(parts)
+    return [
+        word
+        if word.is_plain
+        else replace(word, reading=tuple(_key(each[0]) for each in words_of(next(readings))))
+        for word in written
     ]
 
 
@@ -158,42 +185,59 @@ def spans(written: Sequence[Written], spoken: Sequence[str]) -> list[tuple[int, 
     """
     if not written:
         return []
-    keys = [_key(word.text) for word in written], [_key(word) for word in spoken]
+    words = _Words(
+        [(_key(word.text), word.reading) for word in written], [_key(word) for word in spoken]
+    )
     found: list[tuple[int, int]] = []
     i = j = 0
     while j < len(spoken):
-        more_written, more_spoken = _unlike(keys, i, j)
+        more_written, more_spoken = _unlike(words, i, j)
         found += (
             _block(written[i : i + more_written], more_spoken)
             or [_beside(written, i, found)] * more_spoken
         )
         i, j = i + more_written, j + more_spoken
-        if j < len(spoken):
-            found.append((written[i].start, written[i].end))
-            i, j = i + 1, j + 1
+        if paired := words.paired(i, j):
+            found += [(written[i].start, written[i].end)] * paired
+            i, j = i + 1, j + paired
     return found
 
 
-def _unlike(keys: tuple[list[str], list[str]], i: int, j: int) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The key and the reading of each written word, and the keys of the spoken ones."""
+
+    written: list[tuple[str, tuple[str, ...]]]
+    spoken: list[str]
+
+    def paired(self, i: int, j: int) -> int:
+        """How many of the spoken words from ``j`` on the written word ``i`` surely stands for."""
+        if i >= len(self.written) or j >= len(self.spoken):
+            return 0
+        key, reading = self.written[i]
+        if reading and self.spoken[j] == reading[0]:
+            count = len(reading)
+            if tuple(self.spoken[j : j + count]) == reading:
+                return count
+        return int(key == self.spoken[j])
+
+
+def _unlike(words: _Words, i: int, j: int) -> tuple[int, int]:
     """How many written and spoken words lie before the next pair; all of them if there is none.
 
     The nearest pair counts that is followed by another one, else the nearest: a single word such
     as "and" is also spoken within amounts.
     """
-    written, spoken = keys
-    left = len(written) - i, len(spoken) - j
+    left = len(words.written) - i, len(words.spoken) - j
     alone: tuple[int, int] | None = None
     for distance in range(min(left[0], _LOOK_AHEAD[0]) + min(left[1], _LOOK_AHEAD[1]) + 1):
         if alone is not None and distance > sum(alone) + _FURTHER:
             break
         for a in range(min(distance, _LOOK_AHEAD[0], left[0] - 1) + 1):
             b = distance - a
-            if b > _LOOK_AHEAD[1] or b >= left[1] or written[i + a] != spoken[j + b]:
+            if b > _LOOK_AHEAD[1] or not (count := words.paired(i + a, j + b)):
                 continue
-            if (
-                distance == 0
-                or written[i + a + 1 : i + a + 2] == spoken[j + b + 1 : j + b + 2] != []
-            ):
+            if distance == 0 or words.paired(i + a + 1, j + b + count):
                 return a, b
             alone = alone or (a, b)
     return alone or left

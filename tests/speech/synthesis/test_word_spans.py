@@ -7,8 +7,9 @@ from itertools import chain
 
 import pytest
 
+from speech.engines.word_times import words_of
 from speech.synthesis.script import LONGEST_SENTENCE, ScriptReader
-from speech.synthesis.word_spans import spans, written_words
+from speech.synthesis.word_spans import set_apart, spans, with_readings, written_words
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.preparation import prepared
@@ -47,6 +48,37 @@ def test_a_spoken_word_stands_for_a_written_one(written: str, spoken: str, stand
     assert [written[start:end] for start, end in found] == stands_for.split()
 
 
+@pytest.mark.parametrize(
+    ("written", "region", "stands_for"),
+    [
+        ("I paid $3.50 and €20.", Region.US, "I paid 5*$3.50 and 2*€20"),
+        ("$3.50 and $4.50 and left", Region.US, "5*$3.50 and 5*$4.50 and left"),
+        ("£1,250 and 30p", Region.GB, "7*£1,250 and 2*30p"),
+        ("It was 101 and then 7", Region.GB, "It was 4*101 and then 7"),
+        ("3.5 point 2", Region.US, "3*3.5 point 2"),
+        ("5-10 to 3", Region.US, "3*5-10 to 3"),
+        ("3/4 of 1/2 cup", Region.US, "2*3/4 of 2*1/2 cup"),
+        ("a.com dot me@b.org", Region.US, "3*a.com dot 5*me@b.org"),
+        ("₹20 and 5 kg and 10%", Region.IN, "2*₹20 and 5 kg and 2*10%"),
+        ("$2.50 million and €20", Region.US, "5*$2.50 million and 2*€20"),
+    ],
+)
+def test_a_word_that_was_written_and_one_within_an_amount_are_told_apart(
+    written: str, region: Region, stands_for: str
+) -> None:
+    def read(text: str) -> str:
+        return prepared(text, Language.ENGLISH, region, only_clean=False)
+
+    words = with_readings(written_words(written), read(set_apart(written_words(written))))
+    found = spans(words, [word[0] for word in words_of(read(written))])
+
+    expected: list[str] = []
+    for each in stands_for.split():
+        count, times, word = each.rpartition("*")
+        expected += [word] * (int(count) if times else 1)
+    assert [written[start:end] for start, end in found] == expected
+
+
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_words_are_found_again_behind_tags_and_in_pieces_of_text(step: int) -> None:
     text = "[pause]  One [laughs]two. [pause:500ms] Three[pause] four! <break time='1s'/> Five."
@@ -65,10 +97,11 @@ def test_words_are_found_again_behind_tags_and_in_pieces_of_text(step: int) -> N
 def test_the_worst_sentences_take_little_time(pattern: str) -> None:
     text = (pattern * LONGEST_SENTENCE)[:LONGEST_SENTENCE]
     spoken = prepared(text, Language.ENGLISH, Region.US, only_clean=False).split()
+    alone = prepared(set_apart(written_words(text)), Language.ENGLISH, Region.US, only_clean=False)
     taken = []
     for _ in range(3):
         began = time.thread_time()
-        spans(written_words(text), spoken)
+        spans(with_readings(written_words(text), alone), spoken)
         taken.append(time.thread_time() - began)
 
     assert min(taken) < 0.2
