@@ -36,7 +36,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "object": "Always `pronunciation`.",
         "word": "The word, or several, as texts have it.",
         "pronunciation": "What is spoken for it: plain words, or IPA.",
-        "alphabet": "`respelling` for every voice, `ipa` for neural voices alone.",
+        "alphabet": "`respelling` for every voice, `ipa` for embedded voices alone.",
         "language": "The language of the voices that speak it so; null for all.",
         "case_sensitive": "Whether it holds only where capitals stand as in `word`.",
         "created": "When it was first added, in seconds since 1970.",

@@ -57,7 +57,7 @@ def _put(schemas: Schemas) -> Json:
         {
             "alphabet": {
                 "enum": [*(each.value for each in Alphabet), None],
-                "description": "`ipa`: for neural voices; others read the word as it is written.",
+                "description": "`ipa`: for embedded voices; those of speech servers read the word as it is written.",
             },
             "language": {
                 "enum": [*(each.value for each in Language), None],

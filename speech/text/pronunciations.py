@@ -30,6 +30,12 @@ STAND_IN: Final = re.compile(rf"\b({_STAND_IN}[a-z]{{2}})\b")
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
+def stand_in(number: int) -> str:
+    """The stand-in of a text's word of that number."""
+    figures = divmod(number % len(_LETTERS) ** 2, len(_LETTERS))
+    return _STAND_IN + "".join(_LETTERS[figure] for figure in figures)
+
+
 class Alphabet(StrEnum):
     """How a pronunciation is written."""
 
@@ -185,9 +191,8 @@ class Lexicon:
         for match in self.matches(text):
             spoken = match.entry.spoken
             if match.entry.alphabet is Alphabet.IPA:
-                number = divmod(len(stand_ins) % len(_LETTERS) ** 2, len(_LETTERS))
                 word, ipa = text[match.start : match.end], spoken
-                spoken = _STAND_IN + "".join(_LETTERS[figure] for figure in number)
+                spoken = stand_in(len(stand_ins))
                 stand_ins.append(StandIn(spoken, word, ipa))
             pieces += [text[after : match.start], spoken]
             after = match.end

@@ -68,8 +68,8 @@ class VoiceRef:
 
     @property
     def takes_ipa(self) -> bool:
-        """Whether its engine can be given the sounds of a word; only the neural one can."""
-        return self.is_neural
+        """Whether its engine can be given the sounds of a word; the embedded ones can."""
+        return self.backend is None
 
     @property
     def engine(self) -> str:

@@ -63,6 +63,7 @@ AT_PLACES = {
 than the product."""
 
 BUILT = {
+    ("speech.engines.espeak.mnemonics", "_reader"): "its symbols are in tables",
     ("speech.text.normalise.abbreviations", "_rule"): "its rules are in tables",
     ("speech.text.normalise.signs", "_rule"): "its rules are in tables",
     ("simulators.chat.answers.hints", "mention"): "a phrase of the table, quoted",

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH, SHORTEST_SECONDS, samples, silence
 from speech.engines import Engine, EngineError, SpokenWord, Utterance
+from speech.engines.espeak.mnemonics import mnemonics
 from speech.engines.espeak.pool import EspeakPool, Order, marks_of
 from speech.engines.espeak.voices import EspeakVoice, parse_voice, variant_file
 from speech.engines.sanitize import portions, sanitized
@@ -107,13 +108,14 @@ class Espeak(Engine):
         """The words of a portion and its sound."""
         text, reported, sound = marks_of(answered)
         words = words_of(text)
+        meant = {stand_in: word for stand_in, word, _ in order.sounds}
         begins: dict[int, float] = {}
         for offset, second in reported:
             # Of a word that espeak-ng cuts into several the first one counts.
             at = bisect_right([word.start() for word in words], offset) - 1
             begins.setdefault(max(0, at), second)
         groups = [
-            [word[0] for word in words[at:following]]
+            [meant.get(word[0], word[0]) for word in words[at:following]]
             for at, following in pairwise([*sorted(begins), len(words)])
         ]
         lengths = await self._lengths(order.voice, groups, organization_id)
@@ -128,7 +130,8 @@ class Espeak(Engine):
     ) -> list[tuple[float, ...]]:
         """The phonemes of each word alone, where espeak-ng joined several."""
         joined = [word for group in groups if len(group) > 1 for word in group]
-        found = iter(await self.phonemes(voice, tuple(joined), organization_id) if joined else [])
+        texts = tuple(map(sanitized, joined))
+        found = iter(await self.phonemes(voice, texts, organization_id) if joined else [])
         return [
             tuple(max(1.0, len(next(found))) for _ in group) if len(group) > 1 else (1.0,)
             for group in groups
@@ -160,6 +163,11 @@ def _order(utterance: Utterance, voice: EspeakVoice, text: str, *, is_timed: boo
         eq_hz=() if profile is None else tuple(profile.eq_hz),
         eq_db=() if profile is None else tuple(profile.eq_db),
         marks=is_timed,
+        sounds=tuple(
+            (one.stand_in, one.word, mnemonics(one.ipa, voice.language))
+            for one in utterance.stand_ins
+            if one.stand_in in text
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from core.sharing.processors import Niceness
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH
 from speech.engines import EngineError
-from speech.engines.sanitize import plain_words
+from speech.engines.sanitize import plain_words, sanitized
 from speech.engines.worker_frames import NICENESS, split_marks
 from speech.engines.worker_pool import Program, Worker, WorkerPool
 
@@ -25,7 +25,8 @@ class Order:
 
     ``stretch`` is the factor by which the sound is lengthened afterwards, its pitch kept. Then it
     is filtered with gains of ``eq_db`` decibels at ``eq_hz``, unless these are empty. With ``marks``
-    the times of the words come ahead of the sound.
+    the times of the words come ahead of the sound. ``sounds``: words of the text, the words for which
+    they stand, and the phonemes of these, by their names in espeak-ng.
     """
 
     voice: str
@@ -39,10 +40,14 @@ class Order:
     eq_hz: tuple[float, ...] = ()
     eq_db: tuple[float, ...] = ()
     marks: bool = False
+    sounds: tuple[tuple[str, str, str], ...] = ()
 
     def plainer(self) -> Order:
         """The order with only words in its text."""
-        return replace(self, text=plain_words(self.text))
+        text = self.text
+        for stand_in, word, _ in self.sounds:
+            text = text.replace(stand_in, sanitized(word))
+        return replace(self, text=plain_words(text), sounds=())
 
 
 @dataclass(frozen=True, slots=True)

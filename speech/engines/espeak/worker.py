@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import sys
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,6 +36,7 @@ from speech.engines.worker_frames import (
     own_answers,
     serve,
 )
+from speech.text.pronunciations import STAND_IN
 
 TAPS = 512
 _STRONGEST_DB = 18.0
@@ -104,6 +107,8 @@ CLONE_VARIANT = "clone"
 _SYNCHRONOUS = 2
 _DO_NOT_EXIT = 0x8000
 _UTF8 = 1
+_PHONEMES = 0x100
+"""Read ``[[...]]`` in a text as names of phonemes."""
 _AT_CHARACTER = 1
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
 _BUFFER_MILLISECONDS = 1000
@@ -120,6 +125,46 @@ _MOST_STRETCHED = 1 << 17
 _DATA_BYTES = 1 << 19
 
 _MEMORY_BYTES = 1 << 30
+
+
+_SOUNDS_OPEN = re.compile(r"\[(?=\[)")
+
+
+class WithSounds:
+    """An ``ordered`` text, as espeak-ng gets it: with ``[[...]]`` for each stand-in in ``sounds``.
+
+    Of the text's own ``[[`` the brackets are kept apart. ``cuts``: for each stand-in its beginning in
+    ``ordered``, where that is in ``text``, and how much longer ``text`` is behind it than ``ordered``.
+    """
+
+    def __init__(self, ordered: str, sounds: Sequence[Sequence[str]]) -> None:
+        self.cuts: list[tuple[int, int, int]] = []
+        self._longer = 0
+        known = {stand_in: phonemes for stand_in, _, phonemes in sounds}
+        if not any(stand_in in ordered for stand_in in known):
+            self.ordered = self.text = ordered
+            return
+        self.ordered = _SOUNDS_OPEN.sub("[ ", ordered)
+        pieces: list[str] = []
+        longer = after = 0
+        for found in STAND_IN.finditer(self.ordered):
+            if found[0] not in known:
+                continue
+            phonemes = f"[[{known[found[0]]}]]"
+            pieces += [self.ordered[after : found.start()], phonemes]
+            self.cuts.append((found.start(), found.start() + longer, longer))
+            longer, after = longer + len(phonemes) - len(found[0]), found.end()
+        self._longer = longer
+        self.text = "".join([*pieces, self.ordered[after:]])
+
+    def offset(self, at: int) -> int:
+        """Where in ``ordered`` the word is that is at ``at`` in ``text``."""
+        cut = bisect_right([place for _, place, _ in self.cuts], at) - 1
+        if cut < 0:
+            return at
+        begin = self.cuts[cut][0]
+        longer = self.cuts[cut + 1][2] if cut + 1 < len(self.cuts) else self._longer
+        return max(begin, at - longer)
 
 
 class _Event(ctypes.Structure):
@@ -235,17 +280,14 @@ class _Espeak:
             self._words.clear()
             rate = int(order["rate"])
             self._hurry = rate / _NORMAL_RATE if rate >= _SONIC_RATE else 1.0
-            text = str(order["text"]).encode() + b"\0"
-            spoken = self._library.espeak_Synth(
-                text, len(text), 0, _AT_CHARACTER, 0, _UTF8, None, None
-            )
-            if spoken != _OK:
+            text = WithSounds(str(order["text"]), order.get("sounds") or ())
+            if self._synthesise(text) != _OK:
                 return "espeak-ng did not speak"
             stretch = float(order["stretch"])
             raw = self._stretched(stretch) if stretch > 1 else bytes(self._spoken)
             sound = shaped(raw, self.rate, order["eq_hz"], order["eq_db"])
             if order.get("marks"):
-                sound = marked(self._marks(str(order["text"]), stretch), sound)
+                sound = marked(self._marks(text, stretch), sound)
             for at in range(0, len(sound), _DATA_BYTES):
                 answer(self._answers, DATA, sound[at : at + _DATA_BYTES])
             return None
@@ -253,9 +295,19 @@ class _Espeak:
             if variant is not None:
                 self._variant.unlink(missing_ok=True)
 
-    def _marks(self, text: str, stretch: float) -> tuple[str, list[tuple[int, float]]]:
+    def _synthesise(self, text: WithSounds) -> int:
+        """Let espeak-ng speak ``text``; return its status."""
+        content = text.text.encode() + b"\0"
+        flags = _UTF8 | (_PHONEMES if text.cuts else 0)
+        status: int = self._library.espeak_Synth(
+            content, len(content), 0, _AT_CHARACTER, 0, flags, None, None
+        )
+        return status
+
+    def _marks(self, text: WithSounds, stretch: float) -> tuple[str, list[tuple[int, float]]]:
         seconds = max(stretch, 1.0) / self.rate
-        return text, [(offset, sample * seconds) for offset, sample in self._words]
+        words = [(text.offset(at), sample * seconds) for at, sample in self._words]
+        return text.ordered, words
 
     def _stretched(self, stretch: float) -> bytes:
         """What was spoken, lengthened by sonic, which espeak-ng includes for its fast rates."""

@@ -35,7 +35,7 @@ from speech.engines import Engine, EngineError, SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
 from speech.engines.kokoro.files import KokoroVoice, parse_voice
-from speech.engines.kokoro.phonemes import english, hindi, tokens, written_ipa
+from speech.engines.kokoro.phonemes import english, hindi, tokens
 from speech.engines.kokoro.phrases import Phrase, Phrases
 from speech.engines.kokoro.runs import Clause, Run, clauses, runs
 from speech.engines.kokoro.timing import Group, groups_of, units
@@ -43,6 +43,7 @@ from speech.engines.sanitize import sanitized
 from speech.engines.word_times import Unit, spoken_words, words_of
 from speech.engines.worker_frames import split_marks
 from speech.engines.worker_pool import Program, Worker, WorkerPool
+from speech.text.ipa import written_ipa
 from speech.text.pronunciations import STAND_IN
 
 _WINDOW: Final = 720  # samples: 30 ms at 24 000 a second, more than two periods of a low voice

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import Final
 
+from speech.text.ipa import SYLLABIC, TIE
+
 _NUMBERS: Final = {
     **dict(zip(";:,.!?", range(1, 7), strict=True)),
     **dict(zip('—…"()“” ̃ʣʥʦʨᵝꭧA', range(9, 25), strict=True)),
@@ -80,12 +82,9 @@ _NUMBERS: Final = {
     "ᵻ": 177,
 }
 
-_SYLLABIC: Final = "\u0329"
-_TIE: Final = "^"
-
 _ENGLISH: Final = (
-    ("ʔˌn" + _SYLLABIC, "tᵊn"),
-    ("ʔn" + _SYLLABIC, "tᵊn"),
+    ("ʔˌn" + SYLLABIC, "tᵊn"),
+    ("ʔn" + SYLLABIC, "tᵊn"),
     ("ʔn", "tᵊn"),
     ("a^ɪ", "I"),
     ("a^ʊ", "W"),
@@ -132,59 +131,21 @@ _HINDI: Final = (
     ("t^ʃ", "ʧ"),
     ("ɔ^ɪ", "Y"),
 )
-_WRITTEN: Final = (
-    ("\u0361", _TIE),
-    ("\u035c", _TIE),
-    *(
-        (pair, f"{pair[0]}{_TIE}{pair[1]}")
-        for pair in ("aɪ", "aʊ", "eɪ", "oʊ", "əʊ", "ɔɪ", "tʃ", "dʒ")
-    ),
-    ("g", "ɡ"),
-    ("'", "ˈ"),
-    (":", "ː"),
-    ("ɫ", "l"),
-    (".", ""),
-    ("/", ""),
-    ("[", ""),
-    ("]", ""),
-)
-"""IPA as people write it, and as espeak-ng does, with ties; syllable points and brackets mean nothing."""
-_NO_PHONEMES: Final = frozenset(';,!?—…"()“”')
 _LANGUAGE_SWITCH = re.compile(r"\([a-z^-]*\)")
-_SYLLABIC_CONSONANT = re.compile(rf"(\S){_SYLLABIC}")
-
-
-class UnknownPhonemes(ValueError):
-    """A text is no IPA that the model can speak. The message is for the client."""
-
-
-def written_ipa(ipa: str) -> str:
-    """IPA of a person as espeak-ng writes it, for ``english`` and ``hindi``.
-
-    Raises ``UnknownPhonemes``.
-    """
-    spelt = _replaced(unicodedata.normalize("NFC", ipa), _WRITTEN).strip()
-    for symbol in english(spelt):
-        if symbol in _NO_PHONEMES or not tokens(symbol):
-            raise UnknownPhonemes(
-                f"{symbol!r} (U+{ord(symbol):04X}) is no symbol of the IPA that can be spoken."
-            )
-    if not any(symbol.isalpha() for symbol in spelt):
-        raise UnknownPhonemes("there is no sound of the IPA in it.")
-    return spelt
+_SYLLABIC_CONSONANT = re.compile(rf"(\S){SYLLABIC}")
 
 
 def english(ipa: str, *, british: bool = False) -> str:
     """Kokoro's spelling of espeak-ng's phonemes of an English text."""
     spelt = _replaced(_LANGUAGE_SWITCH.sub("", ipa), _ENGLISH)
     spelt = _SYLLABIC_CONSONANT.sub(r"ᵊ\1", spelt)
-    return _replaced(spelt, _BRITISH if british else _AMERICAN).replace(_TIE, "")
+    return _replaced(spelt, _BRITISH if british else _AMERICAN).replace(TIE, "")
 
 
 def hindi(ipa: str) -> str:
     """Kokoro's spelling of espeak-ng's phonemes of a Hindi text."""
     spelt = _replaced(_LANGUAGE_SWITCH.sub("", ipa), _HINDI)
-    return spelt.replace(_TIE, "").replace("-", "")
+    return spelt.replace(TIE, "").replace("-", "")
 
 
 def tokens(symbols: str) -> list[int]:

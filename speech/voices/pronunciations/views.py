@@ -65,7 +65,7 @@ def require_ipa(plan: str) -> None:
     """Raise ``InvalidField`` when no voice of ``plan`` can be given IPA."""
     if not any(voice.ref.takes_ipa for voice in voices.current().visible_to(plan)):
         raise InvalidField(
-            "'alphabet': none of your voices takes IPA; only neural voices do. Send a respelling, "
+            "'alphabet': none of your voices takes IPA; voices of speech servers do not. Send a respelling, "
             'such as "engine x" for nginx.',
             param="alphabet",
         )

@@ -12,8 +12,8 @@ import msgspec
 
 from core.asgi.json_object import kind_of, parse_object
 from core.errors import InvalidField
-from speech.engines.kokoro.phonemes import UnknownPhonemes, written_ipa
 from speech.models import LONGEST_WORD, WordPronunciation
+from speech.text.ipa import UnknownPhonemes, written_ipa
 from speech.text.language import Language
 from speech.text.pronunciations import Alphabet, Pronunciation
 from speech.text.tags import has_words

@@ -54,8 +54,8 @@ def test_what_is_wrong_is_said_beside_what_was_typed(console: Client) -> None:
     assert answer.status_code == 400
     assert 'value="nginx"' in answer.content.decode()
     assert "The pronunciation has no letter or digit." in words(answer.content.decode())
-    ipa = {"word": "nginx", "pronunciation": "ɛn", "alphabet": Alphabet.IPA.value}
-    assert "none of your voices takes IPA" in words(console.post(PATH, ipa).content.decode())
+    ipa = {"word": "nginx", "pronunciation": "ɛn~", "alphabet": Alphabet.IPA.value}
+    assert "is no symbol of the IPA" in words(console.post(PATH, ipa).content.decode())
 
 
 def test_those_of_others_cannot_be_deleted(console: Client, stranger: Organization) -> None:

@@ -8,16 +8,20 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from accounts.changes import ChangeWatcher
-from accounts.models import Organization
+from accounts.models import Organization, Plan
 from core.database.threads import threads
+from core.errors import InvalidField
 from speech.engines import embedded
 from speech.text.pronunciations import Alphabet, Pronunciation
 from speech.voices.pronunciations import held, rows
 from speech.voices.pronunciations.held import Pronunciations
-from speech.voices.snapshot import VoiceRef
+from speech.voices.pronunciations.views import require_ipa
+from speech.voices.snapshot import GlobalVoice, VoiceRef, VoiceSnapshot
+from speech.voices.voices import voices
 from tests.accounts.conftest import watcher
 from tests.support.builders import speech_rows
 from tests.support.servers.database_outage import database_outage
+from tests.support.speech.speech_server import described
 
 __all__ = ["watcher"]
 
@@ -26,6 +30,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 VOICE = VoiceRef("ava", "en", "en-us+f3", None)
 NEURAL = VoiceRef("heart", "en", "af_heart", None, embedded_engine=embedded.KOKORO)
 HINDI = VoiceRef("asha", "hi", "hi+f2", None)
+SERVED = VoiceRef("ryan", "en", "ryan", described("http://127.0.0.1"))
 
 
 @pytest.fixture
@@ -94,9 +99,18 @@ async def test_the_special_one_counts(owner: Organization, held_ones: Pronunciat
     await put(owner, "ɛn", alphabet=Alphabet.IPA)
     await sync_to_async(held_ones.load)()
 
-    assert await spoken(held_ones, owner) == "capital"
-    assert await spoken(held_ones, owner, HINDI) == "hindi"
-    assert (await spoken(held_ones, owner, NEURAL)).startswith("Qzx")
+    assert await spoken(held_ones, owner, SERVED) == "capital"
+    for voice in (VOICE, HINDI, NEURAL):
+        assert (await spoken(held_ones, owner, voice)).startswith("Qzx")
+
+
+def test_ipa_is_refused_where_no_voice_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {voice.id: GlobalVoice(voice, 0, voice.id) for voice in (SERVED, HINDI)}
+    monkeypatch.setattr(voices, "current", lambda: VoiceSnapshot(found))
+
+    require_ipa(Plan.ENTERPRISE)
+    with pytest.raises(InvalidField, match="none of your voices takes IPA"):
+        require_ipa(Plan.STANDARD)
 
 
 async def test_few_accounts_are_held(
