@@ -100,7 +100,7 @@ class Start(msgspec.Struct, frozen=True):
 
     With ``keep_open``, ``Done`` ends an utterance and not the session, whose limits of text count
     for each utterance then. With ``timestamps`` each frame has a message with the times of its words
-    before it.
+    before it. With ``ssml`` a text that begins with ``<speak`` is read as SSML.
     """
 
     voice: str
@@ -109,6 +109,7 @@ class Start(msgspec.Struct, frozen=True):
     instructions: str = ""
     keep_open: bool = False
     timestamps: Timestamps | None = None
+    ssml: bool = False
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -164,8 +165,9 @@ def _start(fields: dict[str, Any]) -> Start:
         response_format=_response_format(fields),
         speed=_speed(fields),
         instructions=_instructions(fields),
-        keep_open=_keep_open(fields),
+        keep_open=_is_set(fields, "keep_open"),
         timestamps=_timestamps(fields),
+        ssml=_is_set(fields, "ssml"),
     )
 
 
@@ -248,13 +250,13 @@ def _instructions(fields: dict[str, Any]) -> str:
     return text if text.strip() else ""
 
 
-def _keep_open(fields: dict[str, Any]) -> bool:
-    keep_open = fields.get("keep_open")
-    if keep_open is None:
+def _is_set(fields: dict[str, Any], name: str) -> bool:
+    value = fields.get(name)
+    if value is None:
         return False
-    if type(keep_open) is not bool:
-        raise InvalidField("'keep_open' must be true or false.", param="keep_open")
-    return keep_open
+    if type(value) is not bool:
+        raise InvalidField(f"'{name}' must be true or false.", param=name)
+    return value
 
 
 def _timestamps(fields: dict[str, Any]) -> Timestamps | None:

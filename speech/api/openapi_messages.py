@@ -112,6 +112,11 @@ _KEEP_OPEN: Final[Json] = {
     "type": ["boolean", "null"],
     "description": "`done` ends an utterance, and the next `text` begins another.",
 }
+_SSML: Final[Json] = {
+    "type": ["boolean", "null"],
+    "description": "A text that begins with `<speak` is SSML, as over HTTP; with `keep_open` that of "
+    "an utterance.",
+}
 _OF_AN_UTTERANCE: Final[Json] = {
     "sentences": _number("Those of the utterance that were sent."),
     "characters": _number("Their characters, which are charged."),
@@ -135,6 +140,7 @@ CLIENT_MESSAGES: Final[dict[str, Json]] = {
             **MANNER,
             "keep_open": _KEEP_OPEN,
             "timestamps": TIMESTAMPS,
+            "ssml": _SSML,
         },
     ),
     "text": _message(

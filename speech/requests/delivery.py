@@ -80,12 +80,14 @@ class Delivery:
         """Held while a message is sent, which nothing interrupts."""
         self._resumed = asyncio.Event()
         self._spoken: list[str] = []
-        """The texts of the utterance's sentences that were sent."""
+        """The texts of the utterance's sentences that were sent, as they are metered."""
         self.principal: Principal
         self.sentences_waiting = 0
         """Sentences that were added and neither sent nor found unreadable."""
         self.characters_waiting = 0
-        """Their characters."""
+        """Their characters as received."""
+        self.characters_sent = 0
+        """Those of the sentences that were sent."""
         self.utterances_waiting = 0
         """Ends of utterances that were added and not reported."""
         self.active_at = self._loop.time()
@@ -97,7 +99,7 @@ class Delivery:
             self.active_at = self._loop.time()
         for sentence in sentences:
             self.sentences_waiting += 1
-            self.characters_waiting += sentence.characters
+            self.characters_waiting += sentence.received_characters
             self._queue.put_nowait(sentence)
 
     def end_utterance(self) -> None:
@@ -179,7 +181,8 @@ class Delivery:
             self._charged.pop(0)
             self._finished(sentence)
             if self._start.keep_open:
-                self._spoken.append(sentence.text)
+                self._spoken.append(sentence.metered_text)
+            self.characters_sent += sentence.received_characters
             self._meter.characters += sentence.characters
             self._meter.sentences += 1
             self._meter.pcm_bytes += spoken_bytes
@@ -205,7 +208,7 @@ class Delivery:
     def _finished(self, sentence: Sentence) -> None:
         self.active_at = self._loop.time()
         self.sentences_waiting -= 1
-        self.characters_waiting -= sentence.characters
+        self.characters_waiting -= sentence.received_characters
 
     async def _speak_all(self) -> AsyncGenerator[_Spoken | _Unread | _End, None]:
         while (each := await self._queue.get()) is not _End.SESSION:

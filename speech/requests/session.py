@@ -73,7 +73,7 @@ class Session:
         self._bounds = bounds
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(service, socket, start, meter)
-        self._reader = ScriptReader()
+        self._reader = ScriptReader.of_session(takes_ssml=start.ssml)
         self._received = 0
         self._received_before = 0
         """Characters that were received before the utterance; 0 in a session of one utterance."""
@@ -87,7 +87,7 @@ class Session:
     @property
     def unspoken(self) -> int:
         """The characters that were received and not sent as sound."""
-        return self._received - self._meter.characters
+        return self._received - self._delivery.characters_sent
 
     def refused_units(self, failure: ApiError | None) -> int:
         """The refused requests to count for unspoken text when the session ended."""
@@ -233,7 +233,7 @@ class Session:
         self._queue(await self._read(text, unspoken))
 
     def _end_utterance(self) -> None:
-        self._queue(self._reader.flush())
+        self._queue(self._reader.end())
         if not self._start.keep_open:
             if not self._has_sentences:
                 raise NothingToSpeak
@@ -247,11 +247,12 @@ class Session:
                 param="type",
             )
         self._delivery.end_utterance()
+        self._received -= self._reader.markup_after
         self._begin_utterance()
         self._count_unspoken()
 
     def _begin_utterance(self) -> None:
-        self._reader = ScriptReader()
+        self._reader = ScriptReader.of_session(takes_ssml=self._start.ssml)
         self._received_before = self._received
 
     async def _clear(self) -> None:

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from speech.text import markdown, ssml, tags
 from speech.text.sentences import SentenceSplitter, clauses
-from speech.text.tags import NothingToSpeak, Pause, Rate, Sound, TagReader, Text, has_words
+from speech.text.ssml import SsmlReader
+from speech.text.tags import (
+    NothingToSpeak,
+    Pause,
+    Rate,
+    Sound,
+    TagReader,
+    Text,
+    has_words,
+)
 
 LONGEST_SENTENCE: Final = 4096
 """Code points; a longer one becomes several, so that no sound outgrows the memory of a worker."""
@@ -25,6 +34,9 @@ LONG_READING: Final = 500
 
 SHORT_READING: Final = 16
 """Code points; parsing a shorter text, such as one token, costs no more than the message with it."""
+
+MOST_MARKUP: Final = 500
+"""Code points of SSML tags for one sentence that count as spoken with it."""
 
 Mark = Pause | Sound | Rate
 
@@ -41,7 +53,8 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     the sentence begins. ``rate`` is the factor on the voice's pace there. ``origins`` are the offsets
     of ``text`` from which on it was received without a tag in between, and where they are in the
     whole text, with the size of what it stands for there as a whole, 0 where it stands as received; empty:
-    from its beginning.
+    from its beginning. ``metered`` is the text that is metered; None: ``text``. ``markup``: code points of
+    SSML tags before its end.
     """
 
     text: str
@@ -50,11 +63,23 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     place: markdown.MarkdownState = markdown.START
     rate: float = 1.0
     origins: tuple[Origin, ...] = ()
+    metered: str | None = None
+    markup: int = 0
+
+    @property
+    def metered_text(self) -> str:
+        """The text as received, without tags, which is metered."""
+        return self.text if self.metered is None else self.metered
 
     @property
     def characters(self) -> int:
         """Code points that are metered: all but tags."""
-        return len(self.text)
+        return len(self.metered_text)
+
+    @property
+    def received_characters(self) -> int:
+        """Code points as received that are spoken with it: tags of SSML too, but for long ones."""
+        return self.characters + min(self.markup, MOST_MARKUP)
 
     def received(self, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """Where ``spans`` of ``text``, none empty, are in the whole text as received."""
@@ -77,13 +102,19 @@ class ScriptReader(msgspec.Struct):
     All state is in its fields, so that it can be sent to another process and back.
     """
 
-    _tags: TagReader = msgspec.field(default_factory=TagReader)
+    _tags: TagReader | SsmlReader = msgspec.field(default_factory=TagReader)
+    _beginning: str | None = None
+    """The text by which it was not known yet whether all of it is SSML; None when that is settled."""
     _splitter: SentenceSplitter = msgspec.field(default_factory=SentenceSplitter)
     _marks: list[tuple[int, Mark]] = []
     _origins: list[Origin] = []
     """As those of a sentence, for all text that was fed; the last one of the text that was taken."""
     _fed: int = 0
     _taken: int = 0
+    _instead: list[tuple[int, int, str]] = []
+    """Texts that were fed, from and to, in whose place others are metered."""
+    _counted: int = 0
+    """Code points of the whole text as received, up to the end of the last sentence."""
     _held: str = ""
     _held_place: markdown.MarkdownState = markdown.START
     _place: markdown.MarkdownState = markdown.START
@@ -91,8 +122,20 @@ class ScriptReader(msgspec.Struct):
     _paused: bool = False
     _rate: float = 1.0
 
+    @classmethod
+    def of_session(cls, *, takes_ssml: bool) -> ScriptReader:
+        """A reader that ``takes_ssml`` where the text begins as such."""
+        return cls(_beginning="" if takes_ssml else None)
+
     def feed(self, text: str) -> list[Sentence]:
         """Return the sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
+        if self._beginning is not None:
+            self._beginning = text = self._beginning + text
+            if ssml.may_be_ssml(text):
+                return []
+            if ssml.is_ssml(text):
+                self._tags = SsmlReader()
+            self._beginning = None
         return self.feed_parts(self._tags.feed(text))
 
     def feed_parts(self, parts: Sequence[tags.Part]) -> list[Sentence]:
@@ -101,7 +144,24 @@ class ScriptReader(msgspec.Struct):
 
     def flush(self) -> list[Sentence]:
         """Return the rest. A piece without words is left out, and its marks wait for words."""
-        texts = [*self._read(self._tags.finish()), *self._splitter.flush()]
+        return self._flushed([])
+
+    def end(self) -> list[Sentence]:
+        """Return the rest of a text that is complete. Raises ``speech.text.tags.TagError`` for SSML that
+        is not."""
+        return self._flushed(self._tags.end() if isinstance(self._tags, SsmlReader) else [])
+
+    @property
+    def markup_after(self) -> int:
+        """Code points of SSML tags after the last sentence, but for long ones; 0 without a sentence."""
+        if not isinstance(self._tags, SsmlReader) or not self._counted:
+            return 0
+        return min(MOST_MARKUP, max(0, self._tags.at - self._counted))
+
+    def _flushed(self, parts: Sequence[tags.Part]) -> list[Sentence]:
+        if self._beginning and not self._beginning.isspace():
+            parts, self._beginning = self._tags.feed(self._beginning), None
+        texts = [*self._read([*parts, *self._tags.finish()]), *self._splitter.flush()]
         sentences = self._sentences(texts)
         if sentences and self._marks:
             # No sentence follows the end of the text, so the marks there go to the last one.
@@ -131,6 +191,9 @@ class ScriptReader(msgspec.Struct):
                 fed, place, size = self._origins[-1] if self._origins else _BEGINNING
                 if part.size or size or part.at != place + self._fed - fed:
                     self._origins.append((self._fed, part.at, part.size))
+                if part.metered is not None:
+                    end = self._fed + len(part.text)
+                    self._instead.append((self._fed, end, part.metered))
                 self._fed += len(part.text)
                 texts += self._splitter.feed(part.text)
             else:
@@ -156,7 +219,34 @@ class ScriptReader(msgspec.Struct):
             (mark.factor for _, mark in reversed(marks) if isinstance(mark, Rate)), rate
         )
         lead, origins = self._lead(text, marks), self._take_origins(start)
-        return Sentence(text, marks, lead, self._held_place, rate, origins)
+        found = Sentence(
+            text, marks, lead, self._held_place, rate, origins, self._metered(text, start)
+        )
+        if isinstance(self._tags, SsmlReader):
+            [(_, end)] = found.received([(len(text) - 1, len(text))])
+            markup = max(0, end - self._counted - found.characters)
+            self._counted = max(self._counted, end)
+            found = replace(found, markup=markup)
+        return found
+
+    def _metered(self, text: str, start: int) -> str | None:
+        """What is metered of ``text``, which was fed from ``start`` on; None: itself.
+
+        A text that is metered for another one is so with the sentence in which that begins.
+        """
+        pieces: list[str] = []
+        at = start
+        for since, until, instead in self._instead:
+            if since >= self._taken:
+                break
+            pieces.append(text[at - start : max(since, at) - start])
+            if since >= start:
+                pieces.append(instead)
+            at = max(at, until)
+        if not pieces:
+            return None
+        self._instead = [each for each in self._instead if each[1] > self._taken]
+        return "".join([*pieces, text[at - start :]])
 
     def _take_origins(self, start: int) -> tuple[Origin, ...]:
         """The origins of the text from ``start`` to what was taken."""
@@ -207,15 +297,12 @@ def metered_characters(text: str) -> int:
 
     Raises ``speech.text.tags.TagError``, which includes a text without words.
     """
-    return _parsed(text)[1]
+    return tags.characters(_parsed(text))
 
 
-def _parsed(text: str) -> tuple[list[tags.Part], int]:
-    """The parts of a whole text, SSML or not, and its metered characters."""
-    if ssml.is_ssml(text):
-        return ssml.parse(text)
-    parts = tags.parse(text)
-    return parts, tags.characters(parts)
+def _parsed(text: str) -> list[tags.Part]:
+    """The parts of a whole text, SSML or not."""
+    return ssml.parse(text) if ssml.is_ssml(text) else tags.parse(text)
 
 
 def read_script(text: str) -> Script:
@@ -223,7 +310,7 @@ def read_script(text: str) -> Script:
 
     Raises ``speech.text.tags.TagError``, which includes a text without words.
     """
-    parts, characters = _parsed(text)
+    parts = _parsed(text)
     reader = ScriptReader()
     sentences = [*reader.feed_parts(parts), *reader.flush()]
     if not sentences:
@@ -233,4 +320,4 @@ def read_script(text: str) -> Script:
         sentences[-1] = replace(
             last, marks=(*last.marks, *((len(last.text), mark) for mark in rest))
         )
-    return Script(tuple(sentences), characters)
+    return Script(tuple(sentences), tags.characters(parts))

@@ -30,6 +30,7 @@ _FURTHER: Final = 10
 """How many words further a pair is sought that is followed by another one."""
 
 _MARK: Final = "\u0900-\u0963\u200c\u200d"
+_ENTITY: Final = re.compile(r"&#?\w{1,8}\Z")
 _LINK: Final = re.compile(r"\]\([^()\s]*\)?")
 _CHUNK: Final = re.compile(r"\S+")
 _PLAIN: Final = re.compile(rf"(?:[^\W\d_]|[{_MARK}]|['\u2019](?=[^\W\d_]))+")
@@ -160,6 +161,8 @@ def _words(chunk: re.Match[str]) -> Iterator[Written]:
     kept = chunk[0].strip(_EDGES)
     if any(map(_has_a_name, kept)):
         start = chunk.start() + chunk[0].index(kept)
+        if _ENTITY.search(kept) and chunk.string.startswith(";", start + len(kept)):
+            kept += ";"
         yield Written(kept, start, start + len(kept), False)
 
 

@@ -1,18 +1,20 @@
 """Reads SSML (W3C Speech Synthesis Markup Language 1.1) into the parts that audio tags make too.
 
 Elements: docs/api/speech.md, SSML. The reader is no XML parser: it knows tags, comments and the five
-entities of XML, and nothing that expands, loads or declares. It takes time linear in the text.
+entities of XML, and nothing that expands, loads or declares. It takes time linear in the text, which
+may come in pieces.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from speech.text import say_as
-from speech.text.tags import Part, Rate, TagError, TagReader, Text, characters, require_words
+from speech.text.tags import Part, Rate, TagError, TagReader, Text, require_words
 
 DEEPEST: Final = 32
 """The most elements within each other."""
@@ -21,8 +23,13 @@ SLOWEST: Final = 0.25
 FASTEST: Final = 4.0
 """Bounds of the factor that all ``prosody`` elements around a text make together."""
 
-_BEGIN = re.compile(r"\s*<speak(?=[\s/>])")
+_NAME_OF_ALL: Final = "<speak"
+_BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
 _RUN = re.compile(r"[^<]+")
+_HALF_ENTITY = re.compile(r"&[^&;\s]{0,9}\Z")
+_LONGEST_ENTITY: Final = 10
+_WHOLE = re.compile(r"<(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
+_MAY_BE_TAG = re.compile(r"<[A-Za-z_/]")
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!-))*+-->")
 _NAME = r"[A-Za-z_][\w.:-]{0,63}"
 _ATTRIBUTE = re.compile(
@@ -55,21 +62,25 @@ def is_ssml(text: str) -> bool:
     return _BEGIN.match(text) is not None
 
 
-def parse(text: str) -> tuple[list[Part], int]:
-    """Return the parts of an SSML document and its metered characters.
+def may_be_ssml(text: str) -> bool:
+    """Whether only the text that follows ``text`` says if it ``is_ssml``."""
+    return _NAME_OF_ALL.startswith(text.lstrip())
 
-    Characters are the code points of the text as received, without tags and comments; the alias of
-    ``sub`` counts instead of the text that it replaces. Raises ``InvalidSsml``, and what
+
+def parse(text: str) -> list[Part]:
+    """Return the parts of an SSML document.
+
+    Metered are the code points of the text as received, without tags and comments, and the alias of
+    ``sub`` instead of the text that it replaces. Raises ``InvalidSsml``, and what
     ``speech.text.tags.parse`` raises.
     """
-    reader = _Reader(text)
-    parts = reader.parts()
+    reader = SsmlReader()
+    parts = [*reader.feed(text), *reader.end()]
     require_words(parts)
-    return parts, reader.characters
+    return parts
 
 
-@dataclass(slots=True)
-class _Element:
+class _Element(msgspec.Struct):
     name: str
     attributes: dict[str, str]
     places: dict[str, int]
@@ -84,60 +95,125 @@ class _Element:
     """Where that text is."""
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Reads one document."""
+class SsmlReader(msgspec.Struct, tag=True):
+    """Reads one document, which arrives in pieces. All offsets are those in the whole document.
 
-    text: str
-    characters: int = 0
-    _parts: list[Part] = field(default_factory=list)
-    _open: list[_Element] = field(default_factory=list)
-    _read: int = 0
+    The returned parts, adjacent texts joined, do not depend on where the pieces were cut.
+    """
+
+    _text: str = ""
+    """The text that was not read yet."""
+    _base: int = 0
+    """Where it is."""
+    _is_begun: bool = False
+    _parts: list[Part] = []
+    _open: list[_Element] = []
+    _tags: TagReader = msgspec.field(default_factory=TagReader)
+    _fed: int = 0
     """How much text ``_tags`` has read."""
-    _tags: TagReader = field(default_factory=TagReader)
+    _moved: int = 0
+    """How much further on in the document the text is that it read last."""
 
-    def parts(self) -> list[Part]:
-        at = 0
-        while at < len(self.text):
+    @property
+    def at(self) -> int:
+        """How much of the document was read."""
+        return self._base
+
+    def feed(self, text: str) -> list[Part]:
+        """Return the parts that ``text`` completed. A tag or comment is held until its end.
+
+        Raises ``InvalidSsml``, and what ``TagReader.feed`` raises.
+        """
+        return self._read(text, is_end=False)
+
+    def finish(self) -> list[Part]:
+        """Return the text that may be the beginning of an audio tag; the document goes on."""
+        self._add(self._tags.finish())
+        return self._taken()
+
+    def end(self) -> list[Part]:
+        """Return the rest. Raises as ``feed`` does, and when the document is not complete."""
+        return self._read("", is_end=True)
+
+    def _read(self, text: str, *, is_end: bool) -> list[Part]:
+        self._text += text
+        until, at = self._base + len(self._text), self._base
+        while at < until and (is_end or self._is_whole(at)):
             at = self._take(at)
-        if self._open:
+        self._text, self._base = self._text[at - self._base :], at
+        if is_end and self._open:
             raise InvalidSsml("this element is not closed.", self._open[-1].at)
-        return self._parts
+        return self._taken()
+
+    def _taken(self) -> list[Part]:
+        parts, self._parts = self._parts, []
+        return parts
+
+    def _match(self, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
+        return pattern.match(self._text, at - self._base)
+
+    def _is_whole(self, at: int) -> bool:
+        """Whether the tag, comment or text can be read, or is surely a mistake."""
+        start = at - self._base
+        if self._text[start] != "<":
+            return self._end_of_run(start) > start
+        if self._text.startswith("<!--"[: len(self._text) - start], start):
+            end = self._text.find("--", start + 4)
+            return 0 <= end < len(self._text) - 2
+        if not self._match(_MAY_BE_TAG, at) or self._text.find("<", start + 1) >= 0:
+            return True
+        return self._match(_WHOLE, at) is not None
+
+    def _end_of_run(self, start: int) -> int:
+        """Where the text from ``start`` on that can be read ends in ``_text``."""
+        end = self._text.find("<", start)
+        if end >= 0:
+            return end
+        half = _HALF_ENTITY.search(self._text, max(start, len(self._text) - _LONGEST_ENTITY))
+        return half.start() if half else len(self._text)
 
     def _take(self, at: int) -> int:
         """Read one tag, comment or run of text; return the offset after it."""
-        if run := _RUN.match(self.text, at):
-            self._run(run)
-            return run.end()
-        if comment := _COMMENT.match(self.text, at):
-            return comment.end()
-        if end := _END.match(self.text, at):
+        if self._text[at - self._base] == "<":
+            self._add(self._tags.finish())
+            return self._take_tag(at)
+        start = at - self._base
+        # Half an entity at the end of the document is a mistake in it.
+        end = self._end_of_run(start)
+        run = self._text[start : end if end > start else None]
+        self._run(run, at)
+        return at + len(run)
+
+    def _take_tag(self, at: int) -> int:
+        if comment := self._match(_COMMENT, at):
+            return self._base + comment.end()
+        if end := self._match(_END, at):
             self._close(end["name"], at)
-            return end.end()
-        start = _START.match(self.text, at)
+            return self._base + end.end()
+        start = self._match(_START, at)
         if start is None:
             raise InvalidSsml("this is no tag of an element. Write < in a text as &lt;.", at)
-        attributes, places, after = self._attributes(start.end())
-        closing = _START_END.match(self.text, after)
+        attributes, places, after = self._attributes(self._base + start.end())
+        closing = self._match(_START_END, after)
         if closing is None:
             raise InvalidSsml("the tag is not complete.", after)
         self._begin(start["name"], attributes, places, at)
         if closing["empty"]:
             self._close(start["name"], at)
-        return closing.end()
+        return self._base + closing.end()
 
     def _attributes(self, at: int) -> tuple[dict[str, str], dict[str, int], int]:
         """The attributes, where their values are, and the offset after them."""
         found: dict[str, str] = {}
         places: dict[str, int] = {}
-        while attribute := _ATTRIBUTE.match(self.text, at):
+        while attribute := self._match(_ATTRIBUTE, at):
             name, value = attribute["name"], attribute["double"] or attribute["single"] or ""
             if name in found:
                 raise InvalidSsml("an attribute is there twice.", at)
-            places[name] = attribute.end() - 1 - len(value)
+            at = self._base + attribute.end()
+            places[name] = at - 1 - len(value)
             self._check_entities(value, places[name])
             found[name] = value
-            at = attribute.end()
         return found, places, at
 
     def _check_entities(self, text: str, at: int) -> None:
@@ -147,43 +223,53 @@ class _Reader:
                 at + stray.start(),
             )
 
-    def _run(self, run: re.Match[str]) -> None:
-        text = run[0]
-        self._check_entities(text, run.start())
+    def _run(self, text: str, at: int) -> None:
+        self._check_entities(text, at)
         if not self._open:
             if text.strip():
-                raise InvalidSsml("there is text after </speak>.", run.start())
+                raise InvalidSsml("there is text after </speak>.", at)
             return
         if any(element.is_replaced for element in self._open):
             return
         changed = next((one for one in self._open if one.said is not None), None)
         if changed is None or changed.said is None:
-            self.characters += self._say(text, run.start())
+            self._say(text, at)
             return
-        self.characters += len(text)
-        changed.span = (changed.span[0] if changed.said else run.start(), run.end())
+        changed.span = (changed.span[0] if changed.said else at, at + len(text))
         changed.said.append(text)
 
-    def _say(self, text: str, at: int, size: int = 0) -> int:
-        """Add text, with audio tags, and return its metered characters; ``at`` and ``size`` as of ``Text``.
+    def _say(self, text: str, at: int) -> None:
+        """Add text, with audio tags; entities are left for the steps that clean every text."""
+        self._moved = at - self._fed
+        self._fed += len(text)
+        self._add(self._tags.feed(text))
 
-        Line ends mean nothing in it; entities are left for the steps that clean every text.
-        """
-        parts = [*self._tags.feed(text), *self._tags.finish()]
-        before, self._read = self._read, self._read + len(text)
-        for part in parts:
-            if isinstance(part, Text):
-                place = at if size else at + part.at - before
-                self._parts.append(Text(_SPACE.sub(" ", part.text), place, size))
-            else:
+    def _add(self, parts: list[Part]) -> None:
+        """Add what ``_tags`` has read. Line ends mean nothing in it."""
+        self._parts += (
+            Text(_SPACE.sub(" ", part.text), part.at + self._moved)
+            if isinstance(part, Text)
+            else part
+            for part in parts
+        )
+
+    def _say_instead(self, words: str, received: str, span: tuple[int, int]) -> None:
+        """Add ``words`` that are spoken for the ``received`` text within ``span``, which is metered."""
+        start, end = span
+        self._fed += len(words)
+        for part in [*self._tags.feed(words), *self._tags.finish(), Text(" ")]:
+            if not isinstance(part, Text):
                 self._parts.append(part)
-        return characters(parts)
+            elif received or part.text != " ":
+                self._parts.append(Text(_SPACE.sub(" ", part.text), start, end - start, received))
+                received = ""
 
     def _begin(
         self, name: str, attributes: dict[str, str], places: dict[str, int], at: int
     ) -> None:
-        if not self._open and (name != "speak" or self._parts or self.characters):
+        if not self._open and (name != "speak" or self._is_begun):
             raise InvalidSsml("there must be one <speak> around everything.", at)
+        self._is_begun = True
         if len(self._open) >= DEEPEST:
             raise InvalidSsml(f"more than {DEEPEST} elements are within each other.", at)
         rate = self._open[-1].rate if self._open else 1.0
@@ -203,8 +289,8 @@ class _Reader:
                 self._boundary(element.name, element.at)
             case "sub":
                 element.is_replaced = True
-                alias = _required(element, "alias")
-                self.characters += self._say(alias, element.places["alias"])
+                self._say(_required(element, "alias"), element.places["alias"])
+                self._add(self._tags.finish())
             case "say-as":
                 _required(element, "interpret-as")
                 element.said = []
@@ -213,7 +299,7 @@ class _Reader:
 
     def _boundary(self, name: str, at: int) -> None:
         """End a line, or a paragraph, for the splitter of sentences; it is not metered."""
-        self._parts.append(Text("\n\n" if name == "p" else "\n", at))
+        self._parts.append(Text("\n\n" if name == "p" else "\n", at, metered=""))
 
     def _change_rate(self, element: _Element) -> None:
         factor = _factor(element.attributes.get("rate", "default").strip(), element.at)
@@ -228,9 +314,9 @@ class _Reader:
         element = self._open.pop()
         if element.said is not None:
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
-            words = say_as.words(html.unescape("".join(element.said)), kind, form)
-            start, end = element.span
-            self._say(html.escape(words, quote=False), start, end - start)
+            received = "".join(element.said)
+            words = say_as.words(html.unescape(received), kind, form)
+            self._say_instead(html.escape(words, quote=False), received, element.span)
         elif name in ("p", "s") and not any(one.said is not None for one in self._open):
             self._boundary(name, at)
         before = self._open[-1].rate if self._open else 1.0

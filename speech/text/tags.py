@@ -64,15 +64,17 @@ class SoundName(StrEnum):
     CALM = "calm"
 
 
-class Text(msgspec.Struct, frozen=True):
+class Text(msgspec.Struct, frozen=True, tag=True):
     """Words to speak; ``at`` is their offset in the whole text as received.
 
-    They stand for ``size`` code points there as a whole; 0: they are those, one for one.
+    They stand for ``size`` code points there as a whole; 0: they are those, one for one. ``metered``
+    is the text that is metered in their place; None: they themselves.
     """
 
     text: str
     at: int = 0
     size: int = 0
+    metered: str | None = None
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
@@ -144,10 +146,11 @@ def has_words(text: str) -> bool:
 
 def characters(parts: Sequence[Part]) -> int:
     """Count the metered characters: code points of the text as received, without tags."""
-    return sum(len(part.text) for part in parts if isinstance(part, Text))
+    texts = (part for part in parts if isinstance(part, Text))
+    return sum(len(part.text if part.metered is None else part.metered) for part in texts)
 
 
-class TagReader(msgspec.Struct):
+class TagReader(msgspec.Struct, tag=True):
     """Parses tags in a text that arrives in pieces; a tag may be split anywhere.
 
     The returned texts, joined, do not depend on where the pieces were cut.

@@ -60,6 +60,7 @@ def test_a_spoken_word_stands_for_a_written_one(written: str, spoken: str, stand
         ("3/4 of 1/2 cup", Region.US, "2*3/4 of 2*1/2 cup"),
         ("a.com dot me@b.org", Region.US, "3*a.com dot 5*me@b.org"),
         ("₹20 and 5 kg and 10%", Region.IN, "2*₹20 and 5 kg and 2*10%"),
+        ("AT&amp;T &amp; me; you", Region.US, "3*AT&amp;T &amp; me you"),
         ("$2.50 million and €20", Region.US, "5*$2.50 million and 2*€20"),
     ],
 )

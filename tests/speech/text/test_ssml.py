@@ -71,7 +71,7 @@ def test_each_element_is_spoken_as_it_asks_and_no_name_is(content: str, words: s
 def test_breaks_pace_and_boundaries_become_the_parts_of_a_script(
     content: str, parts: list[Part]
 ) -> None:
-    found = parse(f"<speak version='1.1'>{content}</speak>")[0]
+    found = parse(f"<speak version='1.1'>{content}</speak>")
 
     assert [Text(part.text) if isinstance(part, Text) else part for part in found] == parts
 

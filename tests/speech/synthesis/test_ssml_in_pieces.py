@@ -1,0 +1,157 @@
+"""SSML that arrives in pieces: the same sentences, charges, places and mistakes as of a whole document."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speech.synthesis.script import (
+    MOST_MARKUP,
+    ScriptReader,
+    Sentence,
+    metered_characters,
+    read_script,
+)
+from speech.synthesis.word_spans import written_words
+from speech.text.ssml import InvalidSsml
+from speech.text.tags import TagError
+from speech.wire import LONGEST_SESSION
+
+DOCUMENT = (
+    " \n<speak version='1.1'><p>Hi  [pause] <b>dear</b>\n you. Tom &amp; I</p> <!-- a <p> --> The"
+    " <sub alias='World > Wide'>WWW</sub> of <say-as interpret-as='digits'>48\n12</say-as>."
+    " <prosody rate='slow'>I like <b>tomato</b> soup"
+    "</prosody> [laughs] now.<s>Bye[pau</s>se] all.</speak> "
+)
+
+
+def in_pieces(text: str, step: int) -> tuple[list[Sentence], ScriptReader]:
+    reader = ScriptReader.of_session(takes_ssml=True)
+    found: list[Sentence] = []
+    for at in range(0, len(text), step):
+        # As it is sent to the text process and back.
+        reader = msgspec.json.decode(msgspec.json.encode(reader), type=ScriptReader)
+        found += reader.feed(text[at : at + step])
+    return [*found, *reader.end()], reader
+
+
+def described(sentence: Sentence, text: str) -> tuple[object, ...]:
+    words = written_words(sentence.text)
+    places = sentence.received((word.start, word.end) for word in words)
+    return (
+        sentence.text,
+        sentence.marks,
+        sentence.lead,
+        sentence.rate,
+        sentence.metered_text,
+        [text[start:end] for start, end in places],
+    )
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 50, 1000])
+def test_a_document_in_pieces_has_the_sentences_of_a_whole_one(step: int) -> None:
+    whole = read_script(DOCUMENT).sentences
+    found, _ = in_pieces(DOCUMENT, step)
+
+    assert [described(each, DOCUMENT) for each in found] == [
+        described(each, DOCUMENT) for each in whole
+    ]
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+def test_what_is_metered_is_the_text_as_received(step: int) -> None:
+    found, _ = in_pieces(DOCUMENT, step)
+
+    assert "".join(each.metered_text for each in found) == (
+        "Hi   dear  you. Tom &amp; I  The World > Wide of 48\n12. I like tomato soup  now."
+        "Bye[pause] all."
+    )
+    assert sum(each.characters for each in found) == metered_characters(DOCUMENT)
+
+
+def test_a_sentence_comes_before_the_document_ends() -> None:
+    reader = ScriptReader.of_session(takes_ssml=True)
+
+    assert [each.text for each in reader.feed("<speak>One. Two three <b")] == ["One. "]
+    assert [each.text for each in reader.feed(">four</b>. Five six<break time='1")] == [
+        "Two three four. "
+    ]
+    assert reader.feed("s'/> and &a") == []
+    assert [each.text for each in reader.flush()] == ["Five six and "]
+    assert [each.text for each in reader.feed("mp; <s>four</s>")] == ["&amp; \n", "four\n"]
+    assert reader.feed("</speak>") == reader.end() == []
+
+
+@pytest.mark.parametrize("begin", ["", "  ", "Say <speak>", "<speaker>", "<spe"])
+def test_any_other_text_is_read_as_without_ssml(begin: str) -> None:
+    text = f"{begin} Hello <b>you</b>. [pause] AT&T"
+    plain = ScriptReader()
+
+    assert in_pieces(text, 1)[0] == [*plain.feed(text), *plain.flush()]
+
+
+def test_what_is_no_ssml_without_the_choice_is_as_before() -> None:
+    reader = ScriptReader.of_session(takes_ssml=False)
+    [sentence] = [*reader.feed("<speak>Hi</speak>"), *reader.end()]
+
+    assert sentence == Sentence("<speak>Hi</speak>")
+
+
+def mistake(text: str, step: int) -> str | None:
+    try:
+        in_pieces(text, step)
+    except TagError as error:
+        return str(error)
+    return None
+
+
+PIECES = [
+    "<p>", "</p>", "<s/>", "a", " ", "&lt;", "&", "amp;", "<sub alias='b>'>", "</sub>", "<", ">",
+    "<!--", "-->", "[pause]", "[pau", "<say-as interpret-as='digits'>", "</say-as>", "7. ", "'",
+    "</speak>", "\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join), st.integers(1, 9), st.booleans())
+def test_any_mistake_is_found_at_the_same_place(content: str, step: int, is_ended: bool) -> None:
+    text = f"<speak>{content}" + "</speak>" * is_ended
+
+    assert mistake(text, step) == mistake(text, len(text))
+
+
+def test_a_mistake_is_found_as_soon_as_it_is_there() -> None:
+    for text in ("<speak>a & b", "<speak>a < b", "<speak><p></s>", "<speak>a<!D", "<speak>a <b <"):
+        with pytest.raises(InvalidSsml):
+            ScriptReader.of_session(takes_ssml=True).feed(text)
+
+
+def test_tags_count_as_spoken_with_their_sentence() -> None:
+    text = "<speak><p>One <b>two</b></p><p>three</p></speak>"
+    found, reader = in_pieces(text, 4)
+
+    spoken = sum(each.received_characters for each in found) + reader.markup_after
+    assert spoken == len(text)
+    many = "<speak>" + "<b></b>" * 1000 + "a</speak>"
+    found, reader = in_pieces(many, 1000)
+    assert [each.received_characters for each in found] == [1 + MOST_MARKUP]
+    assert in_pieces("<speak> </speak>", 9)[1].markup_after == 0
+
+
+@pytest.mark.parametrize(
+    "piece", ["<p>", "<!-- ", "&lt;", "<a b='", " ", "[", "<b>a</b>", "<sub alias='"]
+)
+def test_a_hostile_document_in_small_pieces_takes_little_time(piece: str) -> None:
+    text = ("<speak>" + piece * LONGEST_SESSION)[:LONGEST_SESSION]
+    reader = ScriptReader.of_session(takes_ssml=True)
+    began = time.thread_time()
+    try:
+        for at in range(0, len(text), 16):
+            reader.feed(text[at : at + 16])
+    except TagError:
+        pass
+
+    assert time.thread_time() - began < 1.0
