@@ -19,6 +19,7 @@ from speech.text.ssml import SsmlReader
 from speech.text.tags import (
     NothingToSpeak,
     Pause,
+    Phonemes,
     Rate,
     Sound,
     TagReader,
@@ -38,7 +39,7 @@ SHORT_READING: Final = 16
 MOST_MARKUP: Final = 500
 """Code points of SSML tags for one sentence that count as spoken with it."""
 
-Mark = Pause | Sound | Rate
+Mark = Pause | Sound | Rate | Phonemes
 
 Origin = tuple[int, int, int]
 """An offset in a text, where it is in the whole one, and the size there (``Sentence``)."""

@@ -22,6 +22,7 @@ from speech.engines import (
 from speech.engines.sanitize import unread_letters
 from speech.errors import SpeechFailed, SpeechFull, SpeechTimedOut, UnreadableText
 from speech.synthesis.script import LONG_READING, Sentence
+from speech.synthesis.stand_ins import stood_in
 from speech.synthesis.text_process import TextProcess
 from speech.text import markdown, preparation, tags
 from speech.text.language import Language
@@ -30,7 +31,7 @@ from speech.text.normalise.locale import region_of
 from speech.text.pronunciations import NO_PRONUNCIATIONS, Lexicon, StandIn
 from speech.text.sentences import clauses
 from speech.text.ssml import FASTEST, SLOWEST
-from speech.text.tags import Pause, Rate, Sound, has_words
+from speech.text.tags import Pause, Phonemes, Rate, Sound, has_words
 from speech.voices.snapshot import VoiceRef
 
 LONGEST_UTTERANCE: Final = 300
@@ -271,7 +272,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
     if sentence.rate != 1:
         parts.append(Rate(sentence.rate))
     words: list[str] = []
-    stand_ins: list[StandIn] = []
+    sentence, stand_ins = stood_in(sentence, takes_ipa=speaker.voice.takes_ipa)
     speakable = False
     unread: str | None = None
     start = 0
@@ -296,7 +297,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
         if speakable:
             parts += _utterances("".join(words), stand_ins)
         words, speakable = [], False
-        if mark is not None:
+        if mark is not None and not isinstance(mark, Phonemes):
             parts.append(mark)
     if not any(isinstance(part, Words) for part in parts):
         raise UnreadableText(unread)

@@ -14,7 +14,17 @@ from typing import Final
 import msgspec
 
 from speech.text import say_as
-from speech.text.tags import Part, Rate, TagError, TagReader, Text, require_words
+from speech.text.ipa import LONGEST_IPA, UnknownPhonemes, written_ipa
+from speech.text.tags import (
+    Part,
+    Phonemes,
+    Rate,
+    TagError,
+    TagReader,
+    Text,
+    has_words,
+    require_words,
+)
 
 DEEPEST: Final = 32
 """The most elements within each other."""
@@ -51,7 +61,8 @@ _FACTOR = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?P
 
 
 class InvalidSsml(TagError):
-    """The SSML is broken at an offset in code points. The message quotes nothing of the text."""
+    """The SSML is broken at an offset in code points. The message quotes nothing of the text, but for
+    a symbol that is no IPA."""
 
     def __init__(self, mistake: str, at: int) -> None:
         super().__init__(f"The SSML is invalid at character {at + 1}: {mistake}")
@@ -90,7 +101,7 @@ class _Element(msgspec.Struct):
     at: int
     is_replaced: bool = False
     said: list[str] | None = None
-    """The text of a ``say-as``, which is changed as a whole."""
+    """The text of a ``say-as`` or ``phoneme``, which is changed as a whole."""
     span: tuple[int, int] = (0, 0)
     """Where that text is."""
 
@@ -264,6 +275,14 @@ class SsmlReader(msgspec.Struct, tag=True):
                 self._parts.append(Text(_SPACE.sub(" ", part.text), start, end - start, received))
                 received = ""
 
+    def _say_phonemes(self, element: _Element, received: str) -> None:
+        if not has_words(html.unescape(received)):
+            raise InvalidSsml("<phoneme> needs the word that it is about, as text.", element.at)
+        start, end = element.span
+        text = _SPACE.sub(" ", received)
+        self._parts.append(Phonemes(html.unescape(element.attributes["ph"]), len(text)))
+        self._parts.append(Text(text, start, end - start, received))
+
     def _begin(
         self, name: str, attributes: dict[str, str], places: dict[str, int], at: int
     ) -> None:
@@ -294,6 +313,9 @@ class SsmlReader(msgspec.Struct, tag=True):
             case "say-as":
                 _required(element, "interpret-as")
                 element.said = []
+            case "phoneme":
+                _check_phonemes(element)
+                element.said = []
             case "prosody":
                 self._change_rate(element)
 
@@ -312,7 +334,9 @@ class SsmlReader(msgspec.Struct, tag=True):
         if not self._open or self._open[-1].name != name:
             raise InvalidSsml("this tag closes no element that is open there.", at)
         element = self._open.pop()
-        if element.said is not None:
+        if element.said is not None and element.name == "phoneme":
+            self._say_phonemes(element, "".join(element.said))
+        elif element.said is not None:
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
             received = "".join(element.said)
             words = say_as.words(html.unescape(received), kind, form)
@@ -328,6 +352,20 @@ def _required(element: _Element, attribute: str) -> str:
     if attribute not in element.attributes:
         raise InvalidSsml(f"<{element.name}> needs the attribute '{attribute}'.", element.at)
     return element.attributes[attribute]
+
+
+def _check_phonemes(element: _Element) -> None:
+    if element.attributes.get("alphabet", "ipa") != "ipa":
+        raise InvalidSsml("'alphabet' of <phoneme> must be ipa.", element.at)
+    ipa = html.unescape(_required(element, "ph"))
+    if len(ipa) > LONGEST_IPA:
+        raise InvalidSsml(
+            f"'ph' of <phoneme> may have at most {LONGEST_IPA} characters.", element.at
+        )
+    try:
+        written_ipa(ipa)
+    except UnknownPhonemes as error:
+        raise InvalidSsml(f"'ph' of <phoneme>: {error}", element.places["ph"]) from None
 
 
 def _break_seconds(element: _Element) -> float:

@@ -95,7 +95,14 @@ class Rate(msgspec.Struct, frozen=True, tag=True):
     factor: float
 
 
-Part = Text | Pause | Sound | Rate
+class Phonemes(msgspec.Struct, frozen=True, tag=True):
+    """The next ``size`` code points of text are spoken as ``ipa`` (SSML's ``phoneme``)."""
+
+    ipa: str
+    size: int
+
+
+Part = Text | Pause | Sound | Rate | Phonemes
 
 _PAUSES = {"pause": 0.5, "short pause": 0.25, "long pause": 1.0}
 

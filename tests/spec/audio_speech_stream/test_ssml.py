@@ -96,6 +96,7 @@ def test_what_was_cleared_tells_the_text_that_was_charged(
         ("<speak>One. Two. <p>Three.", "this element is not closed"),
         ("<speak>One. Two. Tom & Jerry</speak>", "& begins no entity"),
         ("<speak>One. Two.</speak> Three.", "text after </speak>"),
+        ("<speak><phoneme ph='a%'>a</phoneme></speak>", "'ph' of <phoneme>"),
         ("<speak> </speak>", "no words"),
     ],
 )

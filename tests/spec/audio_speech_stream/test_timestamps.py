@@ -97,6 +97,23 @@ def test_words_of_ssml_are_found_in_the_document(speech: SpeechAccount) -> None:
     ]
 
 
+def test_a_word_with_sounds_of_its_own_is_timed_as_written(speech: SpeechAccount) -> None:
+    lengths, words = [], []
+    for ipa in ("a", "təmato" * 4):
+        text = f"<speak>I say <phoneme alphabet='ipa' ph='{ipa}'>tomato</phoneme> now.</speak>"
+        answer = speech.speak(text, response_format="pcm", stream_format="sse", timestamps="word")
+        events = [json.loads(line[6:]) for line in answer.text.split("\n\n") if line]
+        words = [word for each in events for word in each.get("words", [])]
+        lengths.append(words[2]["end"] - words[2]["start"])
+        assert [(word["text"], text[word["from"] : word["to"]]) for word in words] == [
+            (word, word) for word in ("I", "say", "tomato", "now")
+        ]
+        assert speech.row(answer.headers["x-request-id"]).characters == len("I say tomato now.")
+
+    assert lengths[0] < 0.4
+    assert lengths[1] > 1.0
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

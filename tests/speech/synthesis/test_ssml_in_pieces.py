@@ -24,7 +24,7 @@ from speech.wire import LONGEST_SESSION
 DOCUMENT = (
     " \n<speak version='1.1'><p>Hi  [pause] <b>dear</b>\n you. Tom &amp; I</p> <!-- a <p> --> The"
     " <sub alias='World > Wide'>WWW</sub> of <say-as interpret-as='digits'>48\n12</say-as>."
-    " <prosody rate='slow'>I like <b>tomato</b> soup"
+    " <prosody rate='slow'>I like <phoneme alphabet='ipa' ph='təmatə'>tomato</phoneme> soup"
     "</prosody> [laughs] now.<s>Bye[pau</s>se] all.</speak> "
 )
 
@@ -112,7 +112,7 @@ def mistake(text: str, step: int) -> str | None:
 PIECES = [
     "<p>", "</p>", "<s/>", "a", " ", "&lt;", "&", "amp;", "<sub alias='b>'>", "</sub>", "<", ">",
     "<!--", "-->", "[pause]", "[pau", "<say-as interpret-as='digits'>", "</say-as>", "7. ", "'",
-    "</speak>", "\n",
+    "<phoneme ph='a'>", "</phoneme>", "</speak>", "\n",
 ]  # fmt: skip
 
 

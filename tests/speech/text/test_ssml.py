@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -13,7 +14,16 @@ from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.normalise.sentence import normalised
 from speech.text.ssml import DEEPEST, InvalidSsml, is_ssml, parse
-from speech.text.tags import Part, Pause, PauseTooLong, Rate, TagError, Text, TooManyPauses
+from speech.text.tags import (
+    Part,
+    Pause,
+    PauseTooLong,
+    Phonemes,
+    Rate,
+    TagError,
+    Text,
+    TooManyPauses,
+)
 from speech.wire import LONGEST_INPUT
 from tests.support.fuzzing.mutations import within
 
@@ -66,6 +76,8 @@ def test_each_element_is_spoken_as_it_asks_and_no_name_is(content: str, words: s
         ("<prosody rate='9'>a</prosody>", [Rate(4.0), Text("a"), Rate(1.0)]),
         ("<prosody pitch='high'>a</prosody>", [Text("a")]),
         ("<s>a</s>", [Text("\n"), Text("a"), Text("\n")]),
+        ("<phoneme alphabet='ipa' ph='b&#x259;'>a<b> [pause]</b></phoneme>", [Phonemes("bə", 9), Text("a [pause]")]),
+        ("<phoneme ph='a'>b<break/></phoneme>", [Phonemes("a", 1), Text("b")]),
     ],
 )  # fmt: skip
 def test_breaks_pace_and_boundaries_become_the_parts_of_a_script(
@@ -122,12 +134,30 @@ def test_characters_are_the_text_as_received_without_tags(content: str, characte
         "<speak a='&b;'>c</speak>", "<speak><break time='1m'/>a</speak>",
         "<speak><break strength='huge'/>a</speak>", "<speak><sub>a</sub></speak>",
         "<speak><say-as>a</say-as></speak>", "<speak><prosody rate='+1'>a</prosody></speak>",
+        "<speak><phoneme>a</phoneme></speak>", "<speak><phoneme ph='a'/></speak>",
+        "<speak><phoneme ph='a'> ! </phoneme></speak>", "<speak><phoneme ph=''>a</phoneme></speak>",
+        f"<speak><phoneme ph='{'a' * 101}'>a</phoneme></speak>",
         "<speak>" + "<p>" * DEEPEST + "a" + "</p>" * DEEPEST + "</speak>",
     ],
 )  # fmt: skip
 def test_what_is_broken_is_refused(text: str) -> None:
     with pytest.raises(InvalidSsml):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ("alphabet='x-sampa' ph='a'", "at character 8: 'alphabet' of <phoneme> must be ipa"),
+        ("ph='to%'", "at character 21: 'ph' of <phoneme>: '%' (U+0025) is no symbol of the IPA"),
+        ('ph="\'"', "'ph' of <phoneme>: there is no sound of the IPA in it"),
+    ],
+)
+def test_unknown_sounds_are_refused_by_the_name_of_the_attribute(
+    attributes: str, said: str
+) -> None:
+    with pytest.raises(InvalidSsml, match=re.escape(said)):
+        parse(f"<speak><phoneme {attributes}>tomato</phoneme></speak>")
 
 
 def test_pauses_are_bounded_as_those_of_tags_are() -> None:
