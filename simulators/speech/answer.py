@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 import zlib
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -22,7 +23,7 @@ from simulators.speech.options import Directive
 from simulators.speech.requests_log import SpeechEntry
 from speech.audio.encoding import AudioFormat, encode
 from speech.audio.pcm import SAMPLE_RATE, SAMPLE_WIDTH, samples
-from speech.engines import Utterance
+from speech.engines import SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 
 _PITCHES: Final = 13
@@ -39,6 +40,13 @@ class Spoken(NamedTuple):
     rate: float = 1.0
 
 
+class Said(NamedTuple):
+    """PCM (``speech.audio.pcm``) and the words in it."""
+
+    pcm: bytes
+    words: tuple[SpokenWord, ...]
+
+
 class Speaker:
     """Speaks text; each voice name has its own pitch.
 
@@ -47,10 +55,10 @@ class Speaker:
 
     def __init__(self) -> None:
         self._engine = Espeak(workers=1)
-        self._said: OrderedDict[Spoken, bytes] = OrderedDict()
+        self._said: OrderedDict[Spoken, Said] = OrderedDict()
 
-    async def speak(self, spoken: Spoken) -> bytes:
-        """Return PCM (``speech.audio.pcm``). Raises ``EngineError``."""
+    async def speak(self, spoken: Spoken) -> Said:
+        """Speak a text. Raises ``EngineError``."""
         if (said := self._said.get(spoken)) is not None:
             return said
         hindi = any("\u0900" <= character <= "\u097f" for character in spoken.text)
@@ -61,11 +69,15 @@ class Speaker:
             rate=spoken.rate,
             pitch=zlib.crc32(spoken.voice.encode()) % _PITCHES - _PITCHES // 2,
         )
-        pcm = b"".join([piece async for piece in self._engine.speak(utterance)])
+        pieces = [piece async for piece in self._engine.speak_timed(utterance)]
+        said = Said(
+            b"".join(piece for piece in pieces if isinstance(piece, bytes)),
+            tuple(piece for piece in pieces if isinstance(piece, SpokenWord)),
+        )
         if len(self._said) >= _REMEMBERED:
             self._said.popitem(last=False)
         # When a text was spoken twice at once, the first result is kept.
-        return self._said.setdefault(spoken, pcm)
+        return self._said.setdefault(spoken, said)
 
     async def close(self) -> None:
         await self._engine.close()
@@ -131,6 +143,7 @@ NASTY: Final = (
 
 _HUGE_PIECE: Final = bytes([0x10, 0x20]) * 32_768
 _JSON_ERROR: Final = {"error": {"message": NASTY.decode(), "type": "server_error"}}
+_LARGEST_TIMES: Final = 4096
 _SSE: Final = b"text/event-stream; charset=utf-8"
 
 
@@ -155,6 +168,7 @@ class Answer:
     delay: float
     send: Any
     transport: asyncio.Transport
+    more_headers: tuple[tuple[bytes, bytes], ...] = ()
 
     async def deliver(self) -> None:
         """Send the answer, changed by its faults. Raises ``Broken`` when a fault ended it."""
@@ -167,6 +181,7 @@ class Answer:
             headers.append((b"x-sample-rate", str(self.directive.header_rate).encode()))
         if self.framing is Framing.WHOLE and SpeechFault.HUGE not in self.faults:
             headers.append((b"content-length", str(len(self.body)).encode()))
+        headers += self.more_headers
         if SpeechFault.COMPRESSED in self.faults:
             headers.append((b"content-encoding", b"gzip"))
         await self.send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -252,6 +267,31 @@ class Answer:
     async def _send(self, piece: bytes) -> None:
         await self.send({"type": "http.response.body", "body": piece, "more_body": True})
         self.entry.sent_bytes += len(piece)
+
+
+def word_header(words: Sequence[SpokenWord]) -> tuple[tuple[bytes, bytes], ...]:
+    """The header with the times of words, as vLLM-Omni sends it; without them above 4 KB."""
+    times = [
+        {"word": each.text, "start_ms": round(each.start * 1000), "end_ms": round(each.end * 1000)}
+        for each in words
+    ]
+    value = json.dumps(times).encode()
+    if len(value) > _LARGEST_TIMES:
+        return ((b"x-word-timestamps-omitted", b"too large"),)
+    return ((b"x-word-timestamps", value),)
+
+
+def captions(sound: bytes, content_type: bytes, words: Sequence[SpokenWord]) -> bytes:
+    """The answer of Kokoro-FastAPI's captioned speech."""
+    times = [{"word": each.text, "start_time": each.start, "end_time": each.end} for each in words]
+    return msgspec.json.encode(
+        {
+            "audio": b64encode(sound).decode(),
+            "audio_format": content_type.decode(),
+            # Signs are words of their own there.
+            "timestamps": [*times, {"word": ".", "start_time": 0.0, "end_time": 0.0}],
+        }
+    )
 
 
 def _delta(piece: bytes) -> bytes:

@@ -16,7 +16,16 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from core.ids import uuid7_hex
 from simulators.application import Application, Refused, header_names, until_disconnected
 from simulators.serving import read_body, respond
-from simulators.speech.answer import Answer, Framing, Speaker, Spoken, in_format
+from simulators.speech.answer import (
+    Answer,
+    Framing,
+    Said,
+    Speaker,
+    Spoken,
+    captions,
+    in_format,
+    word_header,
+)
 from simulators.speech.faults import Faults, SpeechFault
 from simulators.speech.options import (
     BadDirective,
@@ -70,7 +79,7 @@ class SpeechSimulator(Application):
     async def route(self, scope: Any, receive: Any, send: Any) -> None:
         path: str = scope["path"]
         match scope["method"], path:
-            case "POST", "/v1/audio/speech":
+            case "POST", "/v1/audio/speech" | "/dev/captioned_speech":
                 await self._speech(scope, receive, send)
             case "POST", "/v1/audio/voices":
                 await self._upload(scope, receive, send)
@@ -99,7 +108,8 @@ class SpeechSimulator(Application):
 
     async def _speech(self, scope: Any, receive: Any, send: Any) -> None:
         fields = _object(await read_body(receive))
-        entry = _entry(scope, "speech", str(fields.get("voice", "")), fields)
+        kind = "captions" if scope["path"] == "/dev/captioned_speech" else "speech"
+        entry = _entry(scope, kind, str(fields.get("voice", "")), fields)
         transport: asyncio.Transport = scope["state"]["transport"]
         answering = self._speak(entry, fields, send, transport)
         await until_disconnected(self.answer(entry, answering, send), transport, receive)
@@ -127,14 +137,21 @@ class SpeechSimulator(Application):
         audio_format = _format(fields)
         speaker = self._speaker_of(entry, fields, without_directive(voice))
         utterance = Spoken(without_directive(text), speaker, _speed(fields))
-        pcm = await self._sound(utterance, faults)
+        pcm, words = await self._sound(utterance, faults)
         entry.audio_ms = round(1000 * len(pcm) / (SAMPLE_RATE * SAMPLE_WIDTH))
         framing = _framing(fields)
+        body = _body(pcm, audio_format, directive, faults, framing)
+        content_type = audio_format.content_type.encode()
+        if entry.kind == "captions":
+            body, content_type = captions(body, content_type, words), b"application/json"
+        if is_timed := fields.get("word_timestamps") is True:
+            _refuse_streamed(framing)
         return Answer(
             entry=entry,
-            body=_body(pcm, audio_format, directive, faults, framing),
-            content_type=audio_format.content_type.encode(),
+            body=body,
+            content_type=content_type,
             framing=framing,
+            more_headers=word_header(words) if is_timed else (),
             directive=directive,
             faults=faults,
             delay=self._options.delay if directive.first is None else directive.first,
@@ -158,14 +175,14 @@ class SpeechSimulator(Application):
             raise _Refused(400, "voice is missing.")
         return voice
 
-    async def _sound(self, spoken: Spoken, faults: Faults) -> bytes:
+    async def _sound(self, spoken: Spoken, faults: Faults) -> Said:
         try:
-            pcm = await self._speaker.speak(spoken)
+            said = await self._speaker.speak(spoken)
         except EngineError as error:
             raise _Refused(500, str(error)) from None
         if SpeechFault.SILENCE in faults:
-            return bytes(len(pcm))
-        return pcm[:4] if SpeechFault.SHORT in faults else pcm
+            return said._replace(pcm=bytes(len(said.pcm)))
+        return said._replace(pcm=said.pcm[:4]) if SpeechFault.SHORT in faults else said
 
     async def _upload(self, scope: Any, receive: Any, send: Any) -> None:
         content = await read_body(receive)
@@ -240,6 +257,11 @@ def _framing(fields: dict[str, Any]) -> Framing:
         return Framing.EVENTS
     streamed = fields.get("stream") is True or fields.get("stream_format") == "audio"
     return Framing.CHUNKED if streamed else Framing.WHOLE
+
+
+def _refuse_streamed(framing: Framing) -> None:
+    if framing is not Framing.WHOLE:
+        raise _Refused(400, "word_timestamps is not supported with stream.")
 
 
 def _body(

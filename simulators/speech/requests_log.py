@@ -18,7 +18,7 @@ class SpeechEntry(msgspec.Struct):
 
     id: str
     kind: str
-    """``speech``, ``upload`` or ``deletion``."""
+    """``speech``, ``captions``, ``upload`` or ``deletion``."""
     voice: str
     received_headers: list[str]
     body: dict[str, Any]

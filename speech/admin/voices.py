@@ -164,7 +164,7 @@ class SpeechBackendAdmin(TestedBackendAdmin):
     readonly_fields = ("problems",)
     fieldsets = (
         (None, {"fields": ("name", "base_url", "api_key_env", "model", "enabled", "problems")}),
-        ("What it sends", {"fields": ("delivery", "sample_rate")}),
+        ("What it sends", {"fields": ("delivery", "sample_rate", "word_times")}),
         (
             "What it is sent",
             {

@@ -94,7 +94,7 @@ def _text(meaning: str) -> Json:
 
 TIMESTAMPS: Final[Json] = {
     "enum": [*(each.value for each in Timestamps), None],
-    "description": "Send when each word is spoken; only for embedded voices.",
+    "description": "Send when each word is spoken; not with every speech server.",
 }
 _TIMED_WORD: Final[Json] = object_schema(
     {

@@ -132,8 +132,8 @@ class Engine(ABC):
     def speak_timed(self, utterance: Utterance) -> AsyncGenerator[bytes | SpokenWord, None]:
         """As ``speak``, with each word before the sound in which it begins.
 
-        The seconds of a word count from the beginning of the utterance's sound. Only the embedded
-        engines know them: ``speech.voices.snapshot.VoiceRef.has_word_times``.
+        The seconds of a word count from the beginning of the utterance's sound. Not every speech
+        server gives them: ``speech.voices.snapshot.VoiceRef.has_word_times``.
         """
         raise NotImplementedError
 

@@ -34,6 +34,14 @@ class CloneMode(models.TextChoices):
     UPLOAD = "upload", "uploaded once, under a random name"
 
 
+class WordTimes(models.TextChoices):
+    """How a speech backend says when it speaks each word."""
+
+    NONE = "none", "it gives none"
+    HEADER = "header", "in X-Word-Timestamps, asked for by word_timestamps (vLLM-Omni)"
+    CAPTIONS = "captions", "by /dev/captioned_speech beside /v1 (Kokoro-FastAPI)"
+
+
 class SpeechBackend(ModelServer):
     """A speech server with the OpenAI-compatible audio-speech convention."""
 
@@ -46,6 +54,13 @@ class SpeechBackend(ModelServer):
         default=24_000,
         validators=[MinValueValidator(8_000), MaxValueValidator(192_000)],
         help_text="Samples per second of its raw PCM, where the answer itself names no rate.",
+    )
+    word_times = models.CharField(
+        max_length=8,
+        choices=WordTimes.choices,
+        default=WordTimes.NONE,
+        db_default=WordTimes.NONE,
+        help_text="How it says when each word is spoken.",
     )
     speech_path = models.CharField(
         max_length=100, default="/audio/speech", help_text="Added to the base URL."

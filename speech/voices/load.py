@@ -59,6 +59,7 @@ class SpeechBackendTable(Table, frozen=True):
     api_key_env: str = ""
     delivery: str = "file"
     sample_rate: int = 24_000
+    word_times: str = "none"
     speech_path: str = "/audio/speech"
     text_field: str = "input"
     voice_field: str = "voice"

@@ -63,8 +63,11 @@ class VoiceRef:
 
     @property
     def has_word_times(self) -> bool:
-        """Whether its engine knows when it speaks each word; speech servers do not say."""
-        return self.backend is None
+        """Whether its engine knows when it speaks each word; of speech servers all must say it."""
+        if self.backend is None:
+            return True
+        servers = [server.backend for server in self.servers] or [self.backend]
+        return all(backend.has_word_times for backend in servers)
 
     @property
     def takes_ipa(self) -> bool:
@@ -159,6 +162,7 @@ def backend_ref(row: SpeechBackend) -> BackendRef:
         model=row.model,
         delivery=row.delivery,
         sample_rate=row.sample_rate,
+        word_times=row.word_times,
         speech_path=row.speech_path,
         text_field=row.text_field,
         voice_field=row.voice_field,

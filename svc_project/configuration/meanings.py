@@ -101,6 +101,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "api_key_env": _KEY,
         "delivery": "The form of its answers: `file`, `pcm` or `sse`.",
         "sample_rate": "Of its raw PCM, where the answer names none.",
+        "word_times": "How it says when each word is spoken: `none`, `header` or `captions`.",
         "speech_path": "Added to the base URL.",
         "text_field": "Its field for the text.",
         "voice_field": "Its field for the voice.",

@@ -26,8 +26,9 @@ from speech.audio.pcm import (
     silence,
 )
 from speech.audio.wav import MAX_RATE, MIN_RATE
-from speech.engines import EngineError, EngineProtocolError
+from speech.engines import EngineError, EngineProtocolError, SpokenWord
 from speech.engines.http.wav_reader import WavReader
+from speech.engines.http.word_times import CAPTIONS, captions
 
 LONGEST_SECONDS: Final = 600.0
 MOST_CHANNELS: Final = 2
@@ -141,9 +142,9 @@ class Reader(Protocol):
 class Delivery:
     """What the configuration and the headers say of an answer, before its first byte.
 
-    ``asked`` is ``file``, ``pcm`` or ``sse``; ``sample_rate`` is that of raw PCM when the answer
-    names none. ``rate_header`` is the value of a header for it, or empty. ``ends_known``: the
-    answer marks its end, so a lost connection is noticed.
+    ``asked`` is ``file``, ``pcm``, ``sse`` or ``captions``; ``sample_rate`` is that of raw PCM when
+    the answer names none. ``rate_header`` is the value of a header for it, or empty. ``ends_known``:
+    the answer marks its end, so a lost connection is noticed.
     """
 
     asked: str
@@ -195,8 +196,32 @@ def _whole_number(text: str, name: str) -> int:
     return int(text)
 
 
+class CaptionsReader:
+    """JSON with a sound in base64 and the times of its words (Kokoro-FastAPI)."""
+
+    complete = False
+
+    def __init__(self, sample_rate: int) -> None:
+        self._sample_rate = sample_rate
+        self._parts: list[bytes] = []
+        self.words: list[SpokenWord] = []
+
+    def feed(self, read: bytes) -> bytes:
+        """Keep ``read`` and return nothing: the answer is decoded at its end."""
+        self._parts.append(read)
+        return b""
+
+    def finish(self) -> bytes:
+        """Decode the sound, and note the words. Raises ``EngineProtocolError``."""
+        sound, kind, self.words = captions(b"".join(self._parts))
+        reader = SniffingReader(Delivery("file", self._sample_rate, kind))
+        return reader.feed(sound) + reader.finish()
+
+
 def reader_for(delivery: Delivery) -> Reader:
     """The reader for the answer. Raises ``EngineProtocolError`` when the answer is text."""
+    if delivery.asked == CAPTIONS:
+        return CaptionsReader(delivery.sample_rate)
     if delivery.is_text:
         raise EngineProtocolError("The answer is text, not sound.")
     if delivery.kind == "text/event-stream":
@@ -366,6 +391,11 @@ class AudioCheck:
     def complete(self) -> bool:
         """Whether the answer has marked its end; the rest need not be read."""
         return self._reader.complete
+
+    @property
+    def words(self) -> list[SpokenWord]:
+        """The words whose times the answer has, known at its end."""
+        return self._reader.words if isinstance(self._reader, CaptionsReader) else []
 
     def feed(self, read: bytes) -> bytes:
         """Decode ``read`` and return the PCM that is ready; it may be empty."""

@@ -19,6 +19,7 @@ class BackendRef:
     model: str
     delivery: str
     sample_rate: int
+    word_times: str
     speech_path: str
     text_field: str
     voice_field: str
@@ -38,6 +39,11 @@ class BackendRef:
     max_concurrency: int
     first_byte_seconds: float
     total_seconds: float
+
+    @property
+    def has_word_times(self) -> bool:
+        """Whether it says when it speaks each word."""
+        return self.word_times != "none"
 
     def takes_same_text(self, other: BackendRef) -> bool:
         """Whether a text that was prepared for one is what the other takes."""

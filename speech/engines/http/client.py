@@ -78,11 +78,18 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class BackendPost:
-    """A body to post. ``path`` is appended to the backend's address."""
+    """A body to post. ``path`` is appended to the backend's address; ``is_beside_v1``: to that without
+    the ``/v1`` at its end."""
 
     path: str
     body: bytes
     content_type: str = "application/json"
+    is_beside_v1: bool = False
+
+    def url(self, backend: BackendRef) -> str:
+        """Where it is posted."""
+        address = backend.base_url
+        return (address.removesuffix("/v1") if self.is_beside_v1 else address) + self.path
 
 
 class BackendCalls:
@@ -100,7 +107,7 @@ class BackendCalls:
         """
         headers = {"content-type": message.content_type, **_authorization(backend)}
         try:
-            request = request_head("POST", backend.base_url + message.path, headers)
+            request = request_head("POST", message.url(backend), headers)
             if (seen := observation.current()) is not None and (trace := seen.trace_lines):
                 request = request.extended(trace)
             try:

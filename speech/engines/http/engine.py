@@ -10,6 +10,8 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -25,12 +27,21 @@ from speech.engines import (
     EngineFull,
     EngineProtocolError,
     EngineUnavailable,
+    SpokenWord,
     Utterance,
 )
 from speech.engines.http.audio_readers import AudioCheck, Delivery
 from speech.engines.http.backend import BackendRef
 from speech.engines.http.client import BackendCalls, BackendPost, RequestRefused, Timeouts
 from speech.engines.http.clone_uploads import CloneClips, Uploads
+from speech.engines.http.word_times import (
+    CAPTIONS,
+    CAPTIONS_PATH,
+    FIELDS,
+    HEADER,
+    form_of,
+    header_words,
+)
 
 __all__ = ["CloneClips", "HttpEngine"]
 
@@ -41,9 +52,10 @@ FORMAT_OF_DELIVERY: Final = {"file": "wav", "pcm": "pcm", "sse": "pcm"}
 
 
 def speech_request(
-    backend: BackendRef, utterance: Utterance, speaker: dict[str, str]
+    backend: BackendRef, utterance: Utterance, speaker: dict[str, str], *, is_timed: bool = False
 ) -> BackendPost:
-    """The request for ``utterance``; ``speaker`` are the fields that name the voice.
+    """The request for ``utterance``; ``speaker`` are the fields that name the voice; ``is_timed``: the
+    times of its words are wanted.
 
     Only the text and the instructions hold what a client wrote: the operator names the voice.
 
@@ -59,8 +71,14 @@ def speech_request(
         fields[backend.speed_field] = utterance.rate
     if backend.instructions_field and utterance.instructions:
         fields[backend.instructions_field] = utterance.instructions
+    if is_timed:
+        fields.pop("stream_format", None)  # times come with a whole answer
+        fields |= FIELDS[backend.word_times]
     fields |= {"model": backend.model, **speaker, backend.text_field: utterance.text}
-    return BackendPost(backend.speech_path, msgspec.json.encode(fields))
+    body = msgspec.json.encode(fields)
+    if is_timed and backend.word_times == CAPTIONS:
+        return BackendPost(CAPTIONS_PATH, body, is_beside_v1=True)
+    return BackendPost(backend.speech_path, body)
 
 
 def preset_speaker(backend: BackendRef, utterance: Utterance) -> dict[str, str]:
@@ -77,6 +95,20 @@ def inline_speaker(backend: BackendRef, clip: bytes) -> dict[str, str]:
     """The fields of a voice given by its reference clip, a WAV file."""
     prefix = "data:audio/wav;base64," if backend.clone_as_data_url else ""
     return {backend.clone_field: prefix + b64encode(clip).decode("ascii")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """An utterance, the backend as it was described when it began, and the timeouts of the answer."""
+
+    backend: BackendRef
+    utterance: Utterance
+    timeouts: Timeouts
+    is_timed: bool
+
+    def request(self, speaker: dict[str, str]) -> BackendPost:
+        """The request, with the fields that name the voice."""
+        return speech_request(self.backend, self.utterance, speaker, is_timed=self.is_timed)
 
 
 _RATE_HEADERS = (b"x-sample-rate", b"x-audio-sample-rate")
@@ -128,18 +160,37 @@ class HttpEngine(Engine):
 
     async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         """As ``Engine.speak``. Closing the generator closes the connection and frees the slot."""
+        async with aclosing(self.spoken(utterance, is_timed=False)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, bytes):
+                    yield piece
+
+    async def spoken(
+        self, utterance: Utterance, *, is_timed: bool
+    ) -> AsyncGenerator[bytes | SpokenWord, None]:
+        """As ``Engine.speak``, or if ``is_timed`` as ``Engine.speak_timed``; a server that gives no times
+        of a text, as one that is too long for its header, has no words."""
         await self._take_slot(utterance)
         response: Response | None = None
         try:
             backend = self._backend
+            is_timed = is_timed and backend.has_word_times  # it may have changed meanwhile
             timeouts = Timeouts(backend.first_byte_seconds, backend.total_seconds)
-            response = await self._post(backend, utterance, timeouts)
-            check = AudioCheck(_delivery(backend, response), utterance.text, utterance.rate)
+            post = _Post(backend, utterance, timeouts, is_timed)
+            response = await self._post(post)
+            check = AudioCheck(_delivery(post, response), utterance.text, utterance.rate)
+            words = header_words(response.header(HEADER)) if is_timed else []
             while not check.complete and (read := await self._calls.read(response, timeouts)):
                 if pcm := check.feed(read):
+                    # Not before: another server may take over until there is sound.
+                    for word in words:
+                        yield word
+                    words = []
                     yield pcm
             rest = await asyncio.to_thread(check.finish)
             response.release()
+            for word in (*words, *check.words):
+                yield word
             if rest:
                 yield rest
         except EngineProtocolError as problem:
@@ -172,42 +223,38 @@ class HttpEngine(Engine):
             self.slots.release(utterance.organization_id)
             raise EngineUnavailable("The engine is closed.")
 
-    async def _post(
-        self, backend: BackendRef, utterance: Utterance, timeouts: Timeouts
-    ) -> Response:
-        clone_id = utterance.clone_id
+    async def _post(self, post: _Post) -> Response:
+        backend, clone_id = post.backend, post.utterance.clone_id
         if clone_id is None:
-            speaker = preset_speaker(backend, utterance)
+            speaker = preset_speaker(backend, post.utterance)
         elif backend.clone_mode == "inline":
             speaker = inline_speaker(backend, await self._clips.clip(clone_id))
         elif backend.clone_mode == "upload":
-            return await self._post_as_uploaded(backend, utterance, clone_id, timeouts)
+            return await self._post_as_uploaded(post, clone_id)
         else:
             raise EngineError("The speech server does not support clones.")
-        return await self._calls.post(
-            backend, speech_request(backend, utterance, speaker), timeouts
-        )
+        return await self._calls.post(backend, post.request(speaker), post.timeouts)
 
-    async def _post_as_uploaded(
-        self, backend: BackendRef, utterance: Utterance, clone_id: str, timeouts: Timeouts
-    ) -> Response:
+    async def _post_as_uploaded(self, post: _Post, clone_id: str) -> Response:
+        backend = post.backend
         name = await self._uploads.ensure(backend, clone_id)
-        request = speech_request(backend, utterance, uploaded_speaker(backend, name))
+        request = post.request(uploaded_speaker(backend, name))
         try:
-            return await self._calls.post(backend, request, timeouts)
+            return await self._calls.post(backend, request, post.timeouts)
         except RequestRefused as refused:
             if refused.status not in _UNKNOWN_VOICE:
                 raise
             other = await self._uploads.reupload(backend, clone_id, name)
             if other is None:
                 raise
-        request = speech_request(backend, utterance, uploaded_speaker(backend, other))
-        return await self._calls.post(backend, request, timeouts)
+        request = post.request(uploaded_speaker(backend, other))
+        return await self._calls.post(backend, request, post.timeouts)
 
 
-def _delivery(backend: BackendRef, response: Response) -> Delivery:
+def _delivery(post: _Post, response: Response) -> Delivery:
+    backend = post.backend
     return Delivery(
-        asked=backend.delivery,
+        asked=form_of(backend.word_times) if post.is_timed else backend.delivery,
         sample_rate=backend.sample_rate,
         content_type=response.header(b"content-type"),
         rate_header=next(filter(None, map(response.header, _RATE_HEADERS)), ""),

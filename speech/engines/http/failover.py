@@ -16,7 +16,7 @@ from typing import Final
 from core.backends import rendezvous
 from core.backends.ejection import BackendHealth, Ejector, Eligibility, OutcomeReport
 from core.monitoring.metrics import Counter, Family, Sample
-from speech.engines import Engine, EngineError, EngineFull, Utterance
+from speech.engines import Engine, EngineError, EngineFull, SpokenWord, Utterance
 from speech.engines.http.client import RequestRefused
 from speech.engines.http.engine import HttpEngine
 
@@ -50,6 +50,20 @@ class Failover(Engine):
 
     async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
         """As ``Engine.speak``. Raises what the last server that was asked did."""
+        async with aclosing(self._spoken(utterance, is_timed=False)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, bytes):
+                    yield piece
+
+    async def speak_timed(self, utterance: Utterance) -> AsyncGenerator[bytes | SpokenWord, None]:
+        """As ``Engine.speak_timed``, where each of the servers gives the times of words."""
+        async with aclosing(self._spoken(utterance, is_timed=True)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _spoken(
+        self, utterance: Utterance, *, is_timed: bool
+    ) -> AsyncGenerator[bytes | SpokenWord, None]:
         attempts = _Attempts(utterance.organization_id)
         order = self._order(utterance)
         try:
@@ -58,7 +72,7 @@ class Failover(Engine):
                 attempts.begin(place.name, report)
                 said = replace(utterance, engine_voice=place.engine_voice)
                 try:
-                    async with aclosing(place.engine.speak(said)) as pieces:
+                    async with aclosing(place.engine.spoken(said, is_timed=is_timed)) as pieces:
                         async for piece in pieces:
                             attempts.heard()
                             yield piece

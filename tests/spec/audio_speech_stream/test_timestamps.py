@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 import soundfile
 
+from core.ids import uuid7_hex
 from speech.audio.pcm import SAMPLE_RATE
+from speech.models import Voice
+from tests.support.builders import speech_rows
 from tests.support.speech.caller import Conversation, SpeechAccount, seconds
+from tests.support.speech.speech_server import SpeechServer
+from tests.support.until import until
 
 FIRST = "In the [*old*](https://a.example) house [pause:1s] it cost $3.50, then. "
 SECOND = "We left."
@@ -146,6 +151,34 @@ def test_a_session_for_times_that_cannot_be_had_is_refused(
     assert isinstance(error, dict)
     assert "'timestamps'" in error["error"]["message"]
     assert speech.rows() == []
+
+
+@pytest.mark.parametrize("word_times", ["header", "captions"])
+def test_times_of_a_speech_server_are_passed_on(
+    speech: SpeechAccount, speech_server: SpeechServer, word_times: str
+) -> None:
+    columns = {"word_times": word_times, "base_url": f"{speech_server.url}/v1"}
+    backend = speech_rows.backend(name=f"timed-{uuid7_hex()}", **columns)
+    voice = Voice.objects.create(id=backend.name, backend=backend, engine_voice="noah").pk
+    until(lambda: voice in speech.voices())
+
+    with speech.session(voice, timestamps="word", ssml=True) as session:
+        session.text(f"<speak>{SECOND} It cost <b>$3.50</b>.</speak>")
+        session.done()
+        first, frame, second, _, _ = session.rest()
+    assert isinstance(first, dict)
+    assert isinstance(frame, bytes)
+    assert isinstance(second, dict)
+    text = f"<speak>{SECOND} It cost <b>$3.50</b>.</speak>"
+    found = [(word["text"], text[word["from"] : word["to"]]) for word in second["words"]]
+    assert found == [
+        *(("It", "It"), ("cost", "cost")),
+        *((word, "$3.50") for word in ("three", "dollars", "and", "fifty", "cents")),
+    ]
+    assert [word["text"] for word in first["words"]] == ["We", "left"]
+    assert_in_order(first["words"], 0, seconds(frame))
+    answer = speech.speak(SECOND, voice, stream_format="sse", timestamps="word")
+    assert answer.text.startswith('data: {"type":"speech.audio.timestamps","sentence":0')
 
 
 def test_the_times_of_an_utterance_count_from_its_first_character(speech: SpeechAccount) -> None:

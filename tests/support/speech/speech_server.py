@@ -85,6 +85,7 @@ def described(url: str, profile: str = "file", **changes: Any) -> BackendRef:
         "model": "simulated",
         "delivery": "file",
         "sample_rate": 24_000,
+        "word_times": "none",
         "speech_path": "/audio/speech",
         "text_field": "input",
         "voice_field": "voice",

@@ -15,6 +15,7 @@ from speech.engines import (
     EngineProtocolError,
     EngineTimeout,
     EngineUnavailable,
+    SpokenWord,
     Utterance,
 )
 from speech.engines.http import failover
@@ -33,8 +34,12 @@ class FakeServer:
         self.has_room = True
         self.asked: list[Utterance] = []
 
-    async def speak(self, utterance: Utterance) -> AsyncGenerator[bytes, None]:
+    async def spoken(
+        self, utterance: Utterance, *, is_timed: bool
+    ) -> AsyncGenerator[bytes | SpokenWord, None]:
         self.asked.append(utterance)
+        if is_timed and not self.error:
+            yield SpokenWord(self.name, 0.0, 1.0)
         for _ in range(self.pieces if self.error else 2):
             yield self.name.encode()
         if self.error is not None:
@@ -111,6 +116,14 @@ async def test_the_next_one_takes_over_before_the_first_sound(
     engine = over([FakeServer("a", error), FakeServer("b", error), FakeServer("c")], ejector)
 
     assert set(await of_many(engine, 30)) == {b"cc"}
+
+
+async def test_the_words_are_those_of_the_one_that_spoke(ejector: Ejector) -> None:
+    engine = over([FakeServer("a", EngineUnavailable("lost")), FakeServer("b")], ejector)
+
+    for at in range(10):
+        timed = [piece async for piece in engine.speak_timed(utterance(f"req_{at}"))]
+        assert timed == [SpokenWord("b", 0.0, 1.0), b"b", b"b"]
 
 
 async def test_nobody_takes_over_after_it(ejector: Ejector) -> None:

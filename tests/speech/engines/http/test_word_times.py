@@ -1,0 +1,104 @@
+"""Times of words that a speech server gives, in each of the two ways that servers have."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import msgspec
+import pytest
+
+from speech.audio.pcm import SAMPLE_RATE, duration
+from speech.engines import EngineProtocolError, SpokenWord, Utterance
+from speech.engines.http.backend import ServerRef
+from speech.engines.http.engine import HttpEngine
+from speech.engines.http.word_times import captions, header_words
+from speech.voices.snapshot import VoiceRef
+from tests.support.speech.speech_server import SpeechServer, described, said, speaking
+
+TEXT = "We walked along the river."
+WORDS = TEXT.rstrip(".").split()
+
+
+async def timed(engine: HttpEngine, utterance: Utterance) -> tuple[bytes, list[SpokenWord]]:
+    pieces = [piece async for piece in engine.spoken(utterance, is_timed=True)]
+    sound = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    words = [piece for piece in pieces if isinstance(piece, SpokenWord)]
+    assert pieces[: len(words)] == words
+    return sound, words
+
+
+@pytest.mark.parametrize("profile", ["file", "pcm", "sse"])
+@pytest.mark.parametrize("word_times", ["header", "captions"])
+async def test_the_words_of_a_server_come_ahead_of_their_sound(
+    server: SpeechServer, profile: str, word_times: str
+) -> None:
+    backend = described(server.url, profile, word_times=word_times)
+    async with speaking(backend) as engine:
+        usual = b"".join([piece async for piece in engine.speak(said(TEXT))])
+        sound, words = await timed(engine, said(TEXT))
+
+    assert [word.text for word in words] == WORDS
+    assert all(0 <= word.start < word.end <= duration(sound) for word in words)
+    assert abs(len(sound) - len(usual)) < 0.01 * 2 * SAMPLE_RATE
+    plain, asked = server.requests()
+    assert plain["kind"] == "speech"
+    assert "word_timestamps" not in plain["body"]
+    assert asked["kind"] == ("captions" if word_times == "captions" else "speech")
+    assert asked["body"]["stream"] is False
+    assert "stream_format" not in asked["body"]
+
+
+async def test_a_text_whose_times_are_too_many_for_the_header_is_spoken_without(
+    server: SpeechServer,
+) -> None:
+    async with speaking(described(server.url, word_times="header")) as engine:
+        sound, words = await timed(engine, said("We go. " * 45))
+
+    assert words == []
+    assert duration(sound) > 5
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("", []),
+        ("[1]", []),
+        ("nonsense", []),
+        ('[{"word": "a"}]', []),
+        ('[{"word": "\\u0905\\u0902,", "start_ms": 10, "end_ms": 20.5}]', [("अं", 0.01, 0.0205)]),
+        (
+            '[{"word": "a", "start_ms": 50, "end_ms": 40}, {"word": "...", "start_ms": 1, "end_ms": 2},'
+            ' {"word": "(b)", "start_ms": -9, "end_ms": 60}]',
+            [("a", 0.05, 0.05), ("b", 0.05, 0.06)],
+        ),
+    ],
+)
+def test_what_is_no_time_is_left_out(header: str, words: list[tuple[str, float, float]]) -> None:
+    assert header_words(header) == [SpokenWord(*word) for word in words]
+
+
+def test_captions_have_a_sound_and_perhaps_times() -> None:
+    def answer(**fields: object) -> bytes:
+        audio = b64encode(b"RIFF").decode()
+        return msgspec.json.encode({"audio": audio, "audio_format": "audio/wav", **fields})
+
+    one = {"word": "a", "start_time": 0.5, "end_time": 0.75}
+    assert captions(answer(timestamps=[one]) + b"\n") == (
+        (b"RIFF", "audio/wav", [SpokenWord("a", 0.5, 0.75)])
+    )
+    assert captions(answer(timestamps=None))[2] == []
+    for broken in (b"", b"[]", answer(timestamps=[{}]), answer(audio="%"), b'{"error": "full"}'):
+        with pytest.raises(EngineProtocolError):
+            captions(broken)
+
+
+def test_a_voice_has_times_if_each_of_its_servers_gives_them() -> None:
+    none, header, both = (
+        described("http://127.0.0.1", word_times=kind) for kind in ("none", "header", "captions")
+    )
+    assert not VoiceRef("ava", "en", "ava", none).has_word_times
+    assert VoiceRef("ava", "en", "ava", header).has_word_times
+    servers = (ServerRef(header, "a"), ServerRef(both, "b"))
+    assert VoiceRef("ava", "en", "ava", header, servers=servers).has_word_times
+    mixed = (*servers, ServerRef(none, "c"))
+    assert not VoiceRef("ava", "en", "ava", header, servers=mixed).has_word_times
