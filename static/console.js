@@ -18,8 +18,9 @@ for (const form of document.querySelectorAll("[data-submits-on-change]")) {
 
 // A menu closes when one goes on elsewhere.
 addEventListener("click", (event) => {
-  const menu = document.querySelector("details.switch[open]");
-  if (menu && !menu.contains(event.target)) menu.open = false;
+  for (const menu of document.querySelectorAll(":is(.switch, .export)[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
 });
 
 // On a telephone the filters are one line, until one of them is wrong.

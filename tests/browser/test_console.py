@@ -290,6 +290,20 @@ def test_a_table_is_sorted_by_an_address_and_a_row_leads_to_its_page(consoling: 
     page.wait_for_url("**/console/*/requests/req_*")
 
 
+def test_the_export_menu_has_the_files_and_closes_when_one_goes_on(consoling: Visit) -> None:
+    traffic(consoling.gateway)
+    page = consoling.open(f"/console/usage?{wide_period()}")
+
+    page.click(".export summary")
+    expect(page.locator("#curl")).to_contain_text("/v1/usage?start=")
+    with page.expect_download() as download:
+        page.click("text=Totals by model as CSV")
+    assert download.value.suggested_filename.startswith("usage-")
+
+    page.click("h1")
+    expect(page.locator("#curl")).to_be_hidden()
+
+
 def test_a_print_of_the_usage_names_the_organization_and_leaves_today_out(
     consoling: Visit,
 ) -> None:

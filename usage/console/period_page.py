@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -21,7 +21,6 @@ from usage.console.query_string import (
     SPEECH,
     PageQuery,
     Preset,
-    api_query,
     bound_text,
     last_day_text,
     period_text,
@@ -31,7 +30,6 @@ from usage.queries.periods import LONGEST, Bucket, UsageQuery, parse_query
 from usage.queries.series import models_used
 from usage.retention.pruned_months import archived_before
 
-EXPORT_PATH = "/v1/usage/export"
 _WORDS = {
     "api_key_id": "Choose a key from the list.",
     "model": "Choose a model from the list.",
@@ -111,7 +109,6 @@ class PeriodPage(ConsoleView, ABC):
             page_query=self.page_query,
             period=period_text(query.period),
             archived=self.archived,
-            csv_link=self._csv_link(query) if self.archived is None else "",
             **self.frame(),
             **shown,
         )
@@ -164,11 +161,12 @@ class PeriodPage(ConsoleView, ABC):
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         """Return the page's own variables. Raises ``ApiError`` for an invalid parameter."""
 
-    def _csv_link(self, query: UsageQuery) -> str:
-        """The address to download the same rows."""
-        own = str(self.organization.pk)
-        asked = api_query(query.period, query.filters, format="csv", organization=own)
-        return f"{EXPORT_PATH}?{asked}"
+    def totals_links(self, name: str, groups: Iterable[str]) -> list[tuple[str, str]]:
+        """The names and addresses of the totals as CSV, by each of ``groups``."""
+        return [
+            (f"Totals by {each} as CSV", reverse(name) + self.page_query.link(by=each))
+            for each in groups
+        ]
 
     def _bar(
         self, query: UsageQuery | None = None, errors: dict[str, str] | None = None

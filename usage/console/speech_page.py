@@ -117,11 +117,10 @@ class SpeechUsagePage(PeriodPage):
             "keys": _ORDER.sort(self._by_key(sums, names), sort),
             "heads": _ORDER.heads(sort, lambda name: self.page_query.link(sort=name)),
             "failures_link": self.page_query.link(outcome=FAILED),
-            "totals_links": [
-                (each, reverse("console-speech-totals") + self.page_query.link(by=each))
-                for each in GROUPS
+            "downloads": [
+                ("Requests as CSV", reverse("console-speech-rows") + self.page_query.link()),
+                *self.totals_links("console-speech-totals", GROUPS),
             ],
-            "rows_link": reverse("console-speech-rows") + self.page_query.link(),
             "speech": speech_card(self.organization),
         }
 

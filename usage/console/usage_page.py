@@ -31,6 +31,7 @@ from usage.queries.sums import Breakdown, CacheSums, Key, breakdowns
 from usage.retention.pruned_months import require_sums
 
 API_PATH = "/v1/usage"
+EXPORT_PATH = "/v1/usage/export"
 _BY: dict[str, Dimension] = {"model": "model_identifier", "key": "api_key_id"}
 
 
@@ -88,7 +89,7 @@ class UsagePage(PeriodPage):
             "metrics": [(each, self.page_query.link(metric=each.value)) for each in Metric],
             "tokens_link": self.page_query.link(metric=Metric.TOKENS.value),
             "by": by,
-            "totals_links": [(each, self.page_query.link(by=each)) for each in GROUPS],
+            "downloads": self._downloads(query),
             "dimensions": [(each, self.page_query.link(by=each)) for each in _BY],
             "chart": _chart(named, query.period, bucket, metric, self.link_to(bucket)),
             "health": add_up(ended.values()),
@@ -130,6 +131,15 @@ class UsagePage(PeriodPage):
             bucket=self.page_query.parameters.get("bucket", ""),
         )
         return self.request.build_absolute_uri(f"{API_PATH}?{asked}")
+
+    def _downloads(self, query: UsageQuery) -> list[tuple[str, str]]:
+        """The names and addresses of files; archived rows cannot be downloaded."""
+        totals = self.totals_links("console-totals", GROUPS)
+        if self.archived is not None:
+            return totals
+        own = str(self.organization.pk)
+        asked = api_query(query.period, query.filters, format="csv", organization=own)
+        return [("Requests as CSV", f"{EXPORT_PATH}?{asked}"), *totals]
 
     def _models(self, summary: UsageSummary, caches: Mapping[Key, CacheSums]) -> list[Line]:
         return _by_name(
