@@ -11,18 +11,22 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
 from enum import Enum, auto
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from core.money import (
     COST_DECIMALS,
     PRICE_DECIMALS,
     price_of_units,
     price_text,
+    price_units,
 )
+from usage.models import UsageRow
 
 Cell = str | int | bool | None
 ExportRow = dict[str, Cell]
@@ -224,6 +228,25 @@ def large_cost(*factors: int) -> str:
 def cells(stored: Sequence[Any]) -> list[Cell]:
     """The JSON cells of a row, from the values of ``STORED`` as SQLite returns them."""
     return [render(stored) for render in _RENDERERS]
+
+
+def export_row(row: UsageRow) -> ExportRow:
+    """``row`` as the export has it."""
+    stored = [_as_stored(getattr(row, name)) for name in STORED]
+    return dict(zip(COLUMN_NAMES, cells(stored), strict=True))
+
+
+def _as_stored(value: Any) -> Any:
+    """A value of a model's field as SQLite returns it."""
+    match value:
+        case UUID():
+            return value.hex
+        case Decimal():
+            return price_units(value)
+        case datetime():
+            return value.astimezone(UTC).replace(tzinfo=None)
+        case _:
+            return value
 
 
 def _moment(stored: datetime) -> str:

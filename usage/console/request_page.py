@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 
 from accounts.console.addresses import reverse
 from accounts.console.base import ConsoleView
 from core.errors import ApiError, error_named
-from usage.console.glossary import cause, cure, explained_at, figures
+from usage.api.export_columns import export_row
+from usage.console.explanations import cause, cure, explained_at
 from usage.console.key_names import names_of
 from usage.console.requests_page import REQUEST_ID, RowCost
 from usage.models import Refusal, SpeechRow, UsageRow
+from usage.models.statements import SUMMED
 from usage.queries.health import UNFAILED
+
+_COUNTS: Final = (
+    ("Cached input", "cached_input_tokens"),
+    ("Reasoning, inside the output", "backend_reported_reasoning_tokens"),
+    ("Generated output", "generated_output_tokens"),
+    ("Delivered output", "delivered_output_tokens"),
+    ("Input, counted independently", "svc_counted_input_tokens"),
+    ("Output, counted independently", "svc_counted_output_tokens"),
+)
+"""Token counts of a row beside those that its cost is computed from; one may be null."""
 
 
 class RequestPage(ConsoleView):
-    """Why a request failed or was refused, how its cost was computed, its token counts, its other columns."""
+    """Why a request failed or was refused, how its cost was computed, its token counts, its row as JSON."""
 
     section = "requests"
 
@@ -51,25 +64,30 @@ class RequestPage(ConsoleView):
     def _show(self, template: str, row: UsageRow | SpeechRow, cost: RowCost | None) -> HttpResponse:
         key_id = str(row.api_key_id)
         default = "?surface=speech" if isinstance(row, SpeechRow) else ""
-        shown = (
-            figures(row, "_tokens", cached=row.cached_input_tokens)
-            if isinstance(row, UsageRow)
-            else ()
-        )
         return self.page(
             template,
             row=row,
             cost=cost,
             list_address=_list_address(self.request, default),
             key=names_of(self.organization, [key_id])[key_id],
-            figures=shown,
-            is_empty=not any(each.value for each in shown),
             outcome_meaning=cause(row.outcome),
             cure=cure(row.outcome),
             explained_at=explained_at(row),
             has_failed=row.outcome not in UNFAILED,
-            **(self.more(row) if isinstance(row, UsageRow) else {}),
+            **(self._of_chat(row) if isinstance(row, UsageRow) else {}),
         )
+
+    def _of_chat(self, row: UsageRow) -> dict[str, Any]:
+        """The variables of a chat's page alone."""
+        known = [(name, getattr(row, column)) for name, column in _COUNTS]
+        return {
+            "is_empty": not any(getattr(row, column) for column in SUMMED),
+            "counts": [(name, count) for name, count in known if count is not None],
+            "exported": msgspec.json.format(
+                msgspec.json.encode(export_row(row)), indent=2
+            ).decode(),
+            **self.more(row),
+        }
 
 
 def _list_address(request: HttpRequest, default: str, name: str = "console-requests") -> str:

@@ -17,7 +17,6 @@ from typing import Any
 from usage.api.summary import summary_of
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
-from usage.console.glossary import figures
 from usage.console.key_names import distinct_texts, key_name
 from usage.console.period_page import PeriodPage
 from usage.console.query_string import api_query, curl
@@ -83,7 +82,6 @@ class UsagePage(PeriodPage):
         return {
             "summary": summary,
             "totals": totals,
-            "figures": figures(summary.tokens, cached=cache.cached if cache.reported else None),
             "cache": cache,
             "metric": metric,
             "metrics": [(each, self.page_query.link(metric=each.value)) for each in Metric],

@@ -21,7 +21,7 @@ from inference.schema_subset import Code
 from speech.requests.stream_consumer import CLOSE_CODES
 from svc_project.reference.error_guide import SECTIONS, cases
 from tests.support.pages.console import Insert, words
-from usage.console.glossary import cause, cure, explained_at
+from usage.console.explanations import cause, cure, explained_at
 from usage.models import Outcome, SpeechOutcome, SpeechRow
 
 PAGE = "/docs/errors/"

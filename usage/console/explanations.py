@@ -1,72 +1,13 @@
-"""The console's explanations of the ledger's token counts and outcomes.
-
-The rules: inference contract, "Token figures", and docs/explain/metering.md.
-"""
+"""The console's explanations of outcomes: causes, cures, and where the page of error codes has more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from core import errors
 from core.errors import ApiError
 from usage.models import Outcome, SpeechOutcome, SpeechRow, UsageRow
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A token count with its name and its meaning."""
-
-    name: str
-    meaning: str
-    value: int | None
-
-
-_FIGURES = (
-    (
-        "backend_reported_input",
-        "Input, reported by the backend",
-        "The input cost is computed from it.",
-    ),
-    (
-        "backend_reported_output",
-        "Output, reported by the backend",
-        "The output cost is computed from it.",
-    ),
-    (
-        "backend_reported_reasoning",
-        "of which reasoning",
-        "Already included in the output. Never add the two.",
-    ),
-    (
-        "generated_output",
-        "Output, generated",
-        "Tokens that the model generated, whether or not they reached the client.",
-    ),
-    (
-        "delivered_output",
-        "Output, delivered",
-        "Tokens that reached the client. Fewer than generated when the client disconnected.",
-    ),
-    (
-        "svc_counted_input",
-        "Input, counted independently",
-        "The gateway's own count, for a sample of requests only. Never billed.",
-    ),
-    (
-        "svc_counted_output",
-        "Output, counted independently",
-        "The gateway's own count, for a sample of requests only. Never billed.",
-    ),
-)
-
-_CACHED = (
-    "of which cached",
-    "Tokens that the model server still had from earlier requests, where it reports that. Already "
-    "included in the input, at the same price.",
-)
 
 _ERRORS: Mapping[str, type[ApiError]] = MappingProxyType(
     {
@@ -131,16 +72,3 @@ def explained_at(row: UsageRow | SpeechRow) -> str:
     if row.outcome == Outcome.INTERRUPTED:
         return row.outcome
     return row.error_code or row.outcome
-
-
-def figures(source: Any, suffix: str = "", *, cached: int | None) -> list[Figure]:
-    """The token counts of ``source``: of a summary or, with suffix ``_tokens``, of a row.
-
-    ``cached``: those of the input that a server had cached; None where none reported any.
-    """
-    found = [
-        Figure(name, meaning, getattr(source, attribute + suffix))
-        for attribute, name, meaning in _FIGURES
-    ]
-    found.insert(1, Figure(*_CACHED, cached))
-    return found
