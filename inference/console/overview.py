@@ -227,7 +227,6 @@ class Steps:
     """The way to the first request: what has been done, and code for the rest."""
 
     has_key: bool
-    has_sent: bool
     requests: list[FirstRequest]
 
 
@@ -243,7 +242,6 @@ class OverviewPage(ConsoleView):
         month = month_so_far(organization_id, now, settings.SVC_DEFAULT_CURRENCY)
         day = Period(now - timedelta(hours=HEALTH_HOURS), now)
         ended = outcomes.endings(organization_id, day, Filters(), Bucket.HOUR)
-        steps = self._steps()
         return self.page(
             "console/overview.html",
             now=now,
@@ -261,18 +259,19 @@ class OverviewPage(ConsoleView):
             endings=endings(self.organization, models, now),
             rises=rises(self.organization, models, now),
             called_days=CALLED_DAYS,
-            steps=steps,
+            steps=self._steps(),
             variable=KEY_VARIABLE,
         )
 
-    def _steps(self) -> Steps:
+    def _steps(self) -> Steps | None:
+        """None once there was a request."""
+        own = {"organization_id": self.organization.pk}
+        if UsageRollup.objects.filter(**own).exists() or SpeechDay.objects.filter(**own).exists():
+            return None
         scopes = (Scope.INFERENCE, Scope.SPEECH)
         codes = [first_request(self.request, self.organization, scope) for scope in scopes]
-        own = {"organization_id": self.organization.pk}
         return Steps(
             has_key=ApiKey.objects.filter(**own, revoked_at=None).exists(),
-            has_sent=UsageRollup.objects.filter(**own).exists()
-            or SpeechDay.objects.filter(**own).exists(),
             requests=[each for each in codes if each is not None],
         )
 

@@ -19,10 +19,6 @@ class SpeechCard:
     limit: int | None
 
     @property
-    def used_up(self) -> bool:
-        return self.limit is not None and self.used >= self.limit
-
-    @property
     def nearly(self) -> int:
         """The number of characters from which the meter shows a warning."""
         return int((self.limit or 0) * _NEARLY)

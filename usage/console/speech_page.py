@@ -24,7 +24,6 @@ from usage.console.period_page import PeriodPage
 from usage.console.query_string import SPEECH, PageQuery
 from usage.console.request_filters import FAILED
 from usage.console.sorting import Order
-from usage.console.speech_card import speech_card
 from usage.console.usage_page import UsagePage
 from usage.queries.periods import UsageQuery
 from usage.queries.speech import SpeechSums, Spoken, SpokenPart, speech_sums
@@ -78,7 +77,7 @@ class VoiceForm(forms.Form):
 
 
 class SpeechUsagePage(PeriodPage):
-    """Cards, chart, tables by voice and by key, and today against the daily quota."""
+    """Cards, chart, and tables by voice and by key."""
 
     section = "usage"
     template = "console/usage_speech.html"
@@ -121,7 +120,6 @@ class SpeechUsagePage(PeriodPage):
                 ("Requests as CSV", reverse("console-speech-rows") + self.page_query.link()),
                 *self.totals_links("console-speech-totals", GROUPS),
             ],
-            "speech": speech_card(self.organization),
         }
 
     def _asked(self, name: str, choices: Iterable[str]) -> str:

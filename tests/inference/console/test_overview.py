@@ -14,8 +14,10 @@ from accounts.models import Organization
 from core import clock
 from inference.catalog import lifecycle
 from tests.support.builders import catalog_rows
+from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import Insert, ago, page_at, text_of, words
 from tests.usage.console.test_requests import listed
+from usage.ledger import rows
 from usage.queries import month
 
 MILLION = {
@@ -109,6 +111,40 @@ def test_limits_stand_beside_the_busiest_minute(
     assert "No request was over a limit." in said
 
 
+@pytest.mark.parametrize(
+    ("quota", "said"),
+    [
+        (100_000, "Speech today 12,345 of 100,000 characters"),
+        (12_345, "Speech today 12,345 of 12,345 characters"),
+        (None, ""),
+    ],
+)
+def test_todays_characters_stand_against_the_quota(
+    console: Client,
+    organization: Organization,
+    stranger: Organization,
+    quota: int | None,
+    said: str,
+) -> None:
+    organization.speech_characters_per_day = quota
+    organization.save()
+    today = clock.now().date()
+    for owner, characters, days, outcome in (
+        (organization, 12_000, 0, "success"),
+        (organization, 345, 0, "client_disconnected"),
+        (organization, 7_777, 1, "success"),
+        (stranger, 50_000, 0, "success"),
+    ):
+        day = str(today - timedelta(days=days))
+        facts = {"day": day, "characters": characters, "outcome": outcome}
+        rows.insert([speech_receipt(organization_id=str(owner.pk), **facts)])
+
+    shown = text_of(page_at(console, "/console/"), "limits")
+
+    assert said in shown
+    assert ("Speech today" in shown) is bool(said)
+
+
 def test_an_ending_model_names_its_successor_and_the_keys_that_still_call_it(
     console: Client, insert: Insert, key: NewKey, stranger: Organization
 ) -> None:
@@ -141,7 +177,7 @@ def test_the_first_steps_are_shown_until_there_was_a_request(
 
     page = page_at(console, "/console/")
     assert 'id="first-steps"' not in page
-    assert "curl http://testserver/v1/chat/completions" in text_of(page, "code")
+    assert "/v1/chat/completions" not in page
 
 
 def test_without_a_model_the_steps_say_so(console: Client, db: None) -> None:

@@ -1,4 +1,4 @@
-"""The usage page of speech: its period by voice and key, its downloads, and today against the quota."""
+"""The usage page of speech: its period by voice and key, and its downloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from django.test import Client
 
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Organization, Scope
-from core.clock import now
 from core.ids import NIL_UUID
 from tests.support.builders.receipts import speech_receipt
 from tests.support.pages.console import page_at, text_of, words
@@ -26,82 +25,8 @@ from usage.queries.periods import parse_query
 PATH = "/console/usage"
 
 
-def speak(organization: Organization, back: int = 0, **facts: Any) -> None:
-    """Write a speech row of the day ``back`` days ago."""
-    day = str(now().date() - timedelta(days=back))
-    rows.insert([speech_receipt(organization_id=str(organization.pk), day=day, **facts)])
-
-
-def allow(organization: Organization, characters: int | None) -> None:
-    organization.speech_characters_per_day = characters
-    organization.save()
-
-
 def usage(console: Client, query: str = "") -> str:
     return page_at(console, f"{PATH}?surface=speech{query}")
-
-
-def meter(page: str) -> dict[str, str]:
-    """The attributes of the meter, and its text."""
-    found = re.search(r"<meter ([^>]*)>([^<]*)</meter>", page)
-    assert found is not None
-    return {**dict(re.findall(r'([\w-]+)="([^"]*)"', found[1])), "text": found[2]}
-
-
-def test_todays_characters_stand_against_the_quota(
-    console: Client, organization: Organization, stranger: Organization
-) -> None:
-    allow(organization, 100_000)
-    speak(organization, characters=12_000)
-    speak(organization, characters=345, outcome="client_disconnected")
-    speak(organization, back=1, characters=7_777)
-    speak(stranger, characters=50_000)
-
-    page = usage(console)
-
-    assert text_of(page, "speech-characters") == "12,345 / 100,000"
-    assert meter(page) == {
-        "min": "0",
-        "max": "100000",
-        "high": "80000",
-        "optimum": "0",
-        "value": "12345",
-        "aria-label": "Characters spoken today",
-        "aria-valuetext": "12,345 of 100,000 characters",
-        "text": "12,345 of 100,000 characters",
-    }
-    assert "used up" not in page
-    assert "50,000" not in text_of(page, "speech")
-
-
-@pytest.mark.parametrize(
-    ("limit", "spoken", "said", "has_meter", "is_used_up"),
-    [
-        pytest.param(None, 77, "77 / unlimited", False, False, id="without a quota"),
-        pytest.param(0, 0, "0 / 0", False, None, id="a quota of zero"),
-        pytest.param(500, 500, "500 / 500", True, True, id="used up"),
-    ],
-)
-def test_a_quota_has_a_meter_and_says_when_it_is_used_up(
-    console: Client,
-    organization: Organization,
-    limit: int | None,
-    spoken: int,
-    said: str,
-    has_meter: bool,
-    is_used_up: bool | None,
-) -> None:
-    allow(organization, limit)
-    if spoken:
-        speak(organization, characters=spoken)
-
-    page = usage(console)
-
-    assert text_of(page, "speech-characters") == said
-    assert ("<meter" in page) is has_meter
-    if is_used_up is not None:
-        words_of_it = "The quota is used up; the next day begins at 00:00 UTC."
-        assert (words_of_it in words(page)) is is_used_up
 
 
 @pytest.fixture
@@ -171,12 +96,9 @@ def test_the_bars_show_characters_audio_or_requests_by_voice_or_key(
     assert f'data-tip="{title}"' in usage(console, two_days + query)
 
 
-def test_the_tabs_keep_the_period_and_a_page_of_chats_has_no_speech(
-    console: Client, two_days: str
-) -> None:
+def test_the_tabs_keep_the_period(console: Client, two_days: str) -> None:
     page = console.get(f"{PATH}?{two_days}&by=key").content.decode()
 
-    assert 'id="speech' not in page
     (link,) = re.findall(r'href="([^"]*)">Speech</a>', page)
     there = console.get(link.replace("&amp;", "&")).content.decode()
     assert text_of(there, "characters") == "137"
