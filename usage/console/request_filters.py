@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import django_filters
 from django import forms
@@ -29,7 +29,9 @@ def _number(label: str, method: str | None = None, **options: Any) -> django_fil
 
 
 class RequestFilters(django_filters.FilterSet):  # type: ignore[misc]  # django-filter carries no types
-    """Outcome and duration, which both kinds of requests have."""
+    """Filters of both kinds of requests. ``rare``: those that the page folds."""
+
+    rare: ClassVar[frozenset[str]]
 
     def by_outcome(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         if value != FAILED:
@@ -45,6 +47,7 @@ class RequestFilters(django_filters.FilterSet):  # type: ignore[misc]  # django-
 class ChatFilters(RequestFilters):
     """Filters of chat requests."""
 
+    rare = frozenset({"http_status", "streamed", "shape", "min_cost", "min_duration"})
     outcome = django_filters.ChoiceFilter(
         label="Outcome",
         choices=[(FAILED, "any failure"), *((each, each) for each in Outcome.values)],
@@ -83,6 +86,7 @@ class ChatFilters(RequestFilters):
 class SpeechFilters(RequestFilters):
     """Filters of speech requests and sessions."""
 
+    rare = frozenset({"http_status", "transport", "min_characters"})
     outcome = django_filters.ChoiceFilter(
         label="Outcome",
         choices=[

@@ -155,8 +155,15 @@ class RequestsPage(PeriodPage):
     def frame(self) -> dict[str, Any]:
         """The variables of the page whether or not the filters are valid."""
         shown = surfaces(self.page_query, SPEECH if self.is_speech else "chat")
-        form = self._filter_set().form
-        return {"filter_form": form, "is_speech": self.is_speech, "surfaces": shown}
+        filters = self._filter_set()
+        rare = [each for each in filters.form if each.name in filters.rare]
+        return {
+            "filter_form": [each for each in filters.form if each.name not in filters.rare],
+            "more_filters": rare,
+            "more_is_used": any(each.value() or each.errors for each in rare),
+            "is_speech": self.is_speech,
+            "surfaces": shown,
+        }
 
     def _filter_set(self) -> RequestFilters:
         kind = SpeechFilters if self.is_speech else ChatFilters

@@ -234,6 +234,29 @@ def test_a_filter_shows_the_requests_that_fit_it(
     assert listed(page) == [fitting.request_id]
 
 
+@pytest.mark.parametrize(
+    ("query", "is_open"),
+    [
+        ("", False),
+        ("&outcome=failed", False),
+        ("&http_status=502", True),
+        ("&min_cost=much", True),
+        ("&surface=speech&voice=ava", False),
+        ("&surface=speech&min_characters=9", True),
+    ],
+)
+def test_rare_filters_are_folded_while_none_is_set(
+    console: Client, query: str, is_open: bool
+) -> None:
+    page = console.get(f"{LIST}{query}").content.decode()
+
+    folded = re.search(r'<details class="more"( open)?>(.*?)</details>', page, re.DOTALL)
+    assert folded is not None
+    assert bool(folded[1]) is is_open
+    assert 'name="http_status"' in folded[2]
+    assert 'name="outcome"' not in folded[2]
+
+
 def test_a_wrong_filter_is_explained_at_its_field(console: Client) -> None:
     page = page_at(console, f"{LIST}&min_cost=much&outcome=failed", 400)
 
