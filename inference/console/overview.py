@@ -240,8 +240,11 @@ class OverviewPage(ConsoleView):
         organization_id = str(self.organization.pk)
         models = catalog.current().models
         month = month_so_far(organization_id, now, settings.SVC_DEFAULT_CURRENCY)
-        day = Period(now - timedelta(hours=HEALTH_HOURS), now)
+        lately = timedelta(hours=HEALTH_HOURS)
+        # Whole hours, so that sums have all of it.
+        day = Period(clock.hour_of(now - lately), clock.hour_of(now) + timedelta(hours=1))
         ended = outcomes.endings(organization_id, day, Filters(), Bucket.HOUR)
+        newest = sample(organization_id, Period(now - lately, now))
         return self.page(
             "console/overview.html",
             now=now,
@@ -251,7 +254,7 @@ class OverviewPage(ConsoleView):
             health=outcomes.add_up(ended.values()),
             ended=endings_chart(ended, day, Bucket.HOUR),
             failures_link=f"?outcome=failed&start={bound_text(day.start)}&end={bound_text(day.end)}",
-            limits=limit_lines(self.organization, models, sample(organization_id, day)),
+            limits=limit_lines(self.organization, models, newest),
             throttled=throttles.read(organization_id, day, Filters()),
             refused=_refused(self.organization, day),
             refused_link=f"?start={bound_text(day.start)}&end={bound_text(day.end)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,7 +13,7 @@ from django.urls import reverse
 from accounts.models import Organization
 from inference.models import Backend
 from usage.queries import failures
-from usage.queries.failures import Comparison, Rate, compare
+from usage.queries.failures import Rate, compare
 
 MOST_SHOWN: Final = 5
 
@@ -33,9 +33,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The failures of 24 hours against the seven days before. ``most``: rows read, where that is not all."""
+    """The failures of 24 hours against the seven days before.
+
+    ``unknown``: requests of organizations whose outcome is not summed yet. ``most``: requests at model
+    servers that were read, where that is not all.
+    """
 
     organizations: Sequence[Line]
+    unknown: int
     servers: Sequence[Line]
     most: int | None
 
@@ -48,32 +53,43 @@ def attention(now: datetime) -> Attention:
     names = {str(pk): name for pk, name in owners.values_list("pk", "name")}
     servers = Backend.objects.filter(name__in=[rate.key for rate in worst[1]])
     backends = {name: str(pk) for pk, name in servers.values_list("pk", "name")}
-    pages: dict[str, Callable[[str], tuple[str, str]]] = {
-        "q": lambda key: (
-            names.get(key, key),
-            reverse("admin:customer", args=[key]) if key in names else "",
-        ),
-        "model_server": lambda key: (
-            key,
-            reverse("admin:inference_backend_change", args=[backends[key]])
-            if key in backends
-            else "",
-        ),
-    }
-    organizations, model_servers = (
-        [_line(found, rate, column, *pages[column](rate.key)) for rate in rates]
-        for column, rates in zip(pages, worst, strict=True)
+    since, before = found.since.isoformat(), found.before.isoformat()
+    ended = {"occurred_at__gte": since}, {"occurred_at__gte": before, "occurred_at__lt": since}
+    organizations = [
+        _line(
+            rate,
+            names.get(rate.key, rate.key),
+            reverse("admin:customer", args=[rate.key]) if rate.key in names else "",
+            *({"q": rate.key, **each} for each in ended),
+        )
+        for rate in worst[0]
+    ]
+    admitted = (
+        {"request_id__gte": found.first},
+        {"request_id__gte": found.first_before, "request_id__lt": found.end_before},
     )
-    return Attention(organizations, model_servers, failures.MOST_COMPARED if found.capped else None)
+    model_servers = [
+        _line(
+            rate,
+            rate.key,
+            reverse("admin:inference_backend_change", args=[backends[rate.key]])
+            if rate.key in backends
+            else "",
+            *({"model_server": rate.key, **each} for each in admitted),
+        )
+        for rate in worst[1]
+    ]
+    most = failures.MOST_COMPARED if found.capped else None
+    return Attention(organizations, found.unknown, model_servers, most)
 
 
-def _line(found: Comparison, rate: Rate, column: str, name: str, address: str) -> Line:
-    """``column`` selects the rows of ``rate`` in the list of rows."""
-    late = {"request_id__gte": found.first}
-    before = {"request_id__gte": found.first_before, "request_id__lt": found.end_before}
+def _line(
+    rate: Rate, name: str, address: str, late: dict[str, str], before: dict[str, str]
+) -> Line:
+    """``late`` and ``before`` select the rows of each part in the list of rows."""
 
     def rows(**lookups: str) -> str:
-        query = urlencode({"admitted": "any", column: rate.key, **lookups})
+        query = urlencode({"admitted": "any", **lookups})
         return f"{reverse('admin:usage_usagerow_changelist')}?{query}"
 
     return Line(

@@ -76,14 +76,18 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """The failures of 30 days, most frequent first. ``left_out``: kinds that are not listed."""
+    """The failures of 30 days, most frequent first. ``left_out``: kinds that are not listed.
+
+    ``unknown``: requests whose outcome is not summed yet.
+    """
 
     count: int
+    unknown: int
     causes: Sequence[Cause]
     left_out: int
     rows: str
     since: datetime | None
-    """From where rows were searched, if later than 30 days ago."""
+    """From where rows were searched for causes, if later than 30 days ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +145,20 @@ def _chats(
     organization: Organization, period: Period, now: datetime, *, names_keys: bool
 ) -> dict[str, Any]:
     """The parts of the page that come from the ledger. Prefixes and labels are in it with ``names_keys``."""
+    spend = _spend(organization, period)
     found = failures(organization.pk, period.start)
     shown = found.groups[:_MOST_FAILURES]
     used = {each.api_key_id for each in shown}
     names = _key_names(used) if names_keys else _key_ids(used)
     since = _stamp(found.since)
     return {
-        "spend": _spend(organization, period, found.by_day),
+        "spend": spend,
         "failing": Failing(
-            count=found.count,
+            count=sum(entry.failed for entry in spend.totals),
+            unknown=sum(entry.unknown for entry in spend.totals),
             causes=[_cause(organization, each, names, since) for each in shown],
             left_out=len(found.groups) - len(shown),
-            rows=_rows(organization, outcome="failed", occurred_at__gte=since),
+            rows=_rows(organization, outcome="failed", occurred_at__gte=_stamp(period.start)),
             since=found.since if found.since > period.start else None,
         ),
         "limits": _limits(organization, now, names_keys=names_keys),
@@ -169,7 +175,7 @@ def _rows(organization: Organization, **lookups: str) -> str:
     return f"{reverse(_ROWS)}?{urlencode({'q': str(organization.pk), **lookups})}"
 
 
-def _spend(organization: Organization, period: Period, failed: Mapping[date, int]) -> Spend:
+def _spend(organization: Organization, period: Period) -> Spend:
     entries = sums(period, (By.DAY,), organization_id=str(organization.pk))
     first = period.start.date()
     days = []
@@ -184,7 +190,7 @@ def _spend(organization: Organization, period: Period, failed: Mapping[date, int
             Day(
                 day=day,
                 requests=sum(entry.requests for entry in costs),
-                failed=failed.get(day, 0),
+                failed=sum(entry.failed for entry in costs),
                 costs=costs,
                 rows=_rows(organization, **within),
                 failed_rows=_rows(organization, outcome="failed", **within),

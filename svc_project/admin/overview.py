@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
@@ -20,7 +21,8 @@ from inference.models.last_tests import Verdict
 from inference.probe.publishing import RIGHTS
 from inference.serving.monitoring import STATS_NAME
 from svc_project.admin.attention import Attention, attention
-from usage.queries.everyone import By, Entry, Latest, latest, sums, throttled
+from usage.queries.everyone import By, Entry, endings_since, sums, throttled
+from usage.queries.outcomes import Endings
 from usage.queries.periods import Period
 
 ENDS_WITHIN: Final = timedelta(days=60)
@@ -34,10 +36,11 @@ Viewer = User | AnonymousUser
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Chats of the last hour, and the organizations that spent most in a week."""
+    """Chats since the beginning of the last hour, and the organizations that spent most in a week."""
 
-    latest: Latest
-    failed_percent: float
+    since: datetime
+    latest: Endings
+    failed_rows: str
     throttled: int
     top: Sequence[tuple[str, str, Entry]]
     """Name, address of the customer's page, and sums of seven days."""
@@ -111,7 +114,8 @@ def overview(viewer: Viewer) -> Overview:
 
 
 def _traffic(now: datetime, week: Period) -> Traffic:
-    ended = latest(now - LATELY)
+    since = clock.hour_of(now - LATELY)
+    failed = urlencode({"outcome": "failed", "occurred_at__gte": since.isoformat()})
     top = sums(week, (By.ORGANIZATION,))[:_MOST_TOP]
     names = dict(
         Organization.objects.filter(pk__in=[entry.key[0] for entry in top]).values_list(
@@ -120,9 +124,10 @@ def _traffic(now: datetime, week: Period) -> Traffic:
     )
     named = {str(pk): name for pk, name in names.items()}
     return Traffic(
-        latest=ended,
-        failed_percent=100 * ended.failed / ended.requests if ended.requests else 0.0,
-        throttled=throttled(clock.hour_of(now - LATELY)),
+        since=since,
+        latest=endings_since(since),
+        failed_rows=f"{reverse('admin:usage_usagerow_changelist')}?{failed}",
+        throttled=throttled(since),
         top=[
             (
                 named.get(entry.key[0], entry.key[0]),

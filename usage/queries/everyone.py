@@ -1,4 +1,4 @@
-"""Usage of all organizations, for operators: sums of periods, and how requests ended lately."""
+"""Usage of all organizations, for operators: sums of periods, and how requests ended."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from django.db.models import F, Max, QuerySet, Sum
+from django.db.models import F, Max, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from core.money import price_units, sum_costs
-from usage.models import Outcome, SpeechDay, ThrottleCount, UsageRollup, UsageRow
+from usage.models import SpeechDay, ThrottleCount, UsageRollup
 from usage.models.health_sums import OUTCOME_SUMS
-from usage.models.partitions import lower_bound
-from usage.queries.health import UNFAILED, Latency, latency
+from usage.queries.health import UNFAILED
+from usage.queries.outcomes import FIGURES, Endings
 from usage.queries.periods import Period
 from usage.queries.selection import owners
 from usage.queries.sums import PricedSum, add_up
-
-MOST_LATEST: Final = 5_000
-"""Rows that ``latest`` reads at most: some tens of milliseconds."""
 
 _MOST_NAMED: Final = 5_000
 """Organizations that a query names at most, to read its part of each one's roll-ups by their key;
@@ -72,20 +69,6 @@ class Entry:
     """Requests whose outcome upkeep has not added to the sums yet."""
     last_hour: datetime = _NEVER
     """The hour of its last request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """How the newest requests ended.
-
-    ``capped``: there were more than ``MOST_LATEST``, and only the newest are counted.
-    """
-
-    requests: int
-    failed: int
-    first_token: Latency | None
-    duration: Latency | None
-    capped: bool
 
 
 def sums(
@@ -215,26 +198,44 @@ def totals(entries: Iterable[Entry]) -> list[Entry]:
     return [found[currency] for currency in sorted(found)]
 
 
-def latest(since: datetime) -> Latest:
-    """Return how the requests admitted from ``since`` on ended, over all organizations.
+def endings_since(hour: datetime) -> Endings:
+    """How the requests that ended from ``hour`` on ended. Raises ``django.db.Error``."""
+    rows = _of(UsageRollup.objects.filter(hour__gte=hour), None)
+    found = rows.aggregate(**{f"sum_{name}": Sum(name) for name in FIGURES})
+    return Endings(tuple(int(found[f"sum_{name}"] or 0) for name in FIGURES))
 
-    A client that disconnected is no failure. Raises ``django.db.Error``.
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """How many requests of an organization ended, and failed, in two parts of a period."""
+
+    requests: int
+    failed: int
+    requests_before: int
+    failed_before: int
+    unknown: int
+    """Requests of both parts whose outcome upkeep has not added to the sums yet."""
+
+
+def failed_of_each(before: datetime, since: datetime) -> dict[str, Failed]:
+    """Count by organization the requests that ended from the hour ``before`` to ``since``, and later.
+
+    Raises ``django.db.Error``.
     """
-    rows = list(
-        UsageRow.objects.filter(request_id__gte=lower_bound(since))
-        .order_by("-request_id")
-        .values_list("outcome", "time_to_first_token_ms", "total_duration_ms")[: MOST_LATEST + 1]
+    rows = _of(UsageRollup.objects.filter(hour__gte=before), None)
+    late, early = Q(hour__gte=since), Q(hour__lt=since)
+    found = (
+        rows.values_list("organization_id")
+        .order_by()
+        .annotate(
+            late_ended=Sum(_ENDED, filter=late, default=0),
+            late_failed=Sum(_FAILED, filter=late, default=0),
+            early_ended=Sum(_ENDED, filter=early, default=0),
+            early_failed=Sum(_FAILED, filter=early, default=0),
+            unknown=Sum(F("requests") - _ENDED),
+        )
     )
-    capped = len(rows) > MOST_LATEST
-    del rows[MOST_LATEST:]
-    answered = [row for row in rows if row[0] == Outcome.SUCCESS]
-    return Latest(
-        requests=len(rows),
-        failed=sum(outcome not in UNFAILED for outcome, *_ in rows),
-        first_token=latency(first for _, first, _ in answered),
-        duration=latency(whole for *_, whole in answered),
-        capped=capped,
-    )
+    return {str(owner): Failed(*map(int, numbers)) for owner, *numbers in found}
 
 
 def throttled(since: datetime) -> int:

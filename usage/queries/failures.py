@@ -1,7 +1,7 @@
 """Failed chats, for operators: how those of an organization fail, and who fails more than before.
 
-The roll-ups have no outcomes, so these numbers come from the rows, of which each query reads a bounded
-number of the newest ones.
+The sums have neither codes nor model servers, so what is counted by these comes from the rows, of which each
+query reads a bounded number of the newest ones. All else comes from the sums.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from django.db import connection
-from django.db.models import Count, Max, QuerySet
-from django.db.models.functions import TruncDate
+from django.db.models import Count, Max
 
+from core.clock import hour_of
 from usage.models import UsageRow
 from usage.models.partitions import lower_bound
+from usage.queries.everyone import failed_of_each
 from usage.queries.health import UNFAILED
 from usage.queries.latest import time_reached
 
@@ -50,12 +51,7 @@ class Failures:
     """
 
     groups: list[Failure]
-    by_day: dict[date, int]
     since: datetime
-
-    @property
-    def count(self) -> int:
-        return sum(self.by_day.values())
 
 
 def failures(organization_id: uuid.UUID, since: datetime) -> Failures:
@@ -68,12 +64,7 @@ def failures(organization_id: uuid.UUID, since: datetime) -> Failures:
         .annotate(number=Count("request_id"), latest=Max("occurred_at"))
         .order_by("-number", "-latest")
     )
-    return Failures([Failure(*each) for each in groups[:MOST_GROUPS]], _by_day(failed), since)
-
-
-def _by_day(failed: QuerySet[UsageRow]) -> dict[date, int]:
-    days = failed.annotate(day=TruncDate("occurred_at", tzinfo=UTC)).values_list("day")
-    return dict(days.annotate(number=Count("request_id")))
+    return Failures([Failure(*each) for each in groups[:MOST_GROUPS]], since)
 
 
 @dataclass(slots=True)
@@ -106,12 +97,16 @@ class Rate:
 class Comparison:
     """How requests failed in the last 24 hours against the seven days before, worst first.
 
-    Only who had failures in the 24 hours. ``capped``: there were more rows than are read, and the newest of
-    each part are counted: those of the 24 hours with request ids from ``first`` on, those of the days before
-    from ``first_before`` to ``end_before`` (exclusive).
+    Only those that had failures in the 24 hours are listed. Organizations: requests that ended from the hour
+    ``since`` on, and from ``before`` to it, but for ``unknown`` ones, whose outcome is not summed yet. Model
+    servers: requests with ids from ``first`` on, and from ``first_before`` to ``end_before`` (exclusive).
+    ``capped``: there were more of these than are read, and the newest of each part are counted.
     """
 
     organizations: list[Rate]
+    since: datetime
+    before: datetime
+    unknown: int
     servers: list[Rate]
     first: str
     first_before: str
@@ -120,60 +115,66 @@ class Comparison:
 
 
 def compare(now: datetime) -> Comparison:
-    """Compare the requests admitted in the 24 hours before ``now``. Raises ``django.db.Error``."""
-    day, week = lower_bound(now - DAY), lower_bound(now - DAY - WEEK)
-    late = _ended(day, lower_bound(now + DAY))
-    before = _ended(week, day)
-    parts = [(each, True) for each in late] + [(each, False) for each in before]
-    counts = [sum(each.requests for each in part) for part in (late, before)]
+    """Compare the 24 hours before ``now``, in whole hours. Raises ``django.db.Error``."""
+    since = hour_of(now - DAY)
+    before = since - WEEK
+    ended = failed_of_each(before, since)
+    day, week = lower_bound(since), lower_bound(before)
+    late, early = _at_servers(day, lower_bound(now + DAY)), _at_servers(week, day)
+    counts = [sum(each.requests for each in part) for part in (late, early)]
     return Comparison(
-        organizations=_rates((str(each.organization_id), each, is_late) for each, is_late in parts),
-        servers=_rates((each.server, each, is_late) for each, is_late in parts if each.server),
+        organizations=_worst(
+            Rate(key, each.requests, each.failed, each.requests_before, each.failed_before)
+            for key, each in ended.items()
+        ),
+        since=since,
+        before=before,
+        unknown=sum(each.unknown for each in ended.values()),
+        servers=_worst(_rates(late, early)),
         first=min((each.first for each in late), default=day),
-        first_before=min((each.first for each in before), default=week),
+        first_before=min((each.first for each in early), default=week),
         end_before=day,
         capped=max(counts) >= MOST_COMPARED,
     )
 
 
-class _Ended(NamedTuple):
-    """The requests of an organization at a model server, how many failed, and the id of the first one."""
+class _AtServer(NamedTuple):
+    """The requests at a model server, how many failed, and the id of the first one."""
 
-    organization_id: uuid.UUID
     server: str | None
     requests: int
     failed: int
     first: str
 
 
-def _ended(first: str, end: str) -> list[_Ended]:
+def _at_servers(first: str, end: str) -> list[_AtServer]:
     """How the newest requests with ids from ``first`` to ``end`` (exclusive) ended."""
     unfailed = sorted(outcome.value for outcome in UNFAILED)
     marks = ", ".join(["%s"] * len(unfailed))
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT organization_id, model_server, count(*), "  # noqa: S608  # names are ours
+            "SELECT model_server, count(*), "  # noqa: S608  # names are ours
             f"sum(CASE WHEN outcome IN ({marks}) THEN 0 ELSE 1 END), min(request_id) FROM ("
-            f'SELECT organization_id, model_server, outcome, request_id FROM "{UsageRow._meta.db_table}" '
+            f'SELECT model_server, outcome, request_id FROM "{UsageRow._meta.db_table}" '
             "WHERE request_id >= %s AND request_id < %s ORDER BY request_id DESC LIMIT %s"
-            ") AS newest GROUP BY organization_id, model_server",
+            ") AS newest GROUP BY model_server",
             [*unfailed, first, end, MOST_COMPARED],
         )
-        return [
-            _Ended(owner if isinstance(owner, uuid.UUID) else uuid.UUID(owner), *rest)
-            for owner, *rest in cursor.fetchall()
-        ]
+        return [_AtServer(*each) for each in cursor.fetchall()]
 
 
-def _rates(parts: Iterable[tuple[str, _Ended, bool]]) -> list[Rate]:
-    found: dict[str, Rate] = {}
-    for key, ended, is_late in parts:
-        rate = found.setdefault(key, Rate(key))
-        if is_late:
-            rate.requests += ended.requests
-            rate.failed += ended.failed
-        else:
-            rate.requests_before += ended.requests
-            rate.failed_before += ended.failed
-    worst = sorted(found.values(), key=lambda rate: (-rate.excess, -rate.failed, rate.key))
+def _rates(late: Iterable[_AtServer], early: Iterable[_AtServer]) -> Iterable[Rate]:
+    found = {
+        each.server: Rate(each.server, each.requests, each.failed) for each in late if each.server
+    }
+    for each in early:
+        if each.server in found:
+            found[each.server].requests_before = each.requests
+            found[each.server].failed_before = each.failed
+    return found.values()
+
+
+def _worst(rates: Iterable[Rate]) -> list[Rate]:
+    """Those with failures, worst first."""
+    worst = sorted(rates, key=lambda rate: (-rate.excess, -rate.failed, rate.key))
     return [rate for rate in worst if rate.failed]

@@ -8,7 +8,6 @@ which one index gives in order. What is read does not grow with the ledger. Fail
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -101,16 +100,3 @@ def sample(organization_id: str, period: Period, filters: Filters | None = None)
     if filters is not None and filters.api_key_id is not None:
         rows = rows.filter(api_key_id=filters.api_key_id)
     return Sample(rows)
-
-
-def latency(times: Iterable[int]) -> Latency | None:
-    """The percentiles (nearest rank) of ``times``; None without any."""
-    ordered = sorted(times)
-    if not ordered:
-        return None
-    return Latency(_at(ordered, 50), _at(ordered, 95))
-
-
-def _at(ordered: Sequence[int], percent: int) -> int:
-    """The nearest-rank percentile."""
-    return ordered[-(-len(ordered) * percent // 100) - 1]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from core.clock import day_of, month_of, next_month
+from core.clock import day_of, hour_of, month_of, next_month
 from usage.queries.periods import Bucket, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, costs, series
@@ -22,7 +22,7 @@ _DAY = timedelta(days=1)
 class Spending:
     """Costs in one currency.
 
-    ``before``: from the beginning of last month, as long as this month has lasted. ``forecast``:
+    ``before``: from the beginning of last month, as many whole hours as this month has lasted. ``forecast``:
     the month to date, and the pace of the last ``PACE_DAYS`` whole days for the rest of the month;
     None before there was a whole day with requests.
     """
@@ -59,7 +59,8 @@ def month_so_far(organization_id: str, now: datetime, default_currency: str) -> 
     before = month_of(month - _DAY)
     read = Period(min(month, today - PACE_DAYS * _DAY), today + _DAY)
     points = series(organization_id, UsageQuery(read, Filters(), Bucket.DAY, ()))
-    elapsed = max(now - month, timedelta(hours=1))
+    # Whole hours, so that sums have all of them.
+    elapsed = max(hour_of(now) - month, timedelta(hours=1))
     past = series(
         organization_id,
         UsageQuery(Period(before, min(before + elapsed, month)), Filters(), Bucket.DAY, ()),

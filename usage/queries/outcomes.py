@@ -29,8 +29,8 @@ from usage.queries.selection import Filters, conditions
 from usage.queries.snapshot import database_snapshot
 from usage.queries.sources import moment_of, moments, select, sources
 
-_FIGURES: Final = ("requests", *HEALTH_SUMS)
-_AT: Final = {name: number for number, name in enumerate(_FIGURES)}
+FIGURES: Final = ("requests", *HEALTH_SUMS)
+_AT: Final = {name: number for number, name in enumerate(FIGURES)}
 _OUTCOMES: Final = [_AT[name] for name in OUTCOME_SUMS.values()]
 _FAILED: Final = [_AT[name] for outcome, name in OUTCOME_SUMS.items() if outcome not in UNFAILED]
 _DURATIONS: Final = [_AT[name] for name in DURATION_SUMS]
@@ -39,9 +39,9 @@ _FIRST_TOKENS: Final = [_AT[name] for name in FIRST_TOKEN_SUMS]
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """How some requests ended: the sums of ``_FIGURES``."""
+    """How some requests ended: the sums of ``FIGURES``."""
 
-    sums: tuple[int, ...] = (0,) * len(_FIGURES)
+    sums: tuple[int, ...] = (0,) * len(FIGURES)
 
     @property
     def requests(self) -> int:
@@ -94,7 +94,7 @@ def endings(
         until = date.min if bucket is Bucket.HOUR else days.summed_until(organization_id)
         for source in sources(period, until):
             cursor.execute(
-                select(source, ("bucket_start",), _FIGURES, chosen, bucket),
+                select(source, ("bucket_start",), FIGURES, chosen, bucket),
                 [*moments(source), *chosen.values()],
             )
             for start, *sums in cursor.fetchall():

@@ -31,10 +31,10 @@ MILLION = {
 def test_the_month_is_compared_with_the_same_time_of_last_month(
     organization: Organization, insert: Insert
 ) -> None:
-    now = clock.now().replace(year=2026, month=11, day=11, hour=12, minute=0, second=0)
+    now = clock.now().replace(year=2026, month=11, day=11, hour=12, minute=30, second=0)
     for at in (
         *("2026-10-05T10:00:00", "2026-10-11T11:59:00"),  # within the same days
-        "2026-10-11T12:01:00",  # later in last month
+        "2026-10-11T12:01:00",  # in the hour that is not over
         *(f"2026-11-{day:02d}T10:00:00" for day in range(4, 12)),
     ):
         insert(at, **MILLION)
@@ -44,8 +44,8 @@ def test_the_month_is_compared_with_the_same_time_of_last_month(
     (spending,) = found.spendings
     assert (found.requests_today, found.requests, found.requests_before) == (1, 8, 2)
     assert [spending.today, spending.month, spending.before] == [*map(Decimal, (1, 8, 2))]
-    # Seven whole days at a dollar a day, then 19.5 more days.
-    assert spending.forecast == pytest.approx(Decimal("27.5"))
+    # Seven whole days at a dollar a day, then 19 more days and 11.5 hours.
+    assert spending.forecast == pytest.approx(8 + 19 + Decimal("11.5") / 24)
 
 
 def test_there_is_no_forecast_before_a_whole_day(

@@ -11,6 +11,7 @@ from accounts.keys.keys import NewKey, mint
 from accounts.models import Organization, Scope
 from tests.support.builders import catalog_rows
 from tests.support.pages.console import Insert, ago
+from usage.models import UsageRow
 
 MOST = {
     "": 31,
@@ -32,6 +33,20 @@ MOST = {
     "usage/totals.csv?by=model": 12,
     "usage/totals.csv?by=key": 12,
 }
+
+
+def test_without_limits_the_overview_reads_sums_and_no_row(
+    console: Client, insert: Insert, organization: Organization
+) -> None:
+    organization.requests_per_minute = organization.tokens_per_minute = None
+    organization.save()
+    for minutes in (0, 90, 24 * 60 - 1, 31 * 24 * 60):
+        insert(ago(minutes=minutes))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert console.get("/console/").status_code == 200
+
+    assert [each["sql"] for each in queries if UsageRow._meta.db_table in each["sql"]] == []
 
 
 @pytest.mark.parametrize(("path", "most"), MOST.items())

@@ -49,7 +49,7 @@ def test_who_fails_more_than_before_is_first_and_every_number_leads_to_its_rows(
         assert [listed(operator, each) for each in addresses] == counts
 
 
-def test_without_failures_it_says_so_and_of_very_many_rows_the_newest_count(
+def test_without_failures_it_says_so_and_at_servers_the_newest_of_very_many_rows_count(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organization = Organization.objects.create(name="Northwind")
@@ -60,7 +60,8 @@ def test_without_failures_it_says_so_and_of_very_many_rows_the_newest_count(
     write(organization, 4, days_ago=0.05, **FAILED)
 
     page = operator.get("/admin/").content.decode()
-    words, (_, failed, ended) = lines(page)[0]
-    assert words == "Northwind 4 4 100.0 % –"  # noqa: RUF001
-    assert "Of the newest 4 requests" in page
-    assert (listed(operator, failed), listed(operator, ended)) == (4, 4)
+    found = lines(page)
+    assert [words for words, _ in found] == ["Northwind 4 7 57.1 % –", "gpu-1 4 4 100.0 % –"]  # noqa: RUF001
+    assert "Model servers: of the newest 4 requests" in page
+    assert [listed(operator, each) for each in found[0][1][1:]] == [4, 7]
+    assert [listed(operator, each) for each in found[1][1]] == [4, 4]

@@ -16,6 +16,7 @@ from tests.support.pages.admin_forms import logged_in
 from tests.support.pages.admin_forms import operator as operator_with
 from tests.support.pages.console import text_of, words
 from tests.support.pages.ledger_lists import FAILED, listed, write
+from usage.queries import latest
 from usage.refusals.counts import ErrorKey, add_refused
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +60,22 @@ def test_the_page_of_a_customer_has_its_failures_by_code_server_model_and_key(
         f'href="/admin/customer/{customer.pk}/"'
         in operator.get(f"/admin/accounts/organization/{customer.pk}/change/").content.decode()
     )
+
+
+def test_failures_are_counted_beyond_the_rows_that_are_searched_for_causes(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(latest, "MOST_SEARCHED", 3)
+    customer = Organization.objects.create(name="Globex")
+    write(customer, 4, days_ago=3, **FAILED)
+    write(customer, 2, days_ago=2, **FAILED)
+
+    answer = operator.get(f"/admin/customer/{customer.pk}/")
+
+    failing = answer.context["failing"]
+    assert failing.count == listed(operator, failing.rows) == 6
+    assert "of the newest 50,000 requests, since" in words(answer.content.decode())
+    assert sum(day.failed for day in answer.context["spend"].days) == 6
 
 
 def test_the_page_of_a_customer_has_what_was_refused_over_all_keys(operator: Client) -> None:
