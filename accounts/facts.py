@@ -13,7 +13,7 @@ import msgspec
 from django.db.models import QuerySet
 
 from accounts.keys import keys
-from accounts.models import AdminKey, ApiKey, Organization, User
+from accounts.models import AdminKey, ApiKey, Organization, Role, User
 from accounts.organizations import with_working_keys
 from core import clock
 from core.clock import iso_milliseconds
@@ -71,6 +71,7 @@ class UserFacts(msgspec.Struct):
     operator: bool
     superuser: bool
     organizations: list[str]
+    owner_of: list[str]
     last_login: str | None
 
 
@@ -132,14 +133,16 @@ def admin_keys(rows: QuerySet[AdminKey]) -> Iterator[AdminKeyFacts]:
 
 
 def users(rows: QuerySet[User]) -> Iterator[UserFacts]:
-    for row in rows.prefetch_related("organizations"):
+    for row in rows.prefetch_related("memberships__organization"):
+        memberships = sorted((each.organization.name, each.role) for each in row.memberships.all())
         yield UserFacts(
             email=row.email,
             user_id=str(row.pk),
             active=row.is_active,
             operator=row.is_staff,
             superuser=row.is_superuser,
-            organizations=sorted(each.name for each in row.organizations.all()),
+            organizations=[name for name, _ in memberships],
+            owner_of=[name for name, role in memberships if role == Role.OWNER],
             last_login=_time(row.last_login),
         )
 

@@ -13,6 +13,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from accounts import members
 from accounts.models import Membership, Organization, Role, User
 
 
@@ -26,6 +27,8 @@ class Chosen(TypedDict, total=False):
     """True grants every permission of the admin; False takes nothing away."""
     organizations: Iterable[Organization]
     """All that the user is a member of."""
+    owner_of: Iterable[Organization]
+    """All that the user owns; operators add what has no owner (``accounts.members``)."""
     joins: Organization
     """One of which the user is a member too."""
     owner: bool
@@ -59,6 +62,8 @@ def change(
         _store(user)
     if (organizations := chosen.get("organizations")) is not None:
         _set_organizations(user, organizations)
+    if (owned := chosen.get("owner_of")) is not None:
+        _set_owned(user, owned)
     if (joined := chosen.get("joins")) is not None:
         membership, _ = Membership.objects.get_or_create(user=user, organization=joined)
         if chosen.get("owner") and membership.role != Role.OWNER:
@@ -101,6 +106,13 @@ def _store(user: User) -> None:
         raise ValidationError(
             {"email": "A user with this address was made at the same moment. Send it again."}
         ) from None
+
+
+def _set_owned(user: User, organizations: Iterable[Organization]) -> None:
+    try:
+        members.appoint_in(user, organizations)
+    except ValidationError as error:
+        raise ValidationError({"owner_of": error.messages}) from None
 
 
 def _set_organizations(user: User, organizations: Iterable[Organization]) -> None:

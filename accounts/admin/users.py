@@ -71,7 +71,8 @@ class MembershipInline(MembershipTabularInline):
     """Memberships are added and removed, each with a permission of its own.
 
     They are not edited: an operator who could move one to another organization could read that one.
-    Superusers alone make owners, who read the content of failed requests.
+    Superusers alone add owners, who read the content of failed requests. Roles are changed on the page of
+    the customer.
     """
 
     model = Membership
@@ -79,11 +80,13 @@ class MembershipInline(MembershipTabularInline):
     autocomplete_fields = ("user", "organization")
     readonly_fields = ("created_at",)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A role is shown to all; a new member of other operators is a plain one."""
+        shown = super().get_readonly_fields(request, obj)
+        return shown if _operator(request).is_superuser else (*shown, "role")
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-    def get_exclude(self, request: HttpRequest, obj: Any = None) -> Any:
-        return () if _operator(request).is_superuser else ("role",)
 
 
 class UserCreationForm(EmailCreationForm):

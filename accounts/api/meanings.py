@@ -49,6 +49,7 @@ SENT: Final[Mapping[str, Mapping[str, str]]] = {
         "operator": "Whether the user may enter the admin. It cannot be set here.",
         "superuser": "Whether the user has every right there. It cannot be set here.",
         "organizations": "The names of the organizations that the user belongs to.",
+        "owner_of": "Those among them of which the user is an owner.",
         "last_login": "When the user last logged in, or null.",
     },
     "UserLink": {
@@ -68,6 +69,8 @@ BODIES: Final[Mapping[str, str]] = {
     "diagnostic_captures": _CAPTURES,
     "disabled": "`true` has all its keys refused within a second; `false` enables it again.",
     "organizations": "The names of all that the user belongs to; a new user needs one.",
+    "owner_of": "The names of all that the user is an owner of, among `organizations`. One that has no owner "
+    "can be added; further owners are made by owners, in the console.",
     "active": "`false` ends the user's sessions; `true` lets the user log in again.",
     "organization": "The organization that the key is for, by its name or id.",
     "scope": "What the key opens: chat, usage or speech. It cannot change later.",

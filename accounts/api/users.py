@@ -30,6 +30,9 @@ class UserFields(Fields):
     organizations = serializers.ListField(
         child=serializers.CharField(trim_whitespace=False), required=False, max_length=100
     )
+    owner_of = serializers.ListField(
+        child=serializers.CharField(trim_whitespace=False), required=False, max_length=100
+    )
     active = serializers.BooleanField(required=False)
 
 
@@ -124,17 +127,22 @@ def _chosen(request: Request) -> users.Chosen:
     if "active" in fields:
         chosen["active"] = fields["active"]
     if "organizations" in fields:
-        chosen["organizations"] = [_named(name) for name in fields["organizations"]]
+        chosen["organizations"] = _named(fields["organizations"], "organizations")
+    if "owner_of" in fields:
+        chosen["owner_of"] = _named(fields["owner_of"], "owner_of")
     return chosen
 
 
-def _named(name: str) -> Organization:
-    try:
-        return find_organization(name)
-    except NotFound:
-        raise InvalidField(
-            f"'organizations': there is no organization {name!r}."[:200], param="organizations"
-        ) from None
+def _named(names: list[str], field: str) -> list[Organization]:
+    """The organizations of those names. Raises ``InvalidField`` for ``field``."""
+    found = []
+    for name in names:
+        try:
+            found.append(find_organization(name))
+        except NotFound:
+            message = f"'{field}': there is no organization {name!r}."
+            raise InvalidField(message[:200], param=field) from None
+    return found
 
 
 def _change(email: str, chosen: users.Chosen) -> Response:

@@ -24,7 +24,7 @@ from django.db import models
 from django.db.models.signals import m2m_changed, post_save, pre_delete, pre_save
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import AdminKey, ApiKey, AuditEntry, Membership, Organization, User
+from accounts.models import AdminKey, ApiKey, AuditEntry, Membership, Organization, Role, User
 from accounts.models.security import Source
 from core.api.client_address import client_address
 from core.clock import iso_milliseconds
@@ -253,7 +253,7 @@ def watch_accounts() -> None:
         hidden=frozenset({"password"}),
         verb=_user,
     )
-    watch(Membership, ignored=frozenset({"created_at"}))
+    watch(Membership, ignored=frozenset({"created_at"}), verb=_membership)
     watch(
         ApiKey,
         ignored=frozenset({"created_at", "last_used_at", "digest", "pepper", "version"}),
@@ -288,6 +288,12 @@ def _user(was: Facts, now: Facts) -> str | None:
             return taken
     if was and was["password"] != now["password"]:
         return "given a new password"
+    return None
+
+
+def _membership(was: Facts, now: Facts) -> str | None:
+    if was and was["role"] != now["role"]:
+        return "made an owner" if now["role"] == Role.OWNER else "made a member"
     return None
 
 

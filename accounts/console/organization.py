@@ -1,14 +1,23 @@
-"""The console's page of an organization: what its owners decide."""
+"""The console's page of an organization: its members, and what its owners decide."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
 
+from accounts import members
 from accounts.console.addresses import redirect
 from accounts.console.base import ConsoleView
+from accounts.models import Role
+
+_MOST_MEMBERS: Final = 200
+_SAID: Final[Mapping[Role, str]] = {Role.OWNER: "an owner", Role.MEMBER: "a member"}
 
 
 def _most_hours() -> int:
@@ -50,10 +59,34 @@ class OrganizationView(ConsoleView):
         return ContentForm(initial={"hours": self.organization.failed_content_hours})
 
     def _form_page(self, form: ContentForm, status: int = 200) -> HttpResponse:
+        rows = self.organization.memberships.select_related("user").order_by("user__email")
         return self.page(
             "console/organization.html",
             status,
             form=form,
             is_owner=self.is_owner,
+            has_owner=members.has_owner(self.organization),
+            members=rows[:_MOST_MEMBERS],
+            more=max(0, rows.count() - _MOST_MEMBERS),
             most_hours=_most_hours(),
         )
+
+
+class MemberView(ConsoleView):
+    """Gives a member a role, by POST; for owners."""
+
+    section = "organization"
+    http_method_names: list[str] = ["post"]  # noqa: RUF012  # as Django declares it
+
+    def post(self, request: HttpRequest, member: int) -> HttpResponse:
+        row = self.organization.memberships.filter(pk=member).first()
+        if row is None or not self.is_owner:
+            raise Http404
+        role = Role.OWNER if request.POST.get("role") == Role.OWNER else Role.MEMBER
+        try:
+            members.set_role(row, role)
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+        else:
+            messages.success(request, f"{row.user} is {_SAID[role]} of {self.organization.name}.")
+        return redirect("console-organization")

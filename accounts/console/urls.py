@@ -31,6 +31,11 @@ PEOPLE = [
 
 urlpatterns = [
     path("organization", organization.OrganizationView.as_view(), name="console-organization"),
+    path(
+        "organization/members/<int:member>",
+        organization.MemberView.as_view(),
+        name="console-member",
+    ),
     path("keys/new", keys.NewKeyView.as_view(), name="console-key-new"),
     path(
         "keys/<uuid:key_id>/rotate",

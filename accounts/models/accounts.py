@@ -225,6 +225,7 @@ class Membership(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        permissions = (("appoint_owner", "Can give an organization its first owner"),)
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "organization"], name="membership_once"),
         ]

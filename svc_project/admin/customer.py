@@ -19,6 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from accounts import members
 from accounts.keys import keys, visits
 from accounts.models import ApiKey, AuditEntry, Membership, Organization
 from core import clock
@@ -26,6 +27,7 @@ from core.clock import midnight
 from core.ids import NIL_UUID
 from inference.catalog.snapshot import read_models
 from inference.console.overview import LimitLine, limit_lines
+from svc_project.admin import roles
 from svc_project.admin.bars import Bar, bars
 from usage.queries.everyone import By, Entry, sums, totals
 from usage.queries.failures import Failure, failures
@@ -132,8 +134,11 @@ def page(request: HttpRequest, organization_id: uuid.UUID) -> HttpResponse:
     if may("accounts.view_apikey"):
         context["keys"] = _keys(organization, used)
     if may("accounts.view_membership"):
-        members = Membership.objects.filter(organization=organization).select_related("user")
-        context["members"] = members.order_by("user__email")[:_MOST_MEMBERS]
+        rows = Membership.objects.filter(organization=organization).select_related("user")
+        context["members"] = rows.order_by("user__email")[:_MOST_MEMBERS]
+        context["has_owner"] = members.has_owner(organization)
+        context["may_set_roles"] = getattr(request.user, "is_superuser", False)
+        context["may_appoint"] = request.user.has_perms(roles.RIGHTS) and not context["has_owner"]
     if may("accounts.view_auditentry"):
         entries = AuditEntry.objects.filter(organization_id=organization.pk)
         context["hidden_kind"] = "" if "keys" in context else str(ApiKey._meta.verbose_name)

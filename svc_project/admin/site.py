@@ -21,7 +21,7 @@ from accounts.login.forms import (
     login_answer,
     throttled_answer,
 )
-from svc_project.admin import customer, key_card, overview, search, visits
+from svc_project.admin import customer, key_card, overview, roles, search, visits
 from svc_project.admin.history import AuditHistory, OperationsPages
 from svc_project.admin.menu import SECOND_LEVEL, menu
 
@@ -107,6 +107,7 @@ class OperationsSite(AdminSite):
             ("customer/<uuid:organization_id>/", customer.page, "customer"),
             ("customer/<uuid:organization_id>/console/", visits.begin, "open_console"),
             ("customer/<uuid:organization_id>/leave/", visits.end, "leave_console"),
+            ("member/<int:membership_id>/role/", roles.change, "member_role"),
             ("key/<uuid:key_id>/", key_card.page, "key_card"),
         )
         own = [path(route, self.admin_view(page), name=name) for route, page, name in pages]

@@ -29,6 +29,29 @@ def test_put_makes_a_user_once_and_then_changes_what_is_sent(ask: Any, ada: Any)
     assert ask("GET", f"users/{ada['user_id']}").json() == ask("GET", ADA).json() == moved.json()
 
 
+def test_an_organization_without_an_owner_gets_one_and_no_second(ask: Any, ada: Any) -> None:
+    assert ada["owner_of"] == []
+    for _ in range(2):
+        assert ask("PATCH", ADA, {"owner_of": ["Acme"]}).json()["owner_of"] == ["Acme"]
+    made = ask("PUT", "users/bo@acme.example", {"organizations": ["Acme"]}).json()
+
+    for user, owned, said in (
+        (made["user_id"], ["Acme"], "Acme has an owner"),
+        (ADA.partition("/")[2], [], "is an owner of Acme"),
+        (made["user_id"], ["No"], "there is no organization 'No'"),
+    ):
+        refused = ask("PATCH", f"users/{user}", {"owner_of": owned})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "owner_of")
+        assert said in refused.json()["error"]["message"]
+
+    entry = AuditEntry.objects.get(verb="made an owner")
+    assert entry.changes == {"role": ["member", "owner"]}
+    both = {"organizations": ["Blue"], "owner_of": ["Blue"]}
+    ask("PUT", "organizations/Blue", {})
+    assert ask("PUT", "users/cy@blue.example", both).json()["owner_of"] == ["Blue"]
+    assert ask("PATCH", f"users/{made['user_id']}", {"owner_of": ["Blue"]}).status_code == 400
+
+
 def test_lists_are_of_all_users_or_of_an_organization(ask: Any, ada: Any) -> None:
     ask("PUT", "organizations/Blue", {})
     ask("PUT", "users/bo@blue.example", {"organizations": ["Blue"]})

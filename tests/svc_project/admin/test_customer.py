@@ -111,7 +111,7 @@ def test_keys_members_and_changes_are_there_and_the_organization_leads_to_the_pa
     shown = words(page)
     assert f"{key.prefix}… nightly Inference Active never 4" in shown
     assert f'href="/admin/key/{key.pk}/"' in page
-    assert "ann@globex.example , never logged in" in shown
+    assert "ann@globex.example , member, never logged in" in shown
     assert "API key" in shown
     assert "minted" in shown
     for address in ("", "change/"):
