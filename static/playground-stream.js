@@ -8,6 +8,7 @@ export class Answer {
   ending = "";
   id = null;
   first = null;
+  #calls = new Map();
 
   get isEmpty() {
     return this.first === null;
@@ -57,10 +58,15 @@ export class Answer {
     return true;
   }
 
-  // The parts of a streamed call arrive with the call's index.
+  // The parts of a streamed call arrive with the call's index. It names the call and is no place in the list: a
+  // server may send any number.
   #addCall(part) {
-    const calls = (this.message.tool_calls ??= []);
-    const call = (calls[part.index] ??= { id: "", type: "function", function: { name: "", arguments: "" } });
+    let call = this.#calls.get(part.index);
+    if (!call) {
+      call = { id: "", type: "function", function: { name: "", arguments: "" } };
+      this.#calls.set(part.index, call);
+      (this.message.tool_calls ??= []).push(call);
+    }
     if (part.id) call.id = part.id;
     call.function.name += part.function?.name ?? "";
     call.function.arguments += part.function?.arguments ?? "";

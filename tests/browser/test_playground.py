@@ -195,6 +195,30 @@ def test_a_call_is_answered_with_the_result_of_its_tool(consoling: Visit, page: 
     assert sent[2]["tool_call_id"] == sent[1]["tool_calls"][0]["id"]
 
 
+def test_calls_of_any_index_are_shown_and_sent_back(consoling: Visit, page: Page) -> None:
+    """A server may number its calls as it likes; the list of calls has no gaps."""
+    parts = [
+        {"index": 1_000_000_000, "id": "a", "function": {"name": "first", "arguments": "{}"}},
+        {"index": -1, "id": "b", "function": {"name": "second", "arguments": "{"}},
+        {"index": -1, "function": {"arguments": "}"}},
+    ]
+    frames = [{"choices": [{"delta": {"tool_calls": [part]}}]} for part in parts]
+    body = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)
+    page.route("**/console/playground/chat*", lambda route: route.fulfill(body=body))
+    page.fill("#message", "Call both")
+    page.click("#send")
+    expect(page.locator(".calls")).to_have_text("first({})\nsecond({})")
+
+    page.unroute("**/console/playground/chat*")
+    for name in ("first", "second"):
+        page.get_by_label(f"Answer of {name}").fill("done")
+    page.click("text=Send result")
+    expect(page.locator(".message.assistant .content").nth(1)).not_to_be_empty()
+
+    sent = consoling.gateway.simulator.requests()[-1]["body"]["messages"]
+    assert [call["id"] for call in sent[1]["tool_calls"]] == ["a", "b"]
+
+
 def test_parameters_are_sent_and_likely_tokens_shown(consoling: Visit, page: Page) -> None:
     page.click("text=More parameters")
     page.fill("#top_logprobs", "2")
