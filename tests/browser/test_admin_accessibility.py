@@ -99,4 +99,7 @@ def test_the_pages_of_single_actions_are_accessible(operating: Visit) -> None:
     page.click("#logout-form button")
     found += findings(page, "logged out", fits=False)
     found += findings_of(visit, "/admin/login/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    transformed = "each => getComputedStyle(each).textTransform"
+    assert page.locator("[type=submit]").evaluate(transformed) == "none"
     assert found == []

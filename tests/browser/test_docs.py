@@ -42,3 +42,5 @@ def test_the_frames_of_a_stream_are_numbered_and_copied_as_they_are(visit: Visit
     expect(frames.locator(".frame")).to_have_count(8)
     copied = frames.evaluate("each => each.textContent")
     assert re.fullmatch(r"data: \{.*\}\n\ndata: \[DONE\]\s*", copied, re.DOTALL)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert frames.evaluate("each => each.scrollWidth <= each.clientWidth"), "long ids wrap"
