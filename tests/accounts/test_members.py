@@ -77,7 +77,7 @@ def test_members_see_roles_and_change_none(acme: Organization) -> None:
     page = client.get(PAGE).content.decode()
 
     assert "ann@acme.example Owner bo@acme.example Member" in words(page)
-    assert "Last login" not in page
+    assert "never logged in" not in page
     assert client.post(f"{PAGE}/members/{bo.pk}", {"role": "owner"}).status_code == 404
     assert role_of(bo) == Role.MEMBER
 

@@ -26,7 +26,7 @@ _COUNTS: Final = (
     ("Input, counted independently", "svc_counted_input_tokens"),
     ("Output, counted independently", "svc_counted_output_tokens"),
 )
-"""Token counts of a row beside those that its cost is computed from; one may be null."""
+"""Token counts of a row beside those that its cost is computed from; one that is null is not shown."""
 
 
 class RequestPage(ConsoleView):
