@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from usage.models import Outcome, UsageRow
@@ -21,19 +21,17 @@ from usage.queries.periods import Period
 from usage.queries.selection import Filters
 
 MOST_ROWS: Final = 5000
+_COLUMNS: Final = (
+    *("occurred_at", "api_key_id", "model_identifier"),
+    *("backend_reported_input_tokens", "backend_reported_output_tokens"),
+)
+_MINUTE: Final = {
+    "postgresql": "date_trunc('minute', occurred_at)::text",
+    "sqlite": "substr(occurred_at, 1, 16)",
+}
 
 UNFAILED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_DISCONNECTED})
 """Outcomes that are no failure of the request."""
-
-
-class Sampled(NamedTuple):
-    """The columns of a row that are read here."""
-
-    occurred_at: datetime
-    api_key_id: UUID
-    model_identifier: str
-    input_tokens: int
-    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +48,21 @@ class BusiestMinute:
     tokens: int
 
 
+class Minute(NamedTuple):
+    """The requests of one key to one model in one clock minute."""
+
+    start: str
+    api_key_id: UUID
+    model_identifier: str
+    requests: int
+    tokens: int
+
+
 class Sample:
-    """The newest rows of a period, read when they are first asked for."""
+    """The newest rows of a period, added up by the database when they are first asked for."""
 
     def __init__(self, rows: QuerySet[UsageRow, Any]) -> None:
-        self._newest = rows
+        self._newest = rows.order_by("-occurred_at", "-request_id").values(*_COLUMNS)[:MOST_ROWS]
 
     def busiest_minute(
         self, *, api_key_id: UUID | None = None, model: str | None = None
@@ -63,31 +71,48 @@ class Sample:
 
         Raises ``django.db.Error``.
         """
-        requests: Counter[datetime] = Counter()
-        tokens: Counter[datetime] = Counter()
-        for row in self._rows:
-            if api_key_id not in (None, row.api_key_id) or model not in (
+        if api_key_id is None and model is None:
+            return self._busiest
+        requests: Counter[str] = Counter()
+        tokens: Counter[str] = Counter()
+        for minute in self._minutes:
+            if api_key_id in (None, minute.api_key_id) and model in (
                 None,
-                row.model_identifier,
+                minute.model_identifier,
             ):
-                continue
-            minute = row.occurred_at.replace(second=0, microsecond=0)
-            requests[minute] += 1
-            tokens[minute] += row.input_tokens + row.output_tokens
+                requests[minute.start] += minute.requests
+                tokens[minute.start] += minute.tokens
         return BusiestMinute(max(requests.values(), default=0), max(tokens.values(), default=0))
 
     @cached_property
-    def _rows(self) -> list[Sampled]:
-        return [
-            Sampled(*columns)
-            for columns in self._newest.order_by("-occurred_at", "-request_id").values_list(
-                "occurred_at",
-                "api_key_id",
-                "model_identifier",
-                "backend_reported_input_tokens",
-                "backend_reported_output_tokens",
-            )[:MOST_ROWS]
-        ]
+    def _busiest(self) -> BusiestMinute:
+        """That of all keys and models, in one row: it is what most pages show."""
+        by_minute, parameters = self._added_up("")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT max(requests), max(tokens) FROM ({by_minute}) AS minutes",  # noqa: S608
+                parameters,
+            )
+            return BusiestMinute(*(int(most or 0) for most in cursor.fetchone()))
+
+    @cached_property
+    def _minutes(self) -> list[Minute]:
+        by_minute, parameters = self._added_up("api_key_id, model_identifier, ")
+        with connection.cursor() as cursor:
+            cursor.execute(by_minute, parameters)
+            return [
+                Minute(start, UUID(str(key)), model, requests, int(tokens))
+                for key, model, start, requests, tokens in cursor.fetchall()
+            ]
+
+    def _added_up(self, keys: str) -> tuple[str, Any]:
+        """SQL of the sums of the newest rows by ``keys`` and minute, and its parameters."""
+        newest, parameters = self._newest.query.sql_with_params()
+        added = "count(*) AS requests, sum(backend_reported_input_tokens + backend_reported_output_tokens) AS tokens"
+        minute = _MINUTE[connection.vendor]
+        # names are ours
+        sql = f"SELECT {keys}{minute} AS start, {added} FROM ({newest}) AS newest GROUP BY {keys}start"  # noqa: S608
+        return sql, parameters
 
 
 def sample(organization_id: str, period: Period, filters: Filters | None = None) -> Sample:

@@ -15,10 +15,13 @@ from core import clock
 from inference.catalog import lifecycle
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import speech_receipt
-from tests.support.pages.console import Insert, ago, page_at, text_of, words
+from tests.support.pages.console import Insert, ago, moment, page_at, text_of, words
 from tests.usage.console.test_requests import listed
 from usage.ledger import rows
 from usage.queries import month
+from usage.queries.health import BusiestMinute, sample
+from usage.queries.periods import Period
+from usage.queries.selection import Filters
 
 MILLION = {
     "backend_reported_input_tokens": 1_000_000,
@@ -86,6 +89,31 @@ def test_failures_are_counted_and_lead_to_their_requests(console: Client, insert
     link = re.search(r'href="(/console/northwind/requests\?outcome=failed[^"]*)"', page)
     assert link is not None
     assert listed(page_at(console, link[1].replace("&amp;", "&"))) == [failed.request_id]
+
+
+def test_the_busiest_minute_is_that_of_one_clock_minute_key_and_model(
+    organization: Organization, insert: Insert, key: NewKey
+) -> None:
+    own = {"api_key_id": str(key.api_key.pk), "model_identifier": "acme/own"}
+    few = {"backend_reported_input_tokens": 10, "backend_reported_output_tokens": 1}
+    for at, facts in (
+        ("2026-11-05T10:00:00.000", {}),
+        ("2026-11-05T10:00:59.999", own),
+        ("2026-11-05T10:01:00.000", own),
+        ("2026-11-05T10:01:30.000", own | {"backend_reported_output_tokens": 90}),
+        ("2026-11-05T10:01:59.000", {}),
+    ):
+        insert(at, **{**few, **facts})
+    day = Period(moment("2026-11-05T00:00:00"), moment("2026-11-06T00:00:00"))
+
+    found = sample(str(organization.pk), day)
+
+    assert found.busiest_minute() == BusiestMinute(3, 122)
+    assert found.busiest_minute(api_key_id=key.api_key.pk) == BusiestMinute(2, 111)
+    assert found.busiest_minute(model="acme/own") == BusiestMinute(2, 111)
+    assert found.busiest_minute(model="acme/other") == BusiestMinute(0, 0)
+    of_key = sample(str(organization.pk), day, Filters(api_key_id=str(key.api_key.pk)))
+    assert of_key.busiest_minute() == BusiestMinute(2, 111)
 
 
 def test_limits_stand_beside_the_busiest_minute(
