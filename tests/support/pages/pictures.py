@@ -64,17 +64,20 @@ def invent_usage(organization_id: str) -> str:
                     api_key_id=str(key.pk),
                     model_identifier=model.identifier,
                     model_id=str(model.pk),
-                    streamed=not is_failed and chance.random() < 0.6,
+                    streamed=is_failed or chance.random() < 0.6,
                     outcome="backend_unavailable" if is_failed else "success",
-                    http_status=500 if is_failed else 200,
+                    http_status=200,
                     error_code="backend_unavailable" if is_failed else None,
-                    backend_reported_input_tokens=0 if is_failed else chance.randrange(30_000),
-                    backend_reported_output_tokens=0
+                    backend_reported_input_tokens=chance.randrange(30_000),
+                    backend_reported_output_tokens=chance.randrange(100, 900)
                     if is_failed
                     else chance.randrange(2_000, 9_000),
                     input_price_per_mtok=price.input_per_mtok,
                     output_price_per_mtok=price.output_per_mtok,
-                    time_to_first_token_ms=0 if is_failed else first,
+                    time_to_first_token_ms=first,
+                    model_server="gpu-1",
+                    attempts=1,
+                    queue_ms=chance.randrange(90),
                     total_duration_ms=first + chance.randrange(9000),
                 )
             )
