@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from accounts import members
 from accounts.console.addresses import redirect
 from accounts.console.base import ConsoleView
+from accounts.keys import visits
 from accounts.models import Role
 
 _MOST_MEMBERS: Final = 200
@@ -60,12 +61,14 @@ class OrganizationView(ConsoleView):
 
     def _form_page(self, form: ContentForm, status: int = 200) -> HttpResponse:
         rows = self.organization.memberships.select_related("user").order_by("user__email")
+        is_visit = visits.visit_of(self.request) is not None
         return self.page(
             "console/organization.html",
             status,
             form=form,
             is_owner=self.is_owner,
             has_owner=members.has_owner(self.organization),
+            shows_members=not is_visit or self.user.has_perm("accounts.view_membership"),
             members=rows[:_MOST_MEMBERS],
             more=max(0, rows.count() - _MOST_MEMBERS),
             most_hours=_most_hours(),

@@ -92,6 +92,21 @@ def test_owners_change_no_member_of_another_organization(acme: Organization) -> 
     assert role_of(other) == Role.MEMBER
 
 
+@pytest.mark.parametrize("may_view", [True, False])
+def test_a_visiting_operator_sees_members_with_the_right_to(
+    acme: Organization, may_view: bool
+) -> None:
+    join(acme, "ann", Role.OWNER)
+    rights = ["accounts.view_organization", "accounts.open_console"]
+    client = logged_in(operator(*rights, *(["accounts.view_membership"] if may_view else [])))
+    client.post(f"/admin/customer/{acme.pk}/console/")
+
+    page = client.get(PAGE).content.decode()
+
+    assert "Content of failed requests" in page
+    assert ("ann@acme.example" in page) is may_view
+
+
 def appoint(client: Client, membership: Membership, role: Role = Role.OWNER) -> Any:
     """Send the form of the customer's page in the admin."""
     return client.post(f"/admin/member/{membership.pk}/role/", {"role": role}, follow=True)
