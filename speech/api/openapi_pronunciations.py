@@ -31,7 +31,7 @@ def paths(schemas: Schemas) -> Json:
     """The paths of pronunciations."""
     return {
         "/v1/pronunciations": {"get": _list(schemas), "post": _put(schemas)},
-        "/v1/pronunciations/{pronunciation}": {"delete": _deletion(schemas)},
+        "/v1/pronunciations/{pronunciation_id}": {"delete": _deletion(schemas)},
     }
 
 
@@ -73,7 +73,7 @@ def _put(schemas: Schemas) -> Json:
     links: Json = {
         "delete": {
             "operationId": "deletePronunciation",
-            "parameters": {"pronunciation": "$response.body#/id"},
+            "parameters": {"pronunciation_id": "$response.body#/id"},
         }
     }
     return {
@@ -94,7 +94,7 @@ def _deletion(schemas: Schemas) -> Json:
         "operationId": "deletePronunciation",
         "summary": "Delete a pronunciation",
         "security": KEY,
-        "parameters": [path_parameter("pronunciation", "The id of one of the account's.")],
+        "parameters": [path_parameter("pronunciation_id", "The id of one of the account's.")],
         "responses": {
             "200": answer("It is deleted.", content(schemas.of[PronunciationDeletion])),
             **failures((*EVERYWHERE, PronunciationNotFound), error_schema, HEADERS),

@@ -20,7 +20,9 @@ urlpatterns = [
     path("v1/audio/voices", NamedVoicesView.as_view(), name="named-voices"),
     path("v1/pronunciations", PronunciationsView.as_view(), name="pronunciations"),
     path(
-        "v1/pronunciations/<path:pronunciation>", PronunciationView.as_view(), name="pronunciation"
+        "v1/pronunciations/<path:pronunciation_id>",
+        PronunciationView.as_view(),
+        name="pronunciation",
     ),
     path("v1/voices/<path:voice>", VoiceView.as_view(), name="voice"),
 ]

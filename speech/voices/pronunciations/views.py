@@ -56,9 +56,9 @@ class PronunciationView(_PronunciationsView):
 
     http_method_names: list[str] = ["delete"]  # noqa: RUF012  # as Django declares it
 
-    def delete(self, request: Request, pronunciation: str) -> Response:
-        rows.delete(pronunciation, self.caller.organization_id)
-        return Response(PronunciationDeletion(pronunciation, "pronunciation", True))
+    def delete(self, request: Request, pronunciation_id: str) -> Response:
+        rows.delete(pronunciation_id, self.caller.organization_id)
+        return Response(PronunciationDeletion(pronunciation_id, "pronunciation", True))
 
 
 def require_ipa(plan: str) -> None:

@@ -30,7 +30,13 @@ def open_directory() -> Iterator[Path]:
     try:
         yield directory
     finally:
-        shutil.rmtree(directory)
+        until(lambda: _is_removed(directory))
+
+
+def _is_removed(directory: Path) -> bool:
+    """Remove ``directory``; False where a process that ends still writes to it."""
+    shutil.rmtree(directory, ignore_errors=True)
+    return not directory.exists()
 
 
 def _postgresql_program(name: str) -> str:
