@@ -76,7 +76,9 @@ def test_what_cannot_be_sent_is_an_error_at_its_field(
     address = f"/admin/inference/backend/{backend.pk}/change/"
     form = filled_in(operator, address)
 
+    stored = Backend.objects.values().get()
     assert told in text_of(operator.post(address, {**form, field: value}))
+    assert Backend.objects.values().get() == stored
 
     good = {"headers": '{"x-provider": "openai"}', "prefix_cache": "organization"}
     assert operator.post(address, {**form, **good}).status_code == 302

@@ -297,6 +297,8 @@ def test_no_running_usage_is_believed_for_an_hour_and_a_dialect_with_an_effect_f
     assert dialects.dialect(DEPLOYMENT) is speaks
     clock.now += 1
     assert dialects.dialect(DEPLOYMENT) is later
+    clock.now += 9 * REMEMBERED_SECONDS
+    assert dialects.dialect(DEPLOYMENT) is later
 
 
 def test_another_version_is_learnt_anew_at_most_once_a_minute(

@@ -117,6 +117,36 @@ def test_a_late_first_token_is_waited_for_with_comments(gateway: Gateway) -> Non
         assert row.time_to_first_token_ms >= SILENT * 1000, "a comment is no token"
 
 
+def test_a_pause_within_an_answer_is_commented_too(gateway: Gateway) -> None:
+    answer = ask(gateway, commented(gateway).identifier, "[[sim tokens=3 pace=0.4]] slowly")
+
+    head, *pauses = answer.text.split(COMMENT)
+    assert head.startswith("data: ")
+    assert len(pauses) >= 3
+    assert all(each == "" or each.startswith("data: ") for each in pauses)
+    assert answer.frames[-1] == DONE
+
+
+def test_when_every_server_refuses_after_a_comment_the_failure_is_in_band(
+    gateway: Gateway, servers: Callable[[], ScriptedServer]
+) -> None:
+    full, refuses = [servers(), servers()], Script([Pause(1.5), body(b"{}", 503)])
+    for each in full:
+        each.say(refuses, refuses)
+    on = [backend(gateway, base_url=each.base_url, running_usage="none") for each in full]
+    model = publish(gateway, *on, keep_alive_seconds=1).identifier
+
+    answer = ask(gateway, model, "Hello.")
+
+    assert answer.status == 200
+    assert answer.text.startswith(COMMENT)
+    assert [each["error"]["code"] for each in answer.frames] == ["server_overloaded"]
+    row = gateway.row(answer.headers["x-request-id"])
+    assert (row.outcome, row.error_code) == ("backend_unavailable", "server_overloaded")
+    assert (row.http_status, row.time_to_first_token_ms) == (200, 0)
+    assert (row.backend_reported_output_tokens, row.generated_output_tokens) == (0, 0)
+
+
 def test_a_whole_answer_has_none(gateway: Gateway) -> None:
     model = commented(gateway).identifier
     answer = ask(gateway, model, f"[[sim first={SILENT} tokens=3]]", stream=False)

@@ -67,6 +67,9 @@ def test_what_a_caller_leaves_out_has_the_models_defaults(
 
     assert (body["temperature"], body["top_p"]) == (0, 0.95)
     assert (body["max_tokens"], body["max_completion_tokens"]) == (7, 7)
+    body = sent_body(gateway, scripted, model, temperature=None)
+    assert (body["temperature"], body["max_tokens"]) == (0.6, 50)
+    assert body["max_completion_tokens"] == 50
 
 
 def test_a_default_cap_is_reserved_but_never_more_than_a_whole_limit(

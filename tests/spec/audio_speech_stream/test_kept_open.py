@@ -174,5 +174,6 @@ def test_a_disconnected_client_is_charged_for_the_sent_sentences(
     row = speech.row_when_written()
 
     assert (row.outcome, row.http_status, row.close_code) == ("client_disconnected", 499, None)
+    assert row.sentences > 0
     assert row.characters == row.sentences * len(FIRST)
     until(lambda: speech.spoken_today() == row.characters)

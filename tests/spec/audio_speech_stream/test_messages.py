@@ -91,6 +91,16 @@ def test_flush_speaks_the_text_so_far(speech: SpeechAccount) -> None:
     assert speech.row_when_written().characters == len("Half a sentence")
 
 
+def test_a_disconnected_client_pays_for_the_sent_sentence_alone(speech: SpeechAccount) -> None:
+    with speech.session() as session:
+        session.text("One is spoken here. The second one is never com")
+        session.frame()
+
+    row = speech.row_when_written()
+    assert (row.outcome, row.http_status, row.close_code) == ("client_disconnected", 499, None)
+    assert (row.characters, row.sentences) == (len("One is spoken here. "), 1)
+
+
 def test_cancel_drops_unspoken_text(speech: SpeechAccount) -> None:
     with speech.session() as session:
         session.text("Never spoken")

@@ -17,6 +17,7 @@ from accounts.models import Organization, Scope
 from tests.support.builders import traffic
 from tests.support.builders.summary_ledger import ALL, NOVEMBER, Ledger, figures_of, utc
 from tests.support.builders.traffic import DEMO, EURO, NIL
+from tests.support.readers import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -252,6 +253,15 @@ def test_a_revoked_key_keeps_its_label(organization: Organization, reader: Clien
     body = reader.get("/v1/usage", {**NOVEMBER, "group_by": "api_key"}).json()
 
     assert body["breakdowns"]["api_key"][0]["key"]["api_key_label"] == "mine"
+
+
+def test_a_console_session_reads_its_organizations_usage(
+    ledger: Ledger, organization: Organization
+) -> None:
+    body = signed_in(organization).get("/v1/usage", {**NOVEMBER, "group_by": ALL}).json()
+
+    assert body["organization_id"] == str(organization.pk)
+    assert body["requests"] > 0
 
 
 def test_another_organizations_ids_show_nothing_of_it(ledger: Ledger) -> None:

@@ -31,6 +31,7 @@ def leave(gateway: Gateway, model: str, frames: int, text: str = "hello", **fiel
     with RawClient(gateway) as client:
         client.chat(text, model, stream=True, **fields)
         client.read_until(frames, b"data: ")
+        assert client.received.count(b"data: ") >= frames, "the stream ended before"
         client.disconnect()
 
 

@@ -248,6 +248,14 @@ def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: Non
             {"models": [model(pricing={**model()["pricing"], "currency": "usd"})]},
             "models[0].pricing.currency",
         ),
+        (
+            {"models": [model(pricing={**model()["pricing"], "input_per_mtok": 0.1})]},
+            "models[0].pricing.input_per_mtok",
+        ),
+        (
+            {"backends": [{"name": "x", "base_url": "http://a/v1", "api_key_env": "sk-1"}]},
+            "backends[0].api_key_env",
+        ),
         ({"models": [model(shutdown_at="tomorrow", superseded_by="x")]}, "models[0].shutdown_at"),
         ({"models": [model(id="a\0b")]}, "models[0].id"),
         (
