@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from simulators.serving import Broken, disconnected, respond, run_until_disconnected
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The request is answered with ``status`` and ``body``."""
 
     def __init__(self, status: int, body: Any, message: str) -> None:
@@ -39,17 +39,17 @@ class Application(ABC):
             if scope["path"].startswith("/v1/"):
                 self._check_key(scope)
             await self.route(scope, receive, send)
-        except Refused as refused:
+        except Rejected as refused:
             await refuse(send, refused)
         except ConnectionError:
             return  # the client disconnected
 
     @abstractmethod
     async def route(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request. Raises ``Refused``."""
+        """Answer one request. Raises ``Rejected``."""
 
     @abstractmethod
-    def refusal(self, status: int, message: str, kind: str) -> Refused:
+    def refusal(self, status: int, message: str, kind: str) -> Rejected:
         """A refusal in the error form of this server."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Application(ABC):
         """Run ``answering`` for one request, valid or not, and log how it ended."""
         try:
             await answering
-        except Refused as refused:
+        except Rejected as refused:
             entry.status = refused.status
             await refuse(send, refused)
         except Broken:
@@ -78,7 +78,7 @@ class Application(ABC):
             raise self.refusal(401, "The API key is wrong.", "authentication_error")
 
 
-async def refuse(send: Any, refused: Refused) -> None:
+async def refuse(send: Any, refused: Rejected) -> None:
     """Send an error in the form of the server."""
     await respond(send, refused.status, refused.body)
 

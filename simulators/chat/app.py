@@ -9,7 +9,7 @@ from typing import Any
 from core.ids import uuid7_hex
 from inference.chat.tokenizers import count_prompt, load
 from simulators import serving
-from simulators.application import Application, Refused, header_names, until_disconnected
+from simulators.application import Application, Rejected, header_names, until_disconnected
 from simulators.chat.answers.answer import compose, read_ask
 from simulators.chat.delivery import answer_streamed, answer_whole
 from simulators.chat.dialects import PLAIN, Dialect, parse_dialect
@@ -21,7 +21,7 @@ from simulators.chat.requests_log import RequestEntry, RequestLog
 from simulators.chat.wire import (
     ChatBody,
     ErrorObject,
-    Refusal,
+    Rejection,
     parse_chat,
     parse_object,
 )
@@ -34,13 +34,13 @@ _SSE = b"text/event-stream; charset=utf-8"
 async def apply_early_faults(exchange: Exchange) -> None:
     """Apply the early faults of ``exchange``; return when an answer is to follow.
 
-    Raises ``Broken`` when it was answered or broken here, ``Refused`` for the fault ``status``.
+    Raises ``Broken`` when it was answered or broken here, ``Rejected`` for the fault ``status``.
     """
     faults = exchange.faults
     await asyncio.sleep(faults.number(FaultName.SLOW_HEADER) or 0)
     if status := faults.number(FaultName.STATUS):
         message = _message(int(status))
-        raise Refused(int(status), exchange.dialect.refusal(int(status), message), message)
+        raise Rejected(int(status), exchange.dialect.refusal(int(status), message), message)
     for name in (FaultName.CUT, FaultName.RESET):
         if faults.early(name):
             break_connection(exchange.transport, reset=name is FaultName.RESET)
@@ -73,12 +73,12 @@ def _message(status: int) -> str:
 
 
 async def read_body(receive: Any) -> bytes:
-    """Read the request's body. Raises ``Refusal`` above 64 MiB, ``ConnectionError`` on a disconnect."""
+    """Read the request's body. Raises ``Rejection`` above 64 MiB, ``ConnectionError`` on a disconnect."""
     try:
         return await serving.read_body(receive)
     except BodyTooLarge:
         message = f"The body is larger than {MAX_BODY_BYTES} bytes."
-        raise Refusal(413, ErrorObject(message, "invalid_request_error")) from None
+        raise Rejection(413, ErrorObject(message, "invalid_request_error")) from None
 
 
 CONTEXT_LENGTH = 131_072
@@ -94,8 +94,8 @@ class Simulator(Application):
         self._started = int(time.time())
         self._cache = PrefixCache() if options.prefix_cache else None
 
-    def refusal(self, status: int, message: str, kind: str) -> Refusal:
-        return Refusal(status, ErrorObject(message, kind))
+    def refusal(self, status: int, message: str, kind: str) -> Rejection:
+        return Rejection(status, ErrorObject(message, kind))
 
     async def route(self, scope: Any, receive: Any, send: Any) -> None:
         match scope["method"], scope["path"]:
@@ -188,7 +188,9 @@ class Simulator(Application):
     def _check_model(self, body: ChatBody) -> None:
         if self._options.models and body.model not in self._options.models:
             message = f"The model {body.model!r} does not exist."
-            raise Refusal(404, ErrorObject(message, "not_found_error", "model", "model_not_found"))
+            raise Rejection(
+                404, ErrorObject(message, "not_found_error", "model", "model_not_found")
+            )
 
 
 def _output_cap(body: ChatBody, dialect: Dialect) -> int | None:

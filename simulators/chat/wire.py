@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from simulators.application import Refused
+from simulators.application import Rejected
 
 Count = Annotated[int, Meta(gt=0)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -118,20 +118,20 @@ class ErrorBody(Struct, frozen=True):
     error: ErrorObject
 
 
-class Refusal(Refused):
+class Rejection(Rejected):
     """The request is answered with ``status`` and the convention's error object."""
 
     def __init__(self, status: int, error: ErrorObject) -> None:
         super().__init__(status, ErrorBody(error), error.message)
 
 
-def bad_request(message: str, param: str | None = None) -> Refusal:
+def bad_request(message: str, param: str | None = None) -> Rejection:
     """Build a 400 that names the field ``param``."""
-    return Refusal(400, ErrorObject(message, "invalid_request_error", param))
+    return Rejection(400, ErrorObject(message, "invalid_request_error", param))
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Parse the JSON object in ``body``. Raises ``Refusal``."""
+    """Parse the JSON object in ``body``. Raises ``Rejection``."""
     try:
         parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -142,7 +142,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def parse_chat(fields: dict[str, Any]) -> ChatBody:
-    """Validate the request. Raises ``Refusal`` that names the field."""
+    """Validate the request. Raises ``Rejection`` that names the field."""
     try:
         body = msgspec.convert(fields, ChatBody)
     except msgspec.ValidationError as error:

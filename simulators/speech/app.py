@@ -14,7 +14,7 @@ from django.core.files.uploadhandler import MemoryFileUploadHandler
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from core.ids import uuid7_hex
-from simulators.application import Application, Refused, header_names, until_disconnected
+from simulators.application import Application, Rejected, header_names, until_disconnected
 from simulators.serving import read_body, respond
 from simulators.speech.answer import (
     Answer,
@@ -52,7 +52,7 @@ class _InMemory(MemoryFileUploadHandler):
         self.activated = True
 
 
-class _Refused(Refused):
+class _Rejected(Rejected):
     def __init__(self, status: int, message: str) -> None:
         error = {"message": message, "type": "invalid_request_error"}
         super().__init__(status, {"error": error}, message)
@@ -73,8 +73,8 @@ class SpeechSimulator(Application):
         """Free the embedded voice."""
         await self._speaker.close()
 
-    def refusal(self, status: int, message: str, kind: str) -> _Refused:
-        return _Refused(status, message)
+    def refusal(self, status: int, message: str, kind: str) -> _Rejected:
+        return _Rejected(status, message)
 
     async def route(self, scope: Any, receive: Any, send: Any) -> None:
         path: str = scope["path"]
@@ -104,7 +104,7 @@ class SpeechSimulator(Application):
                 self._log.forget()
                 await respond(send, 204, b"")
             case _:
-                raise _Refused(404, "There is nothing here.")
+                raise _Rejected(404, "There is nothing here.")
 
     async def _speech(self, scope: Any, receive: Any, send: Any) -> None:
         fields = _object(await read_body(receive))
@@ -131,7 +131,7 @@ class SpeechSimulator(Application):
         try:
             directive = read_directive(model, voice, text)
         except BadDirective as bad:
-            raise _Refused(400, str(bad)) from None
+            raise _Rejected(400, str(bad)) from None
         faults = self._options.faults if directive.fault is None else directive.fault
         entry.fault = faults.text
         audio_format = _format(fields)
@@ -170,16 +170,16 @@ class SpeechSimulator(Application):
             entry.clip_sha256 = hashlib.sha256(self._uploads[voice]).hexdigest()
             return entry.clip_sha256
         if voice in self._deleted or (self._options.voices and voice not in self._options.voices):
-            raise _Refused(404, f"There is no voice {voice!r}.")
+            raise _Rejected(404, f"There is no voice {voice!r}.")
         if not voice:
-            raise _Refused(400, "voice is missing.")
+            raise _Rejected(400, "voice is missing.")
         return voice
 
     async def _sound(self, spoken: Spoken, faults: Faults) -> Said:
         try:
             said = await self._speaker.speak(spoken)
         except EngineError as error:
-            raise _Refused(500, str(error)) from None
+            raise _Rejected(500, str(error)) from None
         if SpeechFault.SILENCE in faults:
             return said._replace(pcm=bytes(len(said.pcm)))
         return said._replace(pcm=said.pcm[:4]) if SpeechFault.SHORT in faults else said
@@ -195,16 +195,16 @@ class SpeechSimulator(Application):
             directive = read_directive(*names.values())
             faults = self._options.faults if directive.fault is None else directive.fault
             if (status := faults.number(SpeechFault.STATUS)) is not None:
-                raise _Refused(int(status), "A simulated failure.")
+                raise _Rejected(int(status), "A simulated failure.")
             if not name or not clip.startswith(b"RIFF"):
-                raise _Refused(400, "Send name, and a WAV file.")
+                raise _Rejected(400, "Send name, and a WAV file.")
             await asyncio.sleep(self._options.delay if directive.first is None else directive.first)
             self._uploads[name] = clip
             self._deleted.discard(name)
             await respond(send, 200, {"success": True, "voice": {"name": name}})
-        except (_Refused, BadDirective) as problem:
-            entry.status = problem.status if isinstance(problem, _Refused) else 400
-            raise _Refused(entry.status, str(problem)) from None
+        except (_Rejected, BadDirective) as problem:
+            entry.status = problem.status if isinstance(problem, _Rejected) else 400
+            raise _Rejected(entry.status, str(problem)) from None
         finally:
             self._log.ended(entry)
 
@@ -215,7 +215,7 @@ class SpeechSimulator(Application):
         entry.status = 404 if known is None else 200
         self._log.ended(entry)
         if known is None:
-            raise _Refused(404, f"There is no voice {name!r}.")
+            raise _Rejected(404, f"There is no voice {name!r}.")
         self._deleted.add(name)
         await respond(send, 200, {"success": True})
 
@@ -228,13 +228,13 @@ def _object(content: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _Refused(400, "The body must be a JSON object.") from None
+        raise _Rejected(400, "The body must be a JSON object.") from None
 
 
 def _text(fields: dict[str, Any], name: str) -> str:
     value = fields.get(name, "")
     if not isinstance(value, str) or (name == "input" and not value.strip()):
-        raise _Refused(400, f"{name} must be a text.")
+        raise _Rejected(400, f"{name} must be a text.")
     return value
 
 
@@ -242,13 +242,13 @@ def _format(fields: dict[str, Any]) -> AudioFormat:
     try:
         return AudioFormat(fields.get("response_format", "wav"))
     except ValueError:
-        raise _Refused(400, f"response_format is one of {', '.join(AudioFormat)}.") from None
+        raise _Rejected(400, f"response_format is one of {', '.join(AudioFormat)}.") from None
 
 
 def _speed(fields: dict[str, Any]) -> float:
     speed = fields.get("speed", 1.0)
     if type(speed) not in (int, float) or not 0.25 <= speed <= 4:
-        raise _Refused(400, "speed is a number from 0.25 to 4.")
+        raise _Rejected(400, "speed is a number from 0.25 to 4.")
     return float(speed)
 
 
@@ -261,7 +261,7 @@ def _framing(fields: dict[str, Any]) -> Framing:
 
 def _refuse_streamed(framing: Framing) -> None:
     if framing is not Framing.WHOLE:
-        raise _Refused(400, "word_timestamps is not supported with stream.")
+        raise _Rejected(400, "word_timestamps is not supported with stream.")
 
 
 def _body(
@@ -278,9 +278,9 @@ def _clip(given: str) -> bytes:
     try:
         clip = binascii.a2b_base64(given.removeprefix("data:audio/wav;base64,"), strict_mode=True)
     except ValueError:
-        raise _Refused(400, "ref_audio must be a WAV file in base64.") from None
+        raise _Rejected(400, "ref_audio must be a WAV file in base64.") from None
     if not clip.startswith(b"RIFF"):
-        raise _Refused(400, "ref_audio must be a WAV file in base64.")
+        raise _Rejected(400, "ref_audio must be a WAV file in base64.")
     return clip
 
 
@@ -291,8 +291,8 @@ def _form(scope: Any, content: bytes) -> tuple[dict[str, str], bytes]:
     try:
         texts, files = MultiPartParser(meta, io.BytesIO(content), [_InMemory()]).parse()
     except MultiPartParserError as error:
-        raise _Refused(400, str(error)) from None
+        raise _Rejected(400, str(error)) from None
     clips = [upload.read() for name in files for upload in files.getlist(name)]
     if len(clips) != 1:
-        raise _Refused(400, "Send one file.")
+        raise _Rejected(400, "Send one file.")
     return {name: str(value) for name, value in texts.items()}, clips[0]

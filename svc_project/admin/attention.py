@@ -19,7 +19,7 @@ MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FailureLine:
     """An organization, or a model server, with the addresses of exactly the rows that each number counts."""
 
     name: str
@@ -39,9 +39,9 @@ class Attention:
     servers that were read, where that is not all.
     """
 
-    organizations: Sequence[Line]
+    organizations: Sequence[FailureLine]
     unknown: int
-    servers: Sequence[Line]
+    servers: Sequence[FailureLine]
     most: int | None
 
 
@@ -85,14 +85,14 @@ def attention(now: datetime) -> Attention:
 
 def _line(
     rate: Rate, name: str, address: str, late: dict[str, str], before: dict[str, str]
-) -> Line:
+) -> FailureLine:
     """``late`` and ``before`` select the rows of each part in the list of rows."""
 
     def rows(**lookups: str) -> str:
         query = urlencode({"admitted": "any", **lookups})
         return f"{reverse('admin:usage_usagerow_changelist')}?{query}"
 
-    return Line(
+    return FailureLine(
         name=name,
         address=address,
         rate=rate,

@@ -175,3 +175,13 @@ def test_the_page_lists_every_folder_and_no_other() -> None:
     known = {each for each in drawn() if each.split("/")[0] in PACKAGES}
     assert [each for each in sorted(known) if not (ROOT / each).is_dir()] == []
     assert there - known == set()
+
+
+def test_few_modules_share_a_class_name() -> None:
+    """Django finds a command by the name of its class."""
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_" and node.name != "Command":
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in homes.items() if len(found) > 3} == {}

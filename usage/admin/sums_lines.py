@@ -27,7 +27,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SumsLine:
     """A group as people read it."""
 
     names: tuple[tuple[str, str], ...]
@@ -71,8 +71,8 @@ class Selection:
 class Sums:
     """All groups of a selection, those that cost most first, and their totals by currency."""
 
-    lines: list[Line]
-    totals: list[Line]
+    lines: list[SumsLine]
+    totals: list[SumsLine]
     speech: Speech
     """Of all groups."""
 
@@ -106,7 +106,7 @@ def sums_of(selection: Selection) -> Sums:
     ]
     names = Names(by, entries)
     lines = [
-        Line(
+        SumsLine(
             tuple(map(names.of, by, entry.key)),
             entry,
             left.pop(entry.key, None),
@@ -117,10 +117,10 @@ def sums_of(selection: Selection) -> Sums:
     return Sums(lines, _totals(entries, before), _all(speech))
 
 
-def _totals(entries: Sequence[Entry], before: Sequence[Entry] | None) -> list[Line]:
+def _totals(entries: Sequence[Entry], before: Sequence[Entry] | None) -> list[SumsLine]:
     costs = {each.currency: each.cost for each in totals(before or ())}
     return [
-        Line((), whole, None, None if before is None else costs.get(whole.currency, Decimal(0)))
+        SumsLine((), whole, None, None if before is None else costs.get(whole.currency, Decimal(0)))
         for whole in totals(entries)
     ]
 

@@ -58,7 +58,7 @@ class Call:
 def choose_calls(body: ChatBody, hints: Hints) -> tuple[Call, ...]:
     """Choose the calls of the answer; none when it is a text.
 
-    Raises ``Refusal`` when the parameters of a tool allow no value.
+    Raises ``Rejection`` when the parameters of a tool allow no value.
     """
     chosen = _chosen(body, hints)
     if body.parallel_tool_calls is False:
@@ -201,7 +201,7 @@ class Ask:
 
 
 def read_ask(body: ChatBody) -> Ask:
-    """Read the last message of the user. Raises ``Refusal`` for an invalid directive."""
+    """Read the last message of the user. Raises ``Rejection`` for an invalid directive."""
     places = [place for place, message in enumerate(body.messages) if message.role == "user"]
     if not places:
         return Ask("", Directive())
@@ -214,7 +214,7 @@ def read_ask(body: ChatBody) -> Ask:
 def compose(body: ChatBody, ask: Ask, tokenizer: Tokenizer, cap: int | None) -> Answer:
     """Compose the answer to ``body``, cut at its stop sequences and at ``cap`` tokens.
 
-    Raises ``Refusal`` when a schema in the request allows no value.
+    Raises ``Rejection`` when a schema in the request allows no value.
     """
     dice = random.Random(_seed(body))  # noqa: S311  # picks sentences, guards nothing
     calls = () if _SAY.search(ask.text) else choose_calls(body, hints_in(ask.text))
