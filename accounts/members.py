@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import BadRequest, ValidationError
 from django.db import transaction
 
 from accounts.models import Membership, Organization, Role, User
 
 APPOINT: Final = "accounts.appoint_owner"
 """The permission to make a member the owner of an organization that has none."""
+
+
+def chosen_role(role: str | None) -> Role:
+    """The role of that value, as a form sends it. Raises ``BadRequest`` for any other text."""
+    if role not in Role.values:
+        raise BadRequest("Choose a role.")
+    return Role(role)
 
 
 def has_owner(organization: Organization) -> bool:
@@ -54,7 +61,7 @@ def appoint(membership: Membership) -> None:
 
 
 def appoint_in(user: User, organizations: Iterable[Organization]) -> None:
-    """Make ``user`` the owner of ``organizations``, as ``appoint`` does; they are all that he owns then.
+    """Make ``user`` the owner of ``organizations``, as ``appoint`` does, and of no other one.
 
     Raises ``ValidationError`` where he is no member, or owns another one.
     """
@@ -72,11 +79,19 @@ def appoint_in(user: User, organizations: Iterable[Organization]) -> None:
 
 
 def _locked(membership: Membership) -> Membership:
-    """The row of ``membership``, which nobody changes meanwhile, nor another one of its organization."""
+    """The row of ``membership``, which nobody changes meanwhile, nor another one of its organization.
+
+    Raises ``ValidationError`` where it was removed.
+    """
     members = Membership.objects.select_related("user", "organization").order_by("pk")
     locked = members.select_for_update(of=("self",))
     rows = locked.filter(organization_id=membership.organization_id)
-    return next(row for row in rows if row.pk == membership.pk)
+    found = next((row for row in rows if row.pk == membership.pk), None)
+    if found is None:
+        raise ValidationError(
+            f"{membership.user} is no member of {membership.organization} any more."
+        )
+    return found
 
 
 def _store(row: Membership, role: Role) -> None:

@@ -85,7 +85,7 @@ class MemberView(ConsoleView):
         row = self.organization.memberships.filter(pk=member).first()
         if row is None or not self.is_owner:
             raise Http404
-        role = Role.OWNER if request.POST.get("role") == Role.OWNER else Role.MEMBER
+        role = members.chosen_role(request.POST.get("role"))
         try:
             members.set_role(row, role)
         except ValidationError as error:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import Q
 
 from accounts.keys import keys
 from accounts.models import ApiKey, Organization, Plan, PriorityClass, User
@@ -138,9 +137,11 @@ def find_key(options: Mapping[str, Any]) -> ApiKey:
     try:
         found = list(among.filter(pk=uuid.UUID(named)))
     except ValueError:
-        found = list(among.filter(Q(prefix=named) | Q(label=named))) if named else []
-        labelled = [each for each in found if each.prefix != named]
-        if labelled and not options["organization"]:
+        # A prefix first: another key may have it for its label.
+        found = list(among.filter(prefix=named)) or (
+            list(among.filter(label=named)) if named else []
+        )
+        if found and found[0].prefix != named and not options["organization"]:
             raise CommandError(
                 f"KEY: {named!r} is a label, which several organizations may use. Give --organization too, "
                 "or the prefix of the key."

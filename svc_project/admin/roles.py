@@ -20,12 +20,12 @@ def change(request: HttpRequest, membership_id: int) -> HttpResponse:
     """Give a member the role of the form.
 
     Superusers set any role, holders of ``RIGHTS`` appoint the first owner. Raises ``PermissionDenied``,
-    ``Http404``.
+    ``Http404``, ``BadRequest``.
     """
     if not request.user.has_perms(RIGHTS):
         raise PermissionDenied
     membership = get_object_or_404(Membership, pk=membership_id)
-    role = Role.OWNER if request.POST.get("role") == Role.OWNER else Role.MEMBER
+    role = members.chosen_role(request.POST.get("role"))
     try:
         if isinstance(request.user, User) and request.user.is_superuser:
             members.set_role(membership, role, keep_owner=False)

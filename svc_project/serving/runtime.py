@@ -170,9 +170,12 @@ def _register_stats() -> None:
 
 
 def _load_the_rest() -> None:
-    preparation.load()
-    if not settings.SVC_PAGE_SOCKET:
-        load_pages()
+    try:
+        preparation.load()
+        if not settings.SVC_PAGE_SOCKET:
+            load_pages()
+    except Exception:
+        log.exception("pages and patterns of texts cannot be loaded")
     garbage.keep_loaded_objects()
 
 

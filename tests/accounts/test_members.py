@@ -173,3 +173,18 @@ def test_a_member_who_is_the_owner_already_can_be_appointed_again(acme: Organiza
     with pytest.raises(ValidationError, match="Acme has an owner"):
         members.appoint(bo)
     assert len(verbs()) == 1
+
+
+def test_a_role_that_there_is_not_changes_nothing(acme: Organization) -> None:
+    ann, bo = join(acme, "ann", Role.OWNER), join(acme, "bo", Role.OWNER)
+    for sent in ({}, {"role": "Owner"}):
+        answer = logged_in(ann.user).post(f"{PAGE}/members/{bo.pk}", sent)
+        assert answer.status_code == 400
+    assert role_of(bo) == Role.OWNER
+
+
+def test_who_was_removed_meanwhile_gets_no_role(acme: Organization) -> None:
+    bo = join(acme, "bo")
+    Membership.objects.filter(pk=bo.pk).delete()
+    with pytest.raises(ValidationError, match="no member of Acme any more"):
+        members.appoint(bo)

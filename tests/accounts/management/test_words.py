@@ -138,6 +138,8 @@ def test_a_key_is_looked_for_in_one_organization(organization: Organization) -> 
     assert run_json("revoke_key", "ci", "--organization=Zeta")["api_key_id"] == str(there.pk)
     with pytest.raises(CommandError, match="KEY: no key"):
         run("revoke_key", here.prefix, "--organization=Zeta")
+    keys.mint(other, Scope.READ, here.prefix)
+    assert run_json("revoke_key", here.prefix)["api_key_id"] == str(here.pk), "no label of others"
     with pytest.raises(CommandError, match=r"KEY: 'ci' is a label.*Give --organization too"):
         run("revoke_key", "ci")
 
