@@ -47,6 +47,20 @@ Origin = tuple[int, int, int]
 _BEGINNING: Final[Origin] = (0, 0, 0)
 
 
+class _Instead(msgspec.Struct, array_like=True):
+    """A text that was fed ``since`` to ``until``, received at ``place``, for which ``metered`` is metered."""
+
+    since: int
+    until: int
+    metered: str
+    place: int
+
+    def share(self, fed: int) -> int:
+        """The code points of ``metered`` for what of the text is before ``fed``, in proportion."""
+        before = min(max(fed, self.since), self.until) - self.since
+        return len(self.metered) * before // (self.until - self.since)
+
+
 class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence as it was received; each mark stands before the code point at its offset.
 
@@ -112,8 +126,8 @@ class ScriptReader(msgspec.Struct):
     """As those of a sentence, for all text that was fed; the last one of the text that was taken."""
     _fed: int = 0
     _taken: int = 0
-    _instead: list[tuple[int, int, str]] = []
-    """Texts that were fed, from and to, in whose place others are metered."""
+    _instead: list[_Instead] = []
+    """Texts that were fed and not all taken, in whose place others are metered."""
     _counted: int = 0
     """Code points of the whole text as received, up to the end of the last sentence."""
     _held: str = ""
@@ -194,7 +208,7 @@ class ScriptReader(msgspec.Struct):
                     self._origins.append((self._fed, part.at, part.size))
                 if part.metered is not None:
                     end = self._fed + len(part.text)
-                    self._instead.append((self._fed, end, part.metered))
+                    self._instead.append(_Instead(self._fed, end, part.metered, part.at))
                 self._fed += len(part.text)
                 texts += self._splitter.feed(part.text)
             else:
@@ -225,6 +239,7 @@ class ScriptReader(msgspec.Struct):
         )
         if isinstance(self._tags, SsmlReader):
             [(_, end)] = found.received([(len(text) - 1, len(text))])
+            end -= self._metered_later(found)
             markup = max(0, end - self._counted - found.characters)
             self._counted = max(self._counted, end)
             found = replace(found, markup=markup)
@@ -233,21 +248,31 @@ class ScriptReader(msgspec.Struct):
     def _metered(self, text: str, start: int) -> str | None:
         """What is metered of ``text``, which was fed from ``start`` on; None: itself.
 
-        A text that is metered for another one is so with the sentence in which that begins.
+        Of a text that is metered for another one each sentence has its share.
         """
         pieces: list[str] = []
         at = start
-        for since, until, instead in self._instead:
-            if since >= self._taken:
+        for each in self._instead:
+            if each.since >= self._taken:
                 break
-            pieces.append(text[at - start : max(since, at) - start])
-            if since >= start:
-                pieces.append(instead)
-            at = max(at, until)
+            pieces.append(text[at - start : max(each.since, at) - start])
+            pieces.append(each.metered[each.share(start) : each.share(self._taken)])
+            at = max(at, each.until)
         if not pieces:
             return None
-        self._instead = [each for each in self._instead if each[1] > self._taken]
+        self._instead = [each for each in self._instead if each.until > self._taken]
         return "".join([*pieces, text[at - start :]])
+
+    def _metered_later(self, found: Sentence) -> int:
+        """Code points metered after ``found`` of the text received as a whole in which it ends."""
+        _, place, size = (found.origins or (_BEGINNING,))[-1]
+        if not size:
+            return 0
+        return sum(
+            len(each.metered) - each.share(self._taken)
+            for each in self._instead
+            if each.place == place
+        )
 
     def _take_origins(self, start: int) -> tuple[Origin, ...]:
         """The origins of the text from ``start`` to what was taken."""

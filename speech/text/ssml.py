@@ -268,12 +268,20 @@ class SsmlReader(msgspec.Struct, tag=True):
         """Add ``words`` that are spoken for the ``received`` text within ``span``, which is metered."""
         start, end = span
         self._fed += len(words)
-        for part in [*self._tags.feed(words), *self._tags.finish(), Text(" ")]:
+        said = [*self._tags.feed(words), *self._tags.finish()]
+        whole = sum(len(part.text) for part in said if isinstance(part, Text))
+        read = shared = 0
+        for part in said:
             if not isinstance(part, Text):
                 self._parts.append(part)
-            elif received or part.text != " ":
-                self._parts.append(Text(_SPACE.sub(" ", part.text), start, end - start, received))
-                received = ""
+                continue
+            # Tags may cut the words; each piece has its share of what is metered.
+            read += len(part.text)
+            since, shared = shared, len(received) * read // whole
+            text, metered = _SPACE.sub(" ", part.text), received[since:shared]
+            self._parts.append(Text(text, start, end - start, metered))
+        if received and not whole:
+            self._parts.append(Text(" ", start, end - start, received))
 
     def _say_phonemes(self, element: _Element, received: str) -> None:
         if not has_words(html.unescape(received)):

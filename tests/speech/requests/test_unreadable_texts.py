@@ -123,3 +123,23 @@ def test_a_session_with_unreadable_sentences(
     assert speech.spoken_today() == len(spoken)
     if not spoken:
         assert speech.speak("a" * 40).status_code == 200
+
+
+def test_what_follows_an_unreadable_sentence_in_one_element_is_charged(
+    gateway: Gateway,
+) -> None:
+    speech = speech_account(gateway)
+    with speech.session(ssml=True) as session:
+        session.text("<speak><say-as interpret-as='x'>中。 Hello there, my friend. ")
+        session.text("This is not spoken for nothing.</say-as></speak>")
+        session.done()
+        unread, *frames, end = session.rest()
+
+    assert isinstance(unread, dict)
+    assert_is_unread(unread["error"], "Chinese")
+    assert [type(frame) for frame in frames] == [bytes, bytes]
+    assert end == {"type": "session.done"}
+    row = speech.row_when_written()
+    spoken = len("Hello there, my friend. This is not spoken for nothing.")
+    assert (row.outcome, row.sentences) == ("success", 2)
+    assert row.characters == spoken == speech.spoken_today()

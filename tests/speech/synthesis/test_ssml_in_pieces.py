@@ -73,6 +73,55 @@ def test_what_is_metered_is_the_text_as_received(step: int) -> None:
     assert sum(each.characters for each in found) == metered_characters(DOCUMENT)
 
 
+SAID = "中。 Hello there my friend. This is spoken for nothing. A third one."
+SAY_AS, PHONEME = "<say-as interpret-as='{}'>{}</say-as>", "<phoneme ph='a'>{}</phoneme>"
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize(
+    ("content", "metered"),
+    [
+        (SAY_AS.format("x", SAID), ["中。 ", "Hello there my friend. ", "This is spoken for nothing. ", "A third one."]),
+        (f"Hi. {PHONEME.format('Oh. What')} now?", ["Hi. ", "Oh. ", "What now?"]),
+        (SAY_AS.format("x", "One.[pause] <b>Two.</b> Three"), ["One.[p", "ause] Tw", "o. Three"]),
+        (SAY_AS.format("characters", "ab.") + "<p>So</p>", ["ab.", "So"]),
+        (SAY_AS.format("telephone", "12") + SAY_AS.format("x", "One. Two"), ["12One. ", "Two"]),
+    ],
+)  # fmt: skip
+def test_each_sentence_has_its_share_of_a_text_that_is_changed_as_a_whole(
+    content: str, metered: list[str], step: int
+) -> None:
+    text = f"<speak>{content}</speak>"
+    found, reader = in_pieces(text, step)
+
+    assert [each.metered_text for each in found] == metered
+    assert sum(map(len, metered)) == metered_characters(text)
+    spoken = sum(each.received_characters for each in found) + reader.markup_after
+    assert spoken == len(text)
+
+
+TEXTS = st.lists(
+    st.sampled_from(["Hi. ", "a", "7 ", "&amp;", "<b>x</b>", "[pause]", "So!\n", "中。 "])
+)
+KINDS = st.sampled_from(
+    [SAY_AS.format("x", "{}"), SAY_AS.format("digits", "{}"), "<s>{}</s>", "{}"]
+)
+
+
+@given(st.lists(st.tuples(KINDS, TEXTS.map("".join)), max_size=6), st.integers(1, 99))
+def test_the_sentences_of_a_session_are_metered_as_http_meters_them(
+    said: list[tuple[str, str]], step: int
+) -> None:
+    content = "".join(kind.format(f"{text} a") for kind, text in said)
+    text = f"<speak>{content} End.</speak>"
+    try:
+        charged = metered_characters(text)
+    except TagError:
+        return
+
+    assert sum(each.characters for each in in_pieces(text, step)[0]) == charged
+
+
 def test_a_sentence_comes_before_the_document_ends() -> None:
     reader = ScriptReader.of_session(takes_ssml=True)
 
