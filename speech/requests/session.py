@@ -277,7 +277,7 @@ class Session:
         texts, organization_id = self._service.texts, self._principal.organization_id
         if len(text) > LONG_READING:
             self._reader, sentences = await texts.feed(self._reader, text, organization_id)
-        elif is_read_aside(len(text), unspoken):
+        elif len(text) + self._reader.held > LONG_READING or is_read_aside(len(text), unspoken):
             # A client that sends short texts fast is not refused because many of them wait.
             self._reader, sentences = await texts.feed_in_turn(self._reader, text, organization_id)
         else:

@@ -167,6 +167,12 @@ class ScriptReader(msgspec.Struct):
         return self._flushed(self._tags.end() if isinstance(self._tags, SsmlReader) else [])
 
     @property
+    def held(self) -> int:
+        """Code points of a beginning or of SSML that the next text is read with."""
+        held = self._tags.held if isinstance(self._tags, SsmlReader) else 0
+        return held + len(self._beginning or "")
+
+    @property
     def markup_after(self) -> int:
         """Code points of SSML tags after the last sentence, but for long ones; 0 without a sentence."""
         if not isinstance(self._tags, SsmlReader) or not self._counted:

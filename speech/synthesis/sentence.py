@@ -30,7 +30,7 @@ from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
 from speech.text.pronunciations import NO_PRONUNCIATIONS, Lexicon, StandIn
 from speech.text.sentences import clauses
-from speech.text.ssml import FASTEST, SLOWEST
+from speech.text.ssml_elements import FASTEST, SLOWEST
 from speech.text.tags import Pause, Phonemes, Rate, Sound, has_words
 from speech.voices.snapshot import VoiceRef
 

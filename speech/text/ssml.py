@@ -14,12 +14,20 @@ from typing import Final
 import msgspec
 
 from speech.text import say_as
-from speech.text.ipa import LONGEST_IPA, UnknownPhonemes, written_ipa
+from speech.text.ssml_elements import (
+    FASTEST,
+    SLOWEST,
+    Element,
+    InvalidSsml,
+    break_seconds,
+    check_phonemes,
+    rate_factor,
+    required,
+)
 from speech.text.tags import (
     Part,
     Phonemes,
     Rate,
-    TagError,
     TagReader,
     Text,
     has_words,
@@ -29,9 +37,11 @@ from speech.text.tags import (
 DEEPEST: Final = 32
 """The most elements within each other."""
 
-SLOWEST: Final = 0.25
-FASTEST: Final = 4.0
-"""Bounds of the factor that all ``prosody`` elements around a text make together."""
+LONGEST_TAG: Final = 4096
+"""Code points of a tag or comment, which is held until its end."""
+
+LONGEST_SAID: Final = 1000
+"""Code points of text in a ``say-as`` or ``phoneme``, which is held until the end of the element."""
 
 _NAME_OF_ALL: Final = "<speak"
 _BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
@@ -50,22 +60,6 @@ _START_END = re.compile(r"\s{0,99}(?P<empty>/?)>")
 _END = re.compile(rf"</(?P<name>{_NAME})\s{{0,99}}>")
 _STRAY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
 _SPACE = re.compile(r"\s")
-_TIME = re.compile(r"\+?(?P<amount>[0-9]{1,9}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})(?P<unit>ms|s)")
-_STRENGTHS: Final = {
-    "none": 0.0, "x-weak": 0.15, "weak": 0.25, "medium": 0.5, "strong": 0.75, "x-strong": 1.0,
-}  # fmt: skip
-_RATES: Final = {
-    "x-slow": 0.5, "slow": 0.75, "medium": 1.0, "default": 1.0, "fast": 1.5, "x-fast": 2.0,
-}  # fmt: skip
-_FACTOR = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?P<percent>%?)")
-
-
-class InvalidSsml(TagError):
-    """The SSML is broken at an offset in code points. The message quotes nothing of the text, but for
-    a symbol that is no IPA."""
-
-    def __init__(self, mistake: str, at: int) -> None:
-        super().__init__(f"The SSML is invalid at character {at + 1}: {mistake}")
 
 
 def is_ssml(text: str) -> bool:
@@ -91,21 +85,6 @@ def parse(text: str) -> list[Part]:
     return parts
 
 
-class _Element(msgspec.Struct):
-    name: str
-    attributes: dict[str, str]
-    places: dict[str, int]
-    """Where the values of the attributes are."""
-    rate: float
-    """The factor that holds within the element."""
-    at: int
-    is_replaced: bool = False
-    said: list[str] | None = None
-    """The text of a ``say-as`` or ``phoneme``, which is changed as a whole."""
-    span: tuple[int, int] = (0, 0)
-    """Where that text is."""
-
-
 class SsmlReader(msgspec.Struct, tag=True):
     """Reads one document, which arrives in pieces. All offsets are those in the whole document.
 
@@ -118,7 +97,9 @@ class SsmlReader(msgspec.Struct, tag=True):
     """Where it is."""
     _is_begun: bool = False
     _parts: list[Part] = []
-    _open: list[_Element] = []
+    _open: list[Element] = []
+    _said: int = 0
+    """How much text of an open ``say-as`` or ``phoneme`` is held."""
     _tags: TagReader = msgspec.field(default_factory=TagReader)
     _fed: int = 0
     """How much text ``_tags`` has read."""
@@ -129,6 +110,11 @@ class SsmlReader(msgspec.Struct, tag=True):
     def at(self) -> int:
         """How much of the document was read."""
         return self._base
+
+    @property
+    def held(self) -> int:
+        """Code points that were received and wait for the end of a tag or element."""
+        return len(self._text) + self._said
 
     def feed(self, text: str) -> list[Part]:
         """Return the parts that ``text`` completed. A tag or comment is held until its end.
@@ -149,7 +135,7 @@ class SsmlReader(msgspec.Struct, tag=True):
     def _read(self, text: str, *, is_end: bool) -> list[Part]:
         self._text += text
         until, at = self._base + len(self._text), self._base
-        while at < until and (is_end or self._is_whole(at)):
+        while at < until and (self._is_whole(at) or is_end):
             at = self._take(at)
         self._text, self._base = self._text[at - self._base :], at
         if is_end and self._open:
@@ -164,16 +150,27 @@ class SsmlReader(msgspec.Struct, tag=True):
         return pattern.match(self._text, at - self._base)
 
     def _is_whole(self, at: int) -> bool:
-        """Whether the tag, comment or text can be read, or is surely a mistake."""
+        """Whether the tag, comment or text can be read, or is surely a mistake.
+
+        Raises ``InvalidSsml`` for a tag or comment that is too long.
+        """
         start = at - self._base
         if self._text[start] != "<":
             return self._end_of_run(start) > start
-        if self._text.startswith("<!--"[: len(self._text) - start], start):
-            end = self._text.find("--", start + 4)
-            return 0 <= end < len(self._text) - 2
-        if not self._match(_MAY_BE_TAG, at) or self._text.find("<", start + 1) >= 0:
+        if self._is_whole_tag(start, min(len(self._text), start + LONGEST_TAG)):
             return True
-        return self._match(_WHOLE, at) is not None
+        if len(self._text) - start > LONGEST_TAG:
+            raise InvalidSsml(f"a tag or comment has at most {LONGEST_TAG} characters.", at)
+        return False
+
+    def _is_whole_tag(self, start: int, until: int) -> bool:
+        """Whether a tag or comment ends in ``_text`` before ``until``, or is surely a mistake."""
+        if self._text.startswith("<!--"[: until - start], start):
+            end = self._text.find("--", start + 4, until)
+            return 0 <= end < until - 2
+        if not _MAY_BE_TAG.match(self._text, start) or self._text.find("<", start + 1, until) >= 0:
+            return True
+        return _WHOLE.match(self._text, start, until) is not None
 
     def _end_of_run(self, start: int) -> int:
         """Where the text from ``start`` on that can be read ends in ``_text``."""
@@ -227,27 +224,37 @@ class SsmlReader(msgspec.Struct, tag=True):
             found[name] = value
         return found, places, at
 
-    def _check_entities(self, text: str, at: int) -> None:
-        if stray := _STRAY.search(text):
+    def _check_entities(self, text: str, at: int, before: int | None = None) -> None:
+        stray = _STRAY.search(text)
+        if stray and (before is None or stray.start() < before):
             raise InvalidSsml(
                 "& begins no entity of XML (&amp; &lt; &gt; &quot; &apos;). Write it as &amp;.",
                 at + stray.start(),
             )
 
     def _run(self, text: str, at: int) -> None:
+        changed = next((one for one in self._open if one.said is not None), None)
+        if changed is not None and changed.said is not None:
+            self._hold(text, at, changed, changed.said)
+            return
         self._check_entities(text, at)
         if not self._open:
             if text.strip():
                 raise InvalidSsml("there is text after </speak>.", at)
-            return
-        if any(element.is_replaced for element in self._open):
-            return
-        changed = next((one for one in self._open if one.said is not None), None)
-        if changed is None or changed.said is None:
+        elif not any(element.is_replaced for element in self._open):
             self._say(text, at)
-            return
-        changed.span = (changed.span[0] if changed.said else at, at + len(text))
-        changed.said.append(text)
+
+    def _hold(self, text: str, at: int, changed: Element, said: list[str]) -> None:
+        """Keep text until the end of the element ``changed``."""
+        # A mistake behind the bound is not looked for, so that no cut of the text changes the first.
+        self._check_entities(text, at, LONGEST_SAID - self._said)
+        self._said += len(text)
+        if self._said > LONGEST_SAID:
+            raise InvalidSsml(
+                f"the text of <{changed.name}> has at most {LONGEST_SAID} characters.", changed.at
+            )
+        changed.span = (changed.span[0] if said else at, at + len(text))
+        said.append(text)
 
     def _say(self, text: str, at: int) -> None:
         """Add text, with audio tags; entities are left for the steps that clean every text."""
@@ -283,7 +290,7 @@ class SsmlReader(msgspec.Struct, tag=True):
         if received and not whole:
             self._parts.append(Text(" ", start, end - start, received))
 
-    def _say_phonemes(self, element: _Element, received: str) -> None:
+    def _say_phonemes(self, element: Element, received: str) -> None:
         if not has_words(html.unescape(received)):
             raise InvalidSsml("<phoneme> needs the word that it is about, as text.", element.at)
         start, end = element.span
@@ -300,29 +307,29 @@ class SsmlReader(msgspec.Struct, tag=True):
         if len(self._open) >= DEEPEST:
             raise InvalidSsml(f"more than {DEEPEST} elements are within each other.", at)
         rate = self._open[-1].rate if self._open else 1.0
-        element = _Element(name, attributes, places, rate, at)
+        element = Element(name, attributes, places, rate, at)
         # Nothing within an element that is changed as a whole has an effect of its own.
         if not any(one.is_replaced or one.said is not None for one in self._open):
             self._enter(element)
         self._open.append(element)
 
-    def _enter(self, element: _Element) -> None:
+    def _enter(self, element: Element) -> None:
         match element.name:
             case "break":
-                seconds = _break_seconds(element)
+                seconds = break_seconds(element)
                 if seconds:
                     self._parts.append(self._tags.pause(seconds, f"of {seconds:g} s"))
             case "p" | "s":
                 self._boundary(element.name, element.at)
             case "sub":
                 element.is_replaced = True
-                self._say(_required(element, "alias"), element.places["alias"])
+                self._say(required(element, "alias"), element.places["alias"])
                 self._add(self._tags.finish())
             case "say-as":
-                _required(element, "interpret-as")
+                required(element, "interpret-as")
                 element.said = []
             case "phoneme":
-                _check_phonemes(element)
+                check_phonemes(element)
                 element.said = []
             case "prosody":
                 self._change_rate(element)
@@ -331,8 +338,8 @@ class SsmlReader(msgspec.Struct, tag=True):
         """End a line, or a paragraph, for the splitter of sentences; it is not metered."""
         self._parts.append(Text("\n\n" if name == "p" else "\n", at, metered=""))
 
-    def _change_rate(self, element: _Element) -> None:
-        factor = _factor(element.attributes.get("rate", "default").strip(), element.at)
+    def _change_rate(self, element: Element) -> None:
+        factor = rate_factor(element.attributes.get("rate", "default").strip(), element.at)
         changed = max(SLOWEST, min(FASTEST, element.rate * factor))
         if changed != element.rate:
             element.rate = changed
@@ -342,6 +349,8 @@ class SsmlReader(msgspec.Struct, tag=True):
         if not self._open or self._open[-1].name != name:
             raise InvalidSsml("this tag closes no element that is open there.", at)
         element = self._open.pop()
+        if element.said is not None:
+            self._said = 0
         if element.said is not None and element.name == "phoneme":
             self._say_phonemes(element, "".join(element.said))
         elif element.said is not None:
@@ -354,51 +363,3 @@ class SsmlReader(msgspec.Struct, tag=True):
         before = self._open[-1].rate if self._open else 1.0
         if element.rate != before:
             self._parts.append(Rate(before))
-
-
-def _required(element: _Element, attribute: str) -> str:
-    if attribute not in element.attributes:
-        raise InvalidSsml(f"<{element.name}> needs the attribute '{attribute}'.", element.at)
-    return element.attributes[attribute]
-
-
-def _check_phonemes(element: _Element) -> None:
-    if element.attributes.get("alphabet", "ipa") != "ipa":
-        raise InvalidSsml("'alphabet' of <phoneme> must be ipa.", element.at)
-    ipa = html.unescape(_required(element, "ph"))
-    if len(ipa) > LONGEST_IPA:
-        raise InvalidSsml(
-            f"'ph' of <phoneme> may have at most {LONGEST_IPA} characters.", element.at
-        )
-    try:
-        written_ipa(ipa)
-    except UnknownPhonemes as error:
-        raise InvalidSsml(f"'ph' of <phoneme>: {error}", element.places["ph"]) from None
-
-
-def _break_seconds(element: _Element) -> float:
-    attributes, at = element.attributes, element.at
-    if "time" in attributes:
-        time = _TIME.fullmatch(attributes["time"].strip())
-        if time is None:
-            raise InvalidSsml("'time' of <break> must be like 500ms or 1.5s.", at)
-        return float(time["amount"]) / (1000 if time["unit"] == "ms" else 1)
-    strength = attributes.get("strength", "medium").strip()
-    if strength not in _STRENGTHS:
-        raise InvalidSsml(f"'strength' of <break> must be one of {', '.join(_STRENGTHS)}.", at)
-    return _STRENGTHS[strength]
-
-
-def _factor(rate: str, at: int) -> float:
-    """The factor on the voice's pace: ``slow``, ``120%``, ``+20%``, ``1.2``."""
-    if rate in _RATES:
-        return _RATES[rate]
-    factor = _FACTOR.fullmatch(rate)
-    if factor is None or (factor["sign"] and not factor["percent"]):
-        raise InvalidSsml(
-            f"'rate' of <prosody> must be a percentage, a number or one of {', '.join(_RATES)}.", at
-        )
-    number = float(factor["number"])
-    if factor["sign"]:
-        return 1 + number / 100 if factor["sign"] == "+" else max(0.0, 1 - number / 100)
-    return number / 100 if factor["percent"] else number

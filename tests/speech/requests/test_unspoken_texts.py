@@ -11,7 +11,7 @@ import pytest
 from core.errors import ApiError, ClientDisconnected, InternalError, ServerShuttingDown
 from speech.requests.session import Session
 from speech.requests.session_bounds import UNSPOKEN_PER_UNIT, refused_units
-from speech.synthesis.script import SHORT_READING, ScriptReader, Sentence
+from speech.synthesis.script import LONG_READING, SHORT_READING, ScriptReader, Sentence
 from speech.wire import LONGEST_SESSION
 from tests.resilience.attackers.floods import PATTERNS, PIECE
 from tests.support.speech.sessions import Collaborators, Socket, service, session
@@ -44,12 +44,13 @@ class Unvoiced(Collaborators):
         await asyncio.get_running_loop().create_future()
 
 
-async def cancelled(texts: list[str]) -> tuple[Session, Aside, float]:
-    """A session in which ``texts`` were sent and cancelled, and the seconds of the event loop."""
+async def cancelled(texts: list[str], **fields: Any) -> tuple[Session, Aside, float]:
+    """A session with ``fields`` in ``start``, in which ``texts`` were sent and cancelled, and the seconds of
+    the event loop."""
     aside = Aside()
     socket = Socket(*({"type": "text", "text": text} for text in texts), {"type": "cancel"})
     begun = time.thread_time()
-    opened, _, running = session(service(Unvoiced(), texts=aside), socket)
+    opened, _, running = session(service(Unvoiced(), texts=aside), socket, **fields)
     assert await running is None
     return opened, aside, time.thread_time() - begun - aside.seconds
 
@@ -83,6 +84,22 @@ async def test_words_as_they_come_are_never_sent_to_the_text_process() -> None:
     assert max(map(len, words)) <= SHORT_READING
     assert aside.texts == []
     assert opened.unspoken == sum(map(len, words)) > UNSPOKEN_PER_UNIT // 2
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("<speak><say-as interpret-as='digits'>", "</say-as>"),
+        ("<speak a='", "'>"),
+        (" ", "<speak>"),
+    ],
+)
+async def test_a_short_text_is_read_aside_with_what_waits_for_it(begin: str, end: str) -> None:
+    held = [" " * SHORT_READING] * (LONG_READING // SHORT_READING)
+    _, aside, _ = await cancelled([begin, *held, end, "a"], ssml=True)
+
+    assert end in aside.texts
+    assert "a" not in aside.texts
 
 
 @pytest.mark.parametrize(

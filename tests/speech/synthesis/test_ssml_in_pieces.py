@@ -17,7 +17,7 @@ from speech.synthesis.script import (
     read_script,
 )
 from speech.synthesis.word_spans import written_words
-from speech.text.ssml import InvalidSsml
+from speech.text.ssml_elements import InvalidSsml
 from speech.text.tags import TagError
 from speech.wire import LONGEST_SESSION
 
@@ -170,6 +170,53 @@ def test_any_mistake_is_found_at_the_same_place(content: str, step: int, is_ende
     text = f"<speak>{content}" + "</speak>" * is_ended
 
     assert mistake(text, step) == mistake(text, len(text))
+
+
+SAID_BOUND = "the text of <say-as> has at most 1000 characters"
+TAG_BOUND = "a tag or comment has at most 4096 characters"
+
+
+@pytest.mark.parametrize("step", [1, 13, 4096, 10_000])
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (SAY_AS.format("digits", "a" * 1000), None),
+        (SAY_AS.format("digits", "a" * 1001), SAID_BOUND),
+        (SAY_AS.format("digits", "a<b>b</b>" * 501), SAID_BOUND),
+        (SAY_AS.format("digits", "a" * 998 + "&amp;"), SAID_BOUND),
+        (SAY_AS.format("digits", "a" * 999 + "& "), "& begins no entity"),
+        (SAY_AS.format("digits", "a" * 1000 + "& "), SAID_BOUND),
+        (SAY_AS.format("digits", "a" * 600) * 2, None),
+        (f"<b a='{'a' * 4088}'>b</b>", None),
+        (f"<b a='{'a' * 4089}'>b</b>", TAG_BOUND),
+        (f"<b {'a' * 5000}", TAG_BOUND),
+        (f"<b {'a' * 4092}<", "the tag is not complete"),
+        (f"<b {'a' * 4093}<", TAG_BOUND),
+        (f"<!--{'a' * 4089}-->b", None),
+        (f"<!--{'a' * 4090}-->b", TAG_BOUND),
+    ],
+)  # fmt: skip
+def test_what_is_held_until_its_end_is_bounded(content: str, found: str | None, step: int) -> None:
+    told = mistake(f"<speak>{content}</speak>", step)
+
+    assert found in told if found and told else told == found
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        (" " * 600, 600),
+        ("<speak " + "a" * 600, 607),
+        ("<speak>" + SAY_AS.split("{")[0] + "a'>" + "b" * 600 + "<b", 602),
+        ("<speak>" + SAY_AS.format("a", "b" * 600) + "c" * 600, 0),
+        ("c" * 600, 0),
+    ],
+)
+def test_what_is_read_again_with_the_next_text_is_counted(text: str, held: int) -> None:
+    reader = ScriptReader.of_session(takes_ssml=True)
+    reader.feed(text)
+
+    assert reader.held == held
 
 
 def test_a_mistake_is_found_as_soon_as_it_is_there() -> None:

@@ -13,7 +13,8 @@ from speech.synthesis.script import Sentence, metered_characters, read_script
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.normalise.sentence import normalised
-from speech.text.ssml import DEEPEST, InvalidSsml, is_ssml, parse
+from speech.text.ssml import DEEPEST, is_ssml, parse
+from speech.text.ssml_elements import InvalidSsml
 from speech.text.tags import (
     Part,
     Pause,

@@ -121,8 +121,9 @@ def session(
     socket: Socket,
     principal: Principal | None = None,
     voice: VoiceRef = VOICE,
+    **start_fields: Any,
 ) -> tuple[Session, SpeechMeter, asyncio.Task[ApiError | None]]:
-    """A session of ``DAY`` that runs; its task returns its failure."""
+    """A session of ``DAY`` that runs, with ``start_fields`` in ``start``; its task returns its failure."""
     owner = principal or caller()
     meter = SpeechMeter(
         Identity(
@@ -136,7 +137,7 @@ def session(
             arrived=0.0,
         )
     )
-    start, bounds = Start(voice.id, AudioFormat.WAV), SessionBounds(60, 0, 0)
+    start, bounds = Start(voice.id, AudioFormat.WAV, **start_fields), SessionBounds(60, 0, 0)
     opened = Session(speech, cast(Any, socket), start, meter, bounds)
 
     async def check_key() -> Principal:
