@@ -59,7 +59,7 @@ def header_words(header: str) -> list[SpokenWord]:
     """The words in the header of vLLM-Omni; none if it is absent or invalid."""
     try:
         found = msgspec.json.decode(header or "[]", type=list[_HeaderWord])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return []
     return _checked((each.word, each.start_ms / 1000, each.end_ms / 1000) for each in found)
 
@@ -72,7 +72,7 @@ def captions(answer: bytes) -> tuple[bytes, str, list[SpokenWord]]:
     try:
         found = msgspec.json.decode(answer, type=_Captions)
         sound = binascii.a2b_base64(found.audio, strict_mode=True)
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise EngineProtocolError("The answer is no captioned speech.") from None
     times = found.timestamps or []
     return (

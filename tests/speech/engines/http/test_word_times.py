@@ -15,6 +15,7 @@ from speech.engines.http.word_times import captions, header_words
 from speech.voices.snapshot import VoiceRef
 from tests.support.speech.speech_server import SpeechServer, described, said, speaking
 
+DEEP = '{"x": ' + "[" * 5000 + "]" * 5000
 TEXT = "We walked along the river."
 WORDS = TEXT.rstrip(".").split()
 
@@ -65,6 +66,7 @@ async def test_a_text_whose_times_are_too_many_for_the_header_is_spoken_without(
         ("[1]", []),
         ("nonsense", []),
         ('[{"word": "a"}]', []),
+        (f"[{DEEP}}}]", []),
         ('[{"word": "\\u0905\\u0902,", "start_ms": 10, "end_ms": 20.5}]', [("अं", 0.01, 0.0205)]),
         (
             '[{"word": "a", "start_ms": 50, "end_ms": 40}, {"word": "...", "start_ms": 1, "end_ms": 2},'
@@ -87,7 +89,14 @@ def test_captions_have_a_sound_and_perhaps_times() -> None:
         (b"RIFF", "audio/wav", [SpokenWord("a", 0.5, 0.75)])
     )
     assert captions(answer(timestamps=None))[2] == []
-    for broken in (b"", b"[]", answer(timestamps=[{}]), answer(audio="%"), b'{"error": "full"}'):
+    for broken in (
+        b"",
+        b"[]",
+        f"{DEEP}}}".encode(),
+        answer(timestamps=[{}]),
+        answer(audio="%"),
+        b'{"error": "full"}',
+    ):
         with pytest.raises(EngineProtocolError):
             captions(broken)
 
