@@ -201,32 +201,37 @@ class CaptionsReader:
 
     complete = False
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(self, sample_rate: int, text: str, most_bytes: int) -> None:
         self._sample_rate = sample_rate
+        self._text = text
+        self._room = most_bytes
         self._parts: list[bytes] = []
         self.words: list[SpokenWord] = []
 
     def feed(self, read: bytes) -> bytes:
-        """Keep ``read`` and return nothing: the answer is decoded at its end."""
+        """Keep ``read`` and return nothing: the answer is decoded at its end.
+
+        Raises ``EngineProtocolError`` for an answer that is too large.
+        """
+        self._room -= len(read)
+        if self._room < 0:
+            raise EngineProtocolError("The answer is too large for the text.")
         self._parts.append(read)
         return b""
 
     def finish(self) -> bytes:
         """Decode the sound, and note the words. Raises ``EngineProtocolError``."""
-        sound, kind, self.words = captions(b"".join(self._parts))
+        sound, kind, self.words = captions(b"".join(self._parts), self._text)
         reader = SniffingReader(Delivery("file", self._sample_rate, kind))
         return reader.feed(sound) + reader.finish()
 
 
 def reader_for(delivery: Delivery) -> Reader:
     """The reader for the answer. Raises ``EngineProtocolError`` when the answer is text."""
-    if delivery.asked == CAPTIONS:
-        return CaptionsReader(delivery.sample_rate)
     if delivery.is_text:
         raise EngineProtocolError("The answer is text, not sound.")
-    if delivery.kind == "text/event-stream":
-        return EventsReader(delivery)
-    if delivery.asked == "sse" and not delivery.kind.startswith("audio/"):
+    has_events = delivery.asked == "sse" and not delivery.kind.startswith("audio/")
+    if has_events or delivery.kind == "text/event-stream":
         return EventsReader(delivery)
     return SniffingReader(delivery)
 
@@ -366,6 +371,8 @@ class EventsReader:
 
 _BASE_SECONDS, _SECONDS_PER_CHARACTER = 20.0, 1.0
 _SILENT_PEAK: Final = 2
+_CAPTIONED: Final = 4
+"""Bytes of an answer with captions for one of the longest sound: base64 at up to three times the size."""
 
 
 class AudioCheck:
@@ -378,10 +385,14 @@ class AudioCheck:
 
     def __init__(self, delivery: Delivery, text: str, rate: float = 1.0) -> None:
         """``rate`` is the requested factor on the voice's speed: slow speech may be longer."""
-        self._reader = reader_for(delivery)
         self._worded = any(character.isalnum() for character in text)
         longest = (_BASE_SECONDS + _SECONDS_PER_CHARACTER * len(text)) / min(1.0, rate)
         self._room = round(min(LONGEST_SECONDS, longest) * SAMPLE_RATE) * SAMPLE_WIDTH
+        self._reader: Reader
+        if delivery.asked == CAPTIONS:
+            self._reader = CaptionsReader(delivery.sample_rate, text, _CAPTIONED * self._room)
+        else:
+            self._reader = reader_for(delivery)
         self._received = 0
         self._held = bytearray()
         self._peak = 0

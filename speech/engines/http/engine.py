@@ -179,7 +179,8 @@ class HttpEngine(Engine):
             post = _Post(backend, utterance, timeouts, is_timed)
             response = await self._post(post)
             check = AudioCheck(_delivery(post, response), utterance.text, utterance.rate)
-            words = header_words(response.header(HEADER)) if is_timed else []
+            times = response.header(HEADER) if is_timed else ""
+            words = header_words(times, utterance.text)
             while not check.complete and (read := await self._calls.read(response, timeouts)):
                 if pcm := check.feed(read):
                     # Not before: another server may take over until there is sound.

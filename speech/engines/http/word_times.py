@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import math
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,7 @@ def form_of(word_times: str) -> str:
 
 
 _LONGEST_WORD: Final = 100
+_MORE_WORDS: Final = 100
 _EDGES: Final = " .,;:!?\u2026\u0964\u0965\"'\u201c\u201d\u2018\u2019()[]{}-\u2013\u2014*_"
 
 
@@ -55,17 +57,18 @@ class _Captions(msgspec.Struct):
     timestamps: list[_CaptionWord] | None = None
 
 
-def header_words(header: str) -> list[SpokenWord]:
-    """The words in the header of vLLM-Omni; none if it is absent or invalid."""
+def header_words(header: str, text: str) -> list[SpokenWord]:
+    """The words of ``text`` in the header of vLLM-Omni; none if it is absent or invalid."""
     try:
         found = msgspec.json.decode(header or "[]", type=list[_HeaderWord])
     except (msgspec.MsgspecError, RecursionError):
         return []
-    return _checked((each.word, each.start_ms / 1000, each.end_ms / 1000) for each in found)
+    times = ((each.word, each.start_ms / 1000, each.end_ms / 1000) for each in found)
+    return _checked(times, text)
 
 
-def captions(answer: bytes) -> tuple[bytes, str, list[SpokenWord]]:
-    """The sound of an answer of Kokoro-FastAPI, its media type and the words.
+def captions(answer: bytes, text: str) -> tuple[bytes, str, list[SpokenWord]]:
+    """The sound of an answer of Kokoro-FastAPI, its media type and the words of ``text``.
 
     Raises ``EngineProtocolError``.
     """
@@ -74,19 +77,16 @@ def captions(answer: bytes) -> tuple[bytes, str, list[SpokenWord]]:
         sound = binascii.a2b_base64(found.audio, strict_mode=True)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise EngineProtocolError("The answer is no captioned speech.") from None
-    times = found.timestamps or []
-    return (
-        sound,
-        found.audio_format,
-        _checked((each.word, each.start_time, each.end_time) for each in times),
-    )
+    times = ((each.word, each.start_time, each.end_time) for each in found.timestamps or [])
+    return sound, found.audio_format, _checked(times, text)
 
 
-def _checked(words: Iterable[tuple[str, float, float]]) -> list[SpokenWord]:
-    """Words with a letter or digit, whose times are numbers that never go back."""
+def _checked(words: Iterable[tuple[str, float, float]], text: str) -> list[SpokenWord]:
+    """Words with a letter or digit, whose times are numbers that never go back; no more than ``text``
+    can have, also where its figures are written out."""
     made: list[SpokenWord] = []
     before = 0.0
-    for word, start, end in words:
+    for word, start, end in islice(words, 2 * len(text) + _MORE_WORDS):
         if has_words(word) and math.isfinite(start) and math.isfinite(end):
             since = max(before, start)
             before = max(since, end)

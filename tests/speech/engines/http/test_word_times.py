@@ -9,6 +9,7 @@ import pytest
 
 from speech.audio.pcm import SAMPLE_RATE, duration
 from speech.engines import EngineProtocolError, SpokenWord, Utterance
+from speech.engines.http.audio_readers import AudioCheck, Delivery
 from speech.engines.http.backend import ServerRef
 from speech.engines.http.engine import HttpEngine
 from speech.engines.http.word_times import captions, header_words
@@ -76,7 +77,7 @@ async def test_a_text_whose_times_are_too_many_for_the_header_is_spoken_without(
     ],
 )
 def test_what_is_no_time_is_left_out(header: str, words: list[tuple[str, float, float]]) -> None:
-    assert header_words(header) == [SpokenWord(*word) for word in words]
+    assert header_words(header, TEXT) == [SpokenWord(*word) for word in words]
 
 
 def test_captions_have_a_sound_and_perhaps_times() -> None:
@@ -85,10 +86,10 @@ def test_captions_have_a_sound_and_perhaps_times() -> None:
         return msgspec.json.encode({"audio": audio, "audio_format": "audio/wav", **fields})
 
     one = {"word": "a", "start_time": 0.5, "end_time": 0.75}
-    assert captions(answer(timestamps=[one]) + b"\n") == (
+    assert captions(answer(timestamps=[one]) + b"\n", TEXT) == (
         (b"RIFF", "audio/wav", [SpokenWord("a", 0.5, 0.75)])
     )
-    assert captions(answer(timestamps=None))[2] == []
+    assert captions(answer(timestamps=None), TEXT)[2] == []
     for broken in (
         b"",
         b"[]",
@@ -98,7 +99,26 @@ def test_captions_have_a_sound_and_perhaps_times() -> None:
         b'{"error": "full"}',
     ):
         with pytest.raises(EngineProtocolError):
-            captions(broken)
+            captions(broken, TEXT)
+
+
+def test_no_answer_has_more_words_than_its_text_can_have() -> None:
+    most = 2 * len(TEXT) + 100
+    header = [{"word": "a", "start_ms": 1, "end_ms": 2}] * (most + 1)
+    times = [{"word": "a", "start_time": 1, "end_time": 2}] * (most + 1)
+    answer = msgspec.json.encode({"audio": "", "timestamps": times})
+
+    assert len(header_words(msgspec.json.encode(header).decode(), TEXT)) == most
+    assert len(captions(answer, TEXT)[2]) == most
+
+
+def test_an_answer_with_captions_is_bounded_by_its_text() -> None:
+    check = AudioCheck(Delivery("captions", SAMPLE_RATE), "Hi.")
+    megabyte = b" " * 1_000_000
+    for _ in range(4):
+        assert check.feed(megabyte) == b""
+    with pytest.raises(EngineProtocolError, match="too large for the text"):
+        check.feed(megabyte)
 
 
 def test_a_voice_has_times_if_each_of_its_servers_gives_them() -> None:
