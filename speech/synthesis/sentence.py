@@ -322,7 +322,7 @@ def _utterances(text: str, stand_ins: list[StandIn]) -> Iterator[Words | Pause]:
     for part in filter(None, map(str.strip, clauses(text, LONGEST_UTTERANCE))):
         if stillness:
             yield Pause(stillness)
-        yield Words(part, tuple(stand_ins))
+        yield Words(part, tuple(one for one in stand_ins if one.stand_in in part))
         stillness = tags.after_part(part)
 
 

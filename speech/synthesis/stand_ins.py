@@ -7,15 +7,15 @@ import html
 from msgspec.structs import replace
 
 from speech.synthesis.script import Mark, Sentence
-from speech.text.pronunciations import MOST_GROWTH, StandIn, stand_in
+from speech.text.pronunciations import MOST_GROWTH, MOST_STAND_INS, StandIn, stand_in
 from speech.text.tags import Phonemes
 
 
 def stood_in(sentence: Sentence, *, takes_ipa: bool) -> tuple[Sentence, list[StandIn]]:
     """``sentence`` without ``Phonemes``, but with stand-ins for their words, and these stand-ins.
 
-    A word stays as it is written where the engine does not take IPA, or where the sentence would grow
-    too long.
+    A word stays as it is written where the engine does not take IPA, where the sentence would grow
+    too long, and after ``MOST_STAND_INS``.
     """
     if not any(isinstance(mark, Phonemes) for _, mark in sentence.marks):
         return sentence, []
@@ -30,6 +30,8 @@ def stood_in(sentence: Sentence, *, takes_ipa: bool) -> tuple[Sentence, list[Sta
             continue
         end, growth = at + mark.size, max(0, len(mark.ipa) - mark.size)
         if not takes_ipa or end > len(sentence.text) or growth > left:
+            continue
+        if len(stand_ins) >= MOST_STAND_INS:
             continue
         left -= growth
         word = html.unescape(sentence.text[at:end])

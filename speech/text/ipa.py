@@ -17,6 +17,7 @@ LETTERS: Final = frozenset("abcdefhijklmnopqrstuvwxyzæçðøœŋɐɑɒɔɕɖə�
 """Symbols of sounds, as ``written_ipa`` leaves them."""
 
 _SIGNS: Final = frozenset("ˈˌːʰʲ↗↘ ^")
+_KNOWN: Final = LETTERS | _SIGNS
 _WRITTEN: Final = (
     ("\u0361", TIE),
     ("\u035c", TIE),
@@ -51,7 +52,7 @@ def written_ipa(ipa: str) -> str:
         spelt = spelt.replace(old, new)
     spelt = " ".join(spelt.split())
     for symbol in spelt:
-        if symbol not in LETTERS | _SIGNS and not _is_marked(symbol):
+        if symbol not in _KNOWN and not _is_marked(symbol):
             raise UnknownPhonemes(
                 f"{symbol!r} (U+{ord(symbol):04X}) is no symbol of the IPA that can be spoken."
             )

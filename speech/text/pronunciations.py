@@ -28,11 +28,13 @@ _STAND_IN: Final = "Qzx"
 STAND_IN: Final = re.compile(rf"\b({_STAND_IN}[a-z]{{2}})\b")
 """A stand-in in a text."""
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+MOST_STAND_INS: Final = len(_LETTERS) ** 2
+"""Of one sentence; further words are read as they are written."""
 
 
 def stand_in(number: int) -> str:
-    """The stand-in of a text's word of that number."""
-    figures = divmod(number % len(_LETTERS) ** 2, len(_LETTERS))
+    """The stand-in of a text's word of that number, below ``MOST_STAND_INS``."""
+    figures = divmod(number, len(_LETTERS))
     return _STAND_IN + "".join(_LETTERS[figure] for figure in figures)
 
 
@@ -191,6 +193,8 @@ class Lexicon:
         for match in self.matches(text):
             spoken = match.entry.spoken
             if match.entry.alphabet is Alphabet.IPA:
+                if len(stand_ins) >= MOST_STAND_INS:
+                    continue
                 word, ipa = text[match.start : match.end], spoken
                 spoken = stand_in(len(stand_ins))
                 stand_ins.append(StandIn(spoken, word, ipa))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from speech.engines import Engine
 from speech.synthesis.script import read_script
+from speech.synthesis.sentence import LONGEST_UTTERANCE, Speaker, Words, read_sentence
 from speech.synthesis.stand_ins import stood_in
-from speech.text.pronunciations import MOST_GROWTH
+from speech.synthesis.text_process import TextProcess
+from speech.text.pronunciations import MOST_GROWTH, MOST_STAND_INS, STAND_IN
 from speech.text.tags import Pause, Phonemes
+from speech.voices.snapshot import VoiceRef
 
 A = "<phoneme ph='a'>"
 END = "</phoneme>"
@@ -53,3 +59,26 @@ def test_a_word_in_two_sentences_and_one_that_makes_the_text_too_long_are_as_wri
     left = MOST_GROWTH[0] * len(sentence.text) + MOST_GROWTH[1]
     assert len(stand_ins) == left // 89
     assert changed.text.endswith("b b ")
+
+
+def test_no_stand_in_stands_for_two_words() -> None:
+    text = "<speak>" + f"{A}b{END} " * (MOST_STAND_INS + 2) + "</speak>"
+    [sentence] = read_script(text).sentences
+
+    changed, stand_ins = stood_in(sentence, takes_ipa=True)
+
+    assert len({each.stand_in for each in stand_ins}) == len(stand_ins) == MOST_STAND_INS
+    assert changed.text.endswith("Qzxzz b b ")
+
+
+async def test_an_engine_gets_only_the_stand_ins_of_its_part() -> None:
+    between = "and so on, " * (LONGEST_UTTERANCE // 8)
+    [sentence] = read_script(f"<speak>{A}one{END} {between}{A}two{END}</speak>").sentences
+    voice = VoiceRef("ava", "en", "en-us", None)
+    speaker = Speaker(voice, cast(Engine, None), TextProcess(), "organization")
+
+    parts = [part for part in await read_sentence(sentence, speaker) if isinstance(part, Words)]
+
+    assert len(parts) > 1
+    for part in parts:
+        assert [each.stand_in for each in part.stand_ins] == STAND_IN.findall(part.text)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from speech.text.pronunciations import Alphabet, Lexicon, Pronunciation, StandIn
+from speech.text.pronunciations import MOST_STAND_INS, Alphabet, Lexicon, Pronunciation, StandIn
 
 LEXICON = Lexicon(
     [
@@ -59,6 +59,16 @@ def test_a_word_of_ipa_has_a_stand_in_of_its_own() -> None:
         ("kubectl", "kub"),
     ]
     assert len(set(names)) == 2
+
+
+def test_words_for_which_there_are_no_more_stand_ins_are_as_written() -> None:
+    lexicon = Lexicon([Pronunciation("cat", "kat", Alphabet.IPA)])
+    stand_ins: list[StandIn] = []
+
+    text = lexicon.replaced("cat " * (MOST_STAND_INS + 2), stand_ins)
+
+    assert text.endswith("Qzxzz cat cat ")
+    assert len(stand_ins) == MOST_STAND_INS
 
 
 def test_a_short_text_does_not_become_a_long_one() -> None:
