@@ -15,6 +15,9 @@ from speech.text.ipa import SYLLABIC, TIE, written_ipa
 _BETWEEN: Final = "|"
 """Keeps two phonemes from being read as the name of a third."""
 
+MOST_MNEMONICS: Final = 150
+"""Of one word; espeak-ng has room for 200."""
+
 _PHONEMES: Final = {
     # vowels
     "a": "a", "aː": "A:", "e": "e", "eː": "e:", "i": "i", "iː": "i:", "o": "o", "oː": "o:",
@@ -56,11 +59,12 @@ _READERS: Final = {language: _reader(names) for language, names in _OF_LANGUAGE.
 def mnemonics(ipa: str, language: str) -> str:
     """The phonemes for ``ipa``, without the brackets around them. Raises ``UnknownPhonemes``.
 
-    Signs without a phoneme are left out: tones, and diacritics but for syllables.
+    Signs without a phoneme are left out: tones, and diacritics but for syllables. So is what comes after
+    ``MOST_MNEMONICS``.
     """
     names = _OF_LANGUAGE[language]
     found = _READERS[language].findall(_without_diacritics(written_ipa(ipa)))
-    return _BETWEEN.join(names[each] for each in found)
+    return _BETWEEN.join(names[each] for each in found[:MOST_MNEMONICS])
 
 
 def _without_diacritics(ipa: str) -> str:

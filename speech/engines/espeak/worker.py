@@ -26,6 +26,7 @@ import soxr
 from numpy.typing import NDArray
 
 from speech.audio.pcm import FADE_SECONDS, SAMPLE_RATE, faded, pcm_bytes, samples
+from speech.engines.sanitize import plain_words
 from speech.engines.worker_frames import (
     DATA,
     FAILED,
@@ -128,32 +129,43 @@ _MEMORY_BYTES = 1 << 30
 
 
 _SOUNDS_OPEN = re.compile(r"\[(?=\[)")
+_CLAUSE_END = re.compile("[,;!?\u0964] ")
+_LONGEST_CLAUSE = 700
+"""Bytes; espeak-ng cuts a clause that is longer than 725, also within phonemes."""
 
 
 class WithSounds:
     """An ``ordered`` text, as espeak-ng gets it: with ``[[...]]`` for each stand-in in ``sounds``.
 
-    Of the text's own ``[[`` the brackets are kept apart. ``cuts``: for each stand-in its beginning in
+    In a clause that grows too long the word is read as it is written. Of the text's own ``[[`` the
+    brackets are kept apart. ``cuts``: for each stand-in its beginning in
     ``ordered``, where that is in ``text``, and how much longer ``text`` is behind it than ``ordered``.
     """
 
     def __init__(self, ordered: str, sounds: Sequence[Sequence[str]]) -> None:
         self.cuts: list[tuple[int, int, int]] = []
         self._longer = 0
-        known = {stand_in: phonemes for stand_in, _, phonemes in sounds}
+        known = {stand_in: (word, phonemes) for stand_in, word, phonemes in sounds}
         if not any(stand_in in ordered for stand_in in known):
             self.ordered = self.text = ordered
             return
         self.ordered = _SOUNDS_OPEN.sub("[ ", ordered)
         pieces: list[str] = []
-        longer = after = 0
+        longer = after = clause = 0
         for found in STAND_IN.finditer(self.ordered):
             if found[0] not in known:
                 continue
-            phonemes = f"[[{known[found[0]]}]]"
-            pieces += [self.ordered[after : found.start()], phonemes]
+            before = self.ordered[after : found.start()]
+            ends = _CLAUSE_END.split(before)
+            clause = len(ends[-1].encode()) + (clause if len(ends) == 1 else 0)
+            word, phonemes = known[found[0]]
+            spoken = f"[[{phonemes}]]"
+            if clause + len(spoken) > _LONGEST_CLAUSE:
+                spoken = plain_words(word)
+            clause += len(spoken.encode())
+            pieces += [before, spoken]
             self.cuts.append((found.start(), found.start() + longer, longer))
-            longer, after = longer + len(phonemes) - len(found[0]), found.end()
+            longer, after = longer + len(spoken) - len(found[0]), found.end()
         self._longer = longer
         self.text = "".join([*pieces, self.ordered[after:]])
 

@@ -10,12 +10,12 @@ import pytest
 from speech.audio.pcm import duration
 from speech.engines import SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
-from speech.engines.espeak.mnemonics import mnemonics
+from speech.engines.espeak.mnemonics import MOST_MNEMONICS, mnemonics
 from speech.engines.espeak.pool import Order
 from speech.engines.espeak.worker import WithSounds
 from speech.engines.kokoro.phonemes import english, hindi, tokens
 from speech.text.ipa import LETTERS, UnknownPhonemes, written_ipa
-from speech.text.pronunciations import StandIn
+from speech.text.pronunciations import StandIn, stand_in
 
 SOUNDS = (("Qzxaa", "Kubectl", "k|j|u:"), ("Qzxab", "AT & T", "'E|n"))
 
@@ -104,6 +104,24 @@ def test_brackets_of_a_text_are_no_phonemes() -> None:
     assert text.ordered[text.offset(text.text.index("j|u:")) :].startswith("Qzxaa")
     assert text.ordered[text.offset(text.text.index("'E|n")) :].startswith("Qzxab.")
     assert WithSounds("Say [[x]]", SOUNDS).text == "Say [[x]]"
+
+
+def test_a_word_has_no_more_sounds_than_the_engine_has_room_for() -> None:
+    assert mnemonics("ɝ" * 100, "en").count("|") == MOST_MNEMONICS - 1
+
+
+def test_in_a_clause_that_grows_too_long_words_are_as_written() -> None:
+    sounds = [(stand_in(number), f"[[word {number}]]", "a|" * 99 + "a") for number in range(6)]
+    a, b, c, d, e, f = (name for name, *_ in sounds)
+    ordered = f"{a} {b} {c} {d} now, {e} {'क' * 200} {f}."
+    text = WithSounds(ordered, sounds)
+
+    ipa = f"[[{sounds[0][2]}]]"
+    assert text.text == f"{ipa} {ipa} {ipa} word 3 now, {ipa} {'क' * 200} word 5."
+    for said, of in (("word 3", d), ("3 now", d), ("now", "now"), ("word 5", f), ("क", "क")):
+        at = text.offset(text.text.index(said))
+        start = ordered.index(of)
+        assert start <= at < start + len(of)
 
 
 def test_a_text_that_crashed_the_engine_is_retried_with_the_words() -> None:
