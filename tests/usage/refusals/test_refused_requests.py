@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 from accounts.keys import keys
 from accounts.models import Scope
 from core.errors import error_named
-from tests.support.live import Gateway
+from tests.support.live import Gateway, fetch
 from tests.support.speech.caller import Conversation, SpeechAccount
 from tests.support.until import until
 from usage.models import Refusal, RefusalCount
@@ -45,6 +45,8 @@ def test_chats_that_were_refused(gateway: Gateway) -> None:
     gateway.organization.requests_per_minute = 100
     gateway.organization.tokens_per_minute = 2000
     gateway.organization.save()
+    # A key that is not known waits until all changes are read; it must be no refused request here.
+    assert fetch(f"{gateway.base_url}/models", key=gateway.mint()).status_code == 200
     answers = [gateway.chat("Hello", **fields) for fields, _ in CHATS]
     assert gateway.chat("[[sim fault=status@400]] it has a row").status_code == 400
     assert gateway.chat("Hello", max_tokens=1).status_code == 200
