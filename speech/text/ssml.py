@@ -237,11 +237,12 @@ class SsmlReader(msgspec.Struct, tag=True):
         if changed is not None and changed.said is not None:
             self._hold(text, at, changed, changed.said)
             return
-        self._check_entities(text, at)
         if not self._open:
-            if text.strip():
-                raise InvalidSsml("there is text after </speak>.", at)
-        elif not any(element.is_replaced for element in self._open):
+            if after := text.lstrip():
+                raise InvalidSsml("there is text after </speak>.", at + len(text) - len(after))
+            return
+        self._check_entities(text, at)
+        if not any(element.is_replaced for element in self._open):
             self._say(text, at)
 
     def _hold(self, text: str, at: int, changed: Element, said: list[str]) -> None:

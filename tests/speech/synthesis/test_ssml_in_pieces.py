@@ -6,7 +6,7 @@ import time
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from speech.synthesis.script import (
@@ -165,6 +165,8 @@ PIECES = [
 ]  # fmt: skip
 
 
+@example(content="</speak> a", step=1, is_ended=False)
+@example(content="</speak>a&", step=1, is_ended=False)
 @given(st.lists(st.sampled_from(PIECES)).map("".join), st.integers(1, 9), st.booleans())
 def test_any_mistake_is_found_at_the_same_place(content: str, step: int, is_ended: bool) -> None:
     text = f"<speak>{content}" + "</speak>" * is_ended
