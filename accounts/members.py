@@ -79,7 +79,7 @@ def appoint_in(user: User, organizations: Iterable[Organization]) -> None:
 
 
 def _locked(membership: Membership) -> Membership:
-    """The row of ``membership``, which nobody changes meanwhile, nor another one of its organization.
+    """Lock the memberships of the organization and return the row of ``membership``.
 
     Raises ``ValidationError`` where it was removed.
     """

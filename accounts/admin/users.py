@@ -81,7 +81,7 @@ class MembershipInline(MembershipTabularInline):
     readonly_fields = ("created_at",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """A role is shown to all; a new member of other operators is a plain one."""
+        """Everybody sees the roles; only superusers choose that of a membership that they add."""
         shown = super().get_readonly_fields(request, obj)
         return shown if _operator(request).is_superuser else (*shown, "role")
 
