@@ -32,9 +32,9 @@ from speech.voices.clones.creation import CloneCreationConsumer
 from svc_project.gate.django_handler import OneCallHandler
 from svc_project.gate.gate import Gate
 from svc_project.gate.page_client import PageProcess
-from svc_project.openapi import MANAGEMENT_PATH as MANAGEMENT_OPENAPI
-from svc_project.openapi import PATH as OPENAPI
-from svc_project.openapi import (
+from svc_project.openapi_consumers import MANAGEMENT_PATH as MANAGEMENT_OPENAPI
+from svc_project.openapi_consumers import PATH as OPENAPI
+from svc_project.openapi_consumers import (
     InferenceDocumentConsumer,
     ManagementDocumentConsumer,
     SpeechDocumentConsumer,

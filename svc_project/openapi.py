@@ -1,31 +1,25 @@
-"""``GET /openapi.json``: the OpenAPI 3.1 document of each surface, without a key.
+"""The OpenAPI 3.1 documents: one of each surface, and one of the management API.
 
-The management API has one of its own, ``GET /manage/v1/openapi.json``.
+Importing them takes a tenth of a worker's start, so it waits until one is asked for
+(``svc_project.openapi_consumers``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import ClassVar
 
 import msgspec
 from django.conf import settings
 
 from accounts.api import openapi as accounts
 from core.api.openapi import BEARER, Json, document, schemas_of
-from core.asgi.http import HttpConsumer
-from core.errors import ApiError, MethodNotAllowed
 from inference.api import openapi as inference
 from speech.api import openapi as speech
 from svc_project.configuration import openapi as configuration
-from svc_project.surfaces import Surface, error_body_of
+from svc_project.openapi_consumers import MANAGEMENT
+from svc_project.surfaces import Surface
 from usage.api import openapi as usage
-
-PATH = "/openapi.json"
-MANAGEMENT_PATH = "/manage/v1/openapi.json"
-MANAGEMENT = "management"
-"""The name of the document of the management API, beside those of the surfaces."""
 
 _KEY: Json = {"type": "http", "scheme": "bearer"}
 
@@ -100,39 +94,12 @@ DOCUMENTS: Mapping[str, Callable[[], Json]] = {
 """The function that makes each document, by its name."""
 
 
-class OpenApiConsumer(HttpConsumer):
-    """Serves the document that subclasses name, on their surface."""
-
-    route = "openapi"
-    document: ClassVar[str]
-
-    async def answer(self) -> None:
-        if self.scope["method"] not in ("GET", "HEAD"):
-            raise MethodNotAllowed("GET, HEAD")
-        await self.respond(200, _encoded(self.document))
-
-    def render_error(self, error: ApiError) -> bytes:
-        return error_body_of(Surface(self.surface), error)
-
-
-class InferenceDocumentConsumer(OpenApiConsumer):
-    surface = document = Surface.INFERENCE
-
-
-class SpeechDocumentConsumer(OpenApiConsumer):
-    surface = document = Surface.SPEECH
-
-
-class ManagementDocumentConsumer(OpenApiConsumer):
-    surface = Surface.INFERENCE
-    document = MANAGEMENT
-
-
 @lru_cache(maxsize=len(DOCUMENTS))
-def _encoded(name: str) -> bytes:
+def encoded(name: str) -> bytes:
+    """The document ``name`` as JSON."""
     return msgspec.json.encode(DOCUMENTS[name]())
 
 
 def printed(name: str) -> str:
     """The document as in docs/api: indented."""
-    return msgspec.json.format(_encoded(name), indent=2).decode() + "\n"
+    return msgspec.json.format(encoded(name), indent=2).decode() + "\n"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from svc_project.openapi import DOCUMENTS, MANAGEMENT
+from svc_project.openapi import DOCUMENTS
+from svc_project.openapi_consumers import MANAGEMENT
 from svc_project.reference import examples
 from svc_project.reference.operations import Anchors, Beside, Operation, operations
 from svc_project.reference.recordings import by_operation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
-from svc_project.openapi import DOCUMENTS, MANAGEMENT
+from svc_project.openapi import DOCUMENTS
+from svc_project.openapi_consumers import MANAGEMENT
 from svc_project.reference import pages
 from svc_project.surfaces import Surface
 

@@ -12,7 +12,7 @@ import pytest
 
 from accounts.keys import admin_keys
 from accounts.models import Scope
-from svc_project.openapi import MANAGEMENT_PATH, PATH
+from svc_project.openapi_consumers import MANAGEMENT_PATH, PATH
 from tests.support.live import ROOT, Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import CLIP

@@ -26,7 +26,8 @@ from speech.errors import error_type
 from speech.requests.stream_consumer import CLOSE_CODES
 from speech.wire import parse_message
 from svc_project.asgi import router
-from svc_project.openapi import DOCUMENTS, MANAGEMENT, MANAGEMENT_PATH, PATH, printed
+from svc_project.openapi import DOCUMENTS, printed
+from svc_project.openapi_consumers import MANAGEMENT, MANAGEMENT_PATH, PATH
 from svc_project.reference.documents import operations_of
 from svc_project.surfaces import Surface
 from tests.support.live import NO_TLS, ROOT, Gateway

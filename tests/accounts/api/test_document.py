@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 
 from accounts.keys import keys
 from accounts.models import Organization, Scope, User
-from svc_project.openapi import DOCUMENTS, MANAGEMENT
+from svc_project.openapi import DOCUMENTS
+from svc_project.openapi_consumers import MANAGEMENT
 from tests.support.builders import catalog_rows
 
 pytestmark = pytest.mark.django_db
