@@ -96,8 +96,8 @@ class Generation:
     """All processes of one start or reload, which serve on ``sockets`` of the parent.
 
     ``number`` counts starts and reloads from 1; ``program`` is the command line that children get more
-    words for. Children are started one after the other: the first worker checks the settings and says
-    how many there are to be.
+    words for. The first worker checks the settings and says how many processes there are to be; the
+    others start once it serves, since they would take the processors from it.
     """
 
     def __init__(
@@ -124,27 +124,30 @@ class Generation:
         self.children.append(self._start_worker(number, 0))
 
     def go_on_starting(self, numbers: Sequence[int]) -> None:
-        """Start the others once the first worker has said how many; ``numbers`` are free ones.
+        """Start the others once the first worker serves; ``numbers`` are free ones.
 
         Raises ``NoPageSocket``.
         """
-        if self.plan is not None or (plan := self.children[0].line.plan()) is None:
+        if self.plan is None:
+            self.plan = self.children[0].line.plan()
+            if self.plan is None:
+                return
+            if self.plan.workers > 1:
+                self._page_listener = self._listen()
+            else:
+                shutil.rmtree(self._page_directory, ignore_errors=True)
+        if self.plan.workers == 1 or len(self.children) > 1 or not self.first_is_ready:
             return
-        self.plan = plan
-        if plan.workers > 1:
-            self.children.append(self._start_pages())
-            self.children += [
-                self._start_worker(numbers[share - 1], share) for share in range(1, plan.workers)
-            ]
-        else:
-            shutil.rmtree(self._page_directory, ignore_errors=True)
+        self.children.append(self._start_pages())
+        self.children += [
+            self._start_worker(numbers[share - 1], share) for share in range(1, self.plan.workers)
+        ]
 
     @property
     def is_ready(self) -> bool:
         """Whether every process has sent a heartbeat."""
-        return self.plan is not None and all(
-            self._heartbeats.has_begun(child.process.pid) for child in self.children
-        )
+        begun = [self._heartbeats.has_begun(child.process.pid) for child in self.children]
+        return self.plan is not None and len(begun) >= self.plan.workers and all(begun)
 
     @property
     def first_is_ready(self) -> bool:
@@ -186,7 +189,7 @@ class Generation:
         return child
 
     def _start_pages(self) -> Child:
-        self._page_listener = self._page_listener or self._listen()
+        assert self._page_listener is not None  # noqa: S101  # the plan has several workers
         descriptors = [self._page_listener.fileno(), self._last_worker_end]
         roles = ["--pages", str(descriptors[0]), "--until", str(descriptors[1])]
         return self._start(None, 0, roles, descriptors)
