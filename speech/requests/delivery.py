@@ -27,6 +27,7 @@ from speech.synthesis.prefetch import prefetch
 from speech.synthesis.script import Sentence
 from speech.synthesis.sentence import Speaker, read_sentence, speak_parts
 from speech.synthesis.word_spans import TimedSentence, TimedWord, timed_words
+from speech.text.pronunciations import Growth
 from speech.wire import Start
 
 _FRAMES_AHEAD: Final = 1
@@ -79,6 +80,7 @@ class Delivery:
         self._frame = asyncio.Lock()
         """Held while a message is sent, which nothing interrupts."""
         self._resumed = asyncio.Event()
+        self._growth = Growth()
         self._spoken: list[str] = []
         """The texts of the utterance's sentences that were sent, as they are metered."""
         self.principal: Principal
@@ -150,6 +152,7 @@ class Delivery:
             reserved.refund_characters()
         self._charged.clear()
         self._held.release_all()
+        self._growth.forget()
         self._sending = None  # the traceback of its error refers to this object
         self.sentences_waiting = self.characters_waiting = self.utterances_waiting = 0
 
@@ -228,6 +231,7 @@ class Delivery:
             self._start.speed,
             self._start.instructions,
             is_interactive=self._start.keep_open,
+            growth=self._growth,
             request_id=self._meter.identity.request_id,
             lexicon=await self._service.pronunciations.of(voice, principal.organization_id),
         )
@@ -245,6 +249,7 @@ class Delivery:
             spoken = speak_parts(parts, speaker, self._meter.clock, words)
             pieces = await whole_sound(spoken, "text", self._held)
         except UnreadableText as unread:
+            self._growth.forget()
             if reserved is not None:
                 self._charged.pop().refund_characters()
             return _Unread(sentence, unread)

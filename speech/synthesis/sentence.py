@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from core.errors import ApiError
@@ -28,7 +28,7 @@ from speech.text import markdown, preparation, tags
 from speech.text.language import Language
 from speech.text.normalise.characters import cleaned
 from speech.text.normalise.locale import region_of
-from speech.text.pronunciations import NO_PRONUNCIATIONS, Lexicon, StandIn
+from speech.text.pronunciations import NO_PRONUNCIATIONS, Growth, Lexicon, StandIn
 from speech.text.sentences import clauses
 from speech.text.ssml_elements import FASTEST, SLOWEST
 from speech.text.tags import Pause, Phonemes, Rate, Sound, has_words
@@ -85,7 +85,7 @@ class Speaker:
 
     ``texts`` prepares long texts. ``rate`` is a factor on the voice's pace; ``instructions``,
     ``is_long``, ``is_interactive`` and ``request_id`` as in ``Utterance``. ``lexicon`` has the organization's
-    pronunciations.
+    pronunciations, ``growth`` what they may add to the whole text.
     """
 
     voice: VoiceRef
@@ -97,6 +97,7 @@ class Speaker:
     is_long: bool = False
     is_interactive: bool = False
     lexicon: Lexicon = NO_PRONUNCIATIONS
+    growth: Growth = field(default_factory=Growth)
     request_id: str = ""
 
 
@@ -272,7 +273,9 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
     if sentence.rate != 1:
         parts.append(Rate(sentence.rate))
     words: list[str] = []
-    sentence, stand_ins = stood_in(sentence, takes_ipa=speaker.voice.takes_ipa)
+    growth = speaker.growth
+    growth.begin(sentence.characters)
+    sentence, stand_ins = stood_in(sentence, growth, takes_ipa=speaker.voice.takes_ipa)
     speakable = False
     unread: str | None = None
     start = 0
@@ -281,7 +284,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
         plain, place = markdown.read(sentence.text[start:offset], place, sentence.text[offset:])
         start = max(start, offset)
         if speaker.lexicon:
-            plain = speaker.lexicon.replaced(plain, stand_ins)
+            plain = speaker.lexicon.replaced(plain, stand_ins, growth)
         # An entity such as &nbsp; has letters, and means none.
         if has_words(meant := cleaned(plain)):
             letters = await _unread_letters(meant, speaker)

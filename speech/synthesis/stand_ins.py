@@ -7,33 +7,33 @@ import html
 from msgspec.structs import replace
 
 from speech.synthesis.script import Mark, Sentence
-from speech.text.pronunciations import MOST_GROWTH, MOST_STAND_INS, StandIn, stand_in
+from speech.text.pronunciations import MOST_STAND_INS, Growth, StandIn, stand_in
 from speech.text.tags import Phonemes
 
 
-def stood_in(sentence: Sentence, *, takes_ipa: bool) -> tuple[Sentence, list[StandIn]]:
+def stood_in(
+    sentence: Sentence, growth: Growth, *, takes_ipa: bool
+) -> tuple[Sentence, list[StandIn]]:
     """``sentence`` without ``Phonemes``, but with stand-ins for their words, and these stand-ins.
 
-    A word stays as it is written where the engine does not take IPA, where the sentence would grow
-    too long, and after ``MOST_STAND_INS``.
+    A word stays as it is written where the engine does not take IPA, where ``growth`` refuses its sounds,
+    and after ``MOST_STAND_INS``.
     """
     if not any(isinstance(mark, Phonemes) for _, mark in sentence.marks):
         return sentence, []
     text, read = "", 0
     marks: list[tuple[int, Mark]] = []
     stand_ins: list[StandIn] = []
-    left = MOST_GROWTH[0] * len(sentence.text) + MOST_GROWTH[1]
     for at, mark in sentence.marks:
         text, read = text + sentence.text[read:at], max(read, at)
         if not isinstance(mark, Phonemes):
             marks.append((len(text), mark))
             continue
-        end, growth = at + mark.size, max(0, len(mark.ipa) - mark.size)
-        if not takes_ipa or end > len(sentence.text) or growth > left:
+        end = at + mark.size
+        if not takes_ipa or end > len(sentence.text) or len(stand_ins) >= MOST_STAND_INS:
             continue
-        if len(stand_ins) >= MOST_STAND_INS:
+        if not growth.take(len(mark.ipa) - mark.size):
             continue
-        left -= growth
         word = html.unescape(sentence.text[at:end])
         name = stand_in(len(stand_ins))
         stand_ins.append(StandIn(name, word.strip(), mark.ipa))

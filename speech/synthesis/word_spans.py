@@ -84,7 +84,7 @@ async def timed_words(
     a whole. Raises as ``speech.synthesis.sentence.prepared`` does."""
     written = written_words(sentence.text)
     if speaker.lexicon:
-        written = _respelt(written, speaker.lexicon.matches(sentence.text))
+        written = _respelt(written, speaker.lexicon.matches(sentence.text, speaker.growth.again()))
     if text := set_apart(written):
         written = with_readings(written, await prepared(text, speaker))
     found = spans(written, [word.text for word in spoken])

@@ -17,8 +17,7 @@ from operator import itemgetter
 from typing import Final
 
 MOST_GROWTH: Final = (2, 100)
-"""Code points that respellings may add to a text: twice its own and these, so that a short text, which
-is cheap, is not spoken for hours."""
+"""Code points that pronunciations may add to a whole text: twice its own and these (``Growth``)."""
 
 _MARK: Final = "\u0300-\u036f\u0900-\u0963\u200c\u200d"
 _TOKEN: Final = re.compile(rf"[\w{_MARK}]+|\s+|.", re.DOTALL)
@@ -135,6 +134,37 @@ class _Node:
         return min(found, key=itemgetter(0))[1] if found else None
 
 
+class Growth:
+    """What pronunciations may still add to what a request or session speaks, in code points.
+
+    Only the text itself is metered. So the whole text earns what is added: were it each sentence, many
+    short ones would be spoken for hours at the price of minutes.
+    """
+
+    def __init__(self, left: int = MOST_GROWTH[1]) -> None:
+        self._left = self._began_with = left
+
+    def begin(self, characters: int) -> None:
+        """Begin a sentence in which so many ``characters`` are metered."""
+        self._left += MOST_GROWTH[0] * characters
+        self._began_with = self._left
+
+    def take(self, characters: int) -> bool:
+        """Add so many to the sentence; False where that is too much, and then none are."""
+        if characters > self._left:
+            return False
+        self._left -= max(0, characters)
+        return True
+
+    def again(self) -> Growth:
+        """What there was at the beginning of the sentence, to find the same words in it once more."""
+        return Growth(self._began_with)
+
+    def forget(self) -> None:
+        """Take back what was earned: a text that earned some is not charged."""
+        self._left = min(self._left, MOST_GROWTH[1])
+
+
 class Lexicon:
     """The pronunciations that hold for one voice.
 
@@ -153,21 +183,18 @@ class Lexicon:
     def __bool__(self) -> bool:
         return bool(self._root.after)
 
-    def matches(self, text: str) -> list[Match]:
-        """The words of the lexicon in ``text``, in order, those left out by which it grew too long."""
+    def matches(self, text: str, growth: Growth) -> list[Match]:
+        """The words of the lexicon in ``text``, in order, those left out that ``growth`` refuses."""
         tokens = _Tokens.of(text)
         if self._root.after.keys().isdisjoint(tokens.folded):
             return []
-        left = MOST_GROWTH[0] * len(text) + MOST_GROWTH[1]
         found: list[Match] = []
         at = 0
         while at < len(tokens.folded):
             end, entry = self._longest(tokens, at)
             if entry is not None:
                 match = Match(tokens.starts[at], tokens.starts[end], entry)
-                growth = len(entry.spoken) - (match.end - match.start)
-                if growth <= left:
-                    left -= max(0, growth)
+                if growth.take(len(entry.spoken) - (match.end - match.start)):
                     found.append(match)
             at = end
         return found
@@ -186,11 +213,11 @@ class Lexicon:
                 found = end, entry
         return found
 
-    def replaced(self, text: str, stand_ins: list[StandIn]) -> str:
+    def replaced(self, text: str, stand_ins: list[StandIn], growth: Growth) -> str:
         """``text`` with respellings; a word that is spoken as IPA gets one more of ``stand_ins``."""
         pieces: list[str] = []
         after = 0
-        for match in self.matches(text):
+        for match in self.matches(text, growth):
             spoken = match.entry.spoken
             if match.entry.alphabet is Alphabet.IPA:
                 if len(stand_ins) >= MOST_STAND_INS:

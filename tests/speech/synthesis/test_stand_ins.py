@@ -11,7 +11,7 @@ from speech.synthesis.script import read_script
 from speech.synthesis.sentence import LONGEST_UTTERANCE, Speaker, Words, read_sentence
 from speech.synthesis.stand_ins import stood_in
 from speech.synthesis.text_process import TextProcess
-from speech.text.pronunciations import MOST_GROWTH, MOST_STAND_INS, STAND_IN
+from speech.text.pronunciations import MOST_GROWTH, MOST_STAND_INS, STAND_IN, Growth
 from speech.text.tags import Pause, Phonemes
 from speech.voices.snapshot import VoiceRef
 
@@ -31,9 +31,9 @@ END = "</phoneme>"
 def test_each_word_has_a_stand_in(content: str, text: str, words: list[str]) -> None:
     [sentence] = read_script(f"<speak>{content}</speak>").sentences
 
-    changed, stand_ins = stood_in(sentence, takes_ipa=True)
+    changed, stand_ins = stood_in(sentence, Growth(), takes_ipa=True)
     assert (changed.text, [each.word for each in stand_ins]) == (text, words)
-    as_written, none = stood_in(sentence, takes_ipa=False)
+    as_written, none = stood_in(sentence, Growth(), takes_ipa=False)
     assert (as_written.text, none) == (sentence.text, [])
     assert not any(isinstance(mark, Phonemes) for _, mark in (*changed.marks, *as_written.marks))
 
@@ -42,7 +42,7 @@ def test_other_marks_stay_between_the_same_words() -> None:
     text = f"<speak>One {A}two{END}[pause] three {A}four{END}<break/></speak>"
     [sentence] = read_script(text).sentences
 
-    changed, _ = stood_in(sentence, takes_ipa=True)
+    changed, _ = stood_in(sentence, Growth(), takes_ipa=True)
 
     assert changed.text == "One Qzxaa three Qzxab"
     assert changed.marks == ((9, Pause(0.5)), (21, Pause(0.5)))
@@ -50,14 +50,13 @@ def test_other_marks_stay_between_the_same_words() -> None:
 
 def test_a_word_in_two_sentences_and_one_that_makes_the_text_too_long_are_as_written() -> None:
     first, second = read_script(f"<speak>{A}Oh. What{END} now?</speak>").sentences
-    assert stood_in(first, takes_ipa=True)[0].text == "Oh. "
-    assert stood_in(second, takes_ipa=True)[0].text == "What now?"
+    assert stood_in(first, Growth(), takes_ipa=True)[0].text == "Oh. "
+    assert stood_in(second, Growth(), takes_ipa=True)[0].text == "What now?"
 
     long = f"<phoneme ph='{'a' * 90}'>b</phoneme> "
     [sentence] = read_script(f"<speak>{long * 20}</speak>").sentences
-    changed, stand_ins = stood_in(sentence, takes_ipa=True)
-    left = MOST_GROWTH[0] * len(sentence.text) + MOST_GROWTH[1]
-    assert len(stand_ins) == left // 89
+    changed, stand_ins = stood_in(sentence, Growth(), takes_ipa=True)
+    assert len(stand_ins) == MOST_GROWTH[1] // 89
     assert changed.text.endswith("b b ")
 
 
@@ -65,7 +64,7 @@ def test_no_stand_in_stands_for_two_words() -> None:
     text = "<speak>" + f"{A}b{END} " * (MOST_STAND_INS + 2) + "</speak>"
     [sentence] = read_script(text).sentences
 
-    changed, stand_ins = stood_in(sentence, takes_ipa=True)
+    changed, stand_ins = stood_in(sentence, Growth(), takes_ipa=True)
 
     assert len({each.stand_in for each in stand_ins}) == len(stand_ins) == MOST_STAND_INS
     assert changed.text.endswith("Qzxzz b b ")

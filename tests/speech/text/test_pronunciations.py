@@ -6,7 +6,14 @@ import time
 
 import pytest
 
-from speech.text.pronunciations import MOST_STAND_INS, Alphabet, Lexicon, Pronunciation, StandIn
+from speech.text.pronunciations import (
+    MOST_STAND_INS,
+    Alphabet,
+    Growth,
+    Lexicon,
+    Pronunciation,
+    StandIn,
+)
 
 LEXICON = Lexicon(
     [
@@ -23,7 +30,7 @@ LEXICON = Lexicon(
 
 
 def spoken(text: str) -> str:
-    return LEXICON.replaced(text, [])
+    return LEXICON.replaced(text, [], Growth())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_a_word_of_ipa_has_a_stand_in_of_its_own() -> None:
     lexicon = Lexicon([Pronunciation("kubectl", "kub", Alphabet.IPA), Pronunciation("a", "ah")])
     stand_ins: list[StandIn] = []
 
-    text = lexicon.replaced("Kubectl, a kubectl.", stand_ins)
+    text = lexicon.replaced("Kubectl, a kubectl.", stand_ins, Growth())
 
     names = [each.stand_in for each in stand_ins]
     assert text == f"{names[0]}, ah {names[1]}."
@@ -65,7 +72,7 @@ def test_words_for_which_there_are_no_more_stand_ins_are_as_written() -> None:
     lexicon = Lexicon([Pronunciation("cat", "kat", Alphabet.IPA)])
     stand_ins: list[StandIn] = []
 
-    text = lexicon.replaced("cat " * (MOST_STAND_INS + 2), stand_ins)
+    text = lexicon.replaced("cat " * (MOST_STAND_INS + 2), stand_ins, Growth())
 
     assert text.endswith("Qzxzz cat cat ")
     assert len(stand_ins) == MOST_STAND_INS
@@ -74,15 +81,24 @@ def test_words_for_which_there_are_no_more_stand_ins_are_as_written() -> None:
 def test_a_short_text_does_not_become_a_long_one() -> None:
     lexicon = Lexicon([Pronunciation("a", "b" * 100)])
 
-    assert len(lexicon.replaced("a", [])) == 100
-    assert len(lexicon.replaced("a " * 2000, [])) <= 3 * 4000 + 100
+    def spoken(*sentences: str) -> int:
+        growth = Growth()
+        total = 0
+        for sentence in sentences:
+            growth.begin(len(sentence))
+            total += len(lexicon.replaced(sentence, [], growth))
+        return total
+
+    assert spoken("a") == 100
+    assert spoken("a " * 2000) <= 3 * 4000 + 100
+    assert spoken(*["a."] * 2000) <= 3 * 4000 + 100
 
 
 def test_a_hostile_text_is_searched_in_linear_time() -> None:
     lexicon = Lexicon(Pronunciation("a " * words + "b", "c") for words in range(1, 49))
     began = time.thread_time()
 
-    lexicon.replaced("a " * 20_000, [])
-    lexicon.replaced("'a" * 20_000, [])
+    lexicon.replaced("a " * 20_000, [], Growth())
+    lexicon.replaced("'a" * 20_000, [], Growth())
 
     assert time.thread_time() - began < 5.0

@@ -12,7 +12,7 @@ from accounts.models import Organization, Plan
 from core.database.threads import threads
 from core.errors import InvalidField
 from speech.engines import embedded
-from speech.text.pronunciations import Alphabet, Pronunciation
+from speech.text.pronunciations import Alphabet, Growth, Pronunciation
 from speech.voices.pronunciations import held, rows
 from speech.voices.pronunciations.held import Pronunciations
 from speech.voices.pronunciations.views import require_ipa
@@ -44,7 +44,7 @@ def held_ones(watcher: ChangeWatcher) -> Pronunciations:
 
 
 async def spoken(holder: Pronunciations, owner: Organization, voice: VoiceRef = VOICE) -> str:
-    return (await holder.of(voice, str(owner.pk))).replaced("nginx", [])
+    return (await holder.of(voice, str(owner.pk))).replaced("nginx", [], Growth())
 
 
 async def put(owner: Organization, spoken: str, **fields: Any) -> str:
