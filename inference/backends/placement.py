@@ -307,7 +307,7 @@ class Placement:
             placed.server.lost(lost / measured, self._clock())
 
     def _sent(self, prompt: Prompt) -> list[tuple[_Uses, int]]:
-        """Where each part of ``prompt`` was sent, and its bytes (0: as many as were sent), longest first."""
+        """Where each part of ``prompt`` was sent, and its bytes (0: its earlier turns), longest first."""
         marks = self._marks.get(prompt.organization_id)
         if not marks or not prompt.beginning:
             return []
@@ -317,19 +317,21 @@ class Placement:
 
     def _earlier_uses(self, prompt: Prompt) -> _Uses | None:
         """Where earlier turns of the conversation were sent; the second has the beginning of the first."""
-        if prompt.conversation is None:
+        if prompt.conversation is None and prompt.named is None:
             return None
-        uses = self._uses(prompt.organization_id, prompt.conversation)
+        uses = self._uses(prompt.organization_id, prompt.named)
+        if uses is None:
+            uses = self._uses(prompt.organization_id, prompt.conversation)
         if uses is None and prompt.beginning:
             mark, size = prompt.beginning[-1]
             if size > 0.5 * prompt.earlier:
                 uses = self._uses(prompt.organization_id, mark)
         return uses
 
-    def _uses(self, organization_id: str, mark: int) -> _Uses | None:
+    def _uses(self, organization_id: str, mark: int | None) -> _Uses | None:
         """Where ``mark`` was sent."""
         marks = self._marks.get(organization_id)
-        return None if marks is None else marks.get(mark)
+        return None if marks is None or mark is None else marks.get(mark)
 
     def _note(self, organization_id: str, mark: int) -> _Uses:
         """The uses of ``mark``, which becomes the latest of its organization."""
@@ -365,7 +367,8 @@ def _known(prompt: Prompt, sent: Sequence[tuple[_Uses, int]], server: Server, no
                 loses = server.lost_lately(now) > _TOO_MUCH_LOST
             if loses:
                 continue
-        return size or min(use.size, prompt.size)
+        # Its last message is new, however long it is.
+        return size or min(use.size, prompt.earlier)
     return 0
 
 

@@ -21,6 +21,9 @@ SMALLEST_BYTES: Final = 1024
 _STEPS: Final = (2048, 8192, 32_768, 131_072)
 """Bytes of a beginning that have marks of their own: prompts may part after any of them."""
 
+_NAMED: Final = 1 << 32
+"""Sets marks of keys apart from those of contents, which have 32 bits."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -33,7 +36,9 @@ class Prompt:
     beginning: tuple[tuple[int, int], ...] = ()
     """Hashes of its beginning and the bytes that each is of, the longest last; none of a short prompt."""
     conversation: int | None = None
-    """The mark of a later turn: of the beginning and the first answer, or of ``prompt_cache_key``."""
+    """The mark of a later turn: of the beginning and the first answer."""
+    named: int | None = None
+    """The mark of ``prompt_cache_key``: it says which prompts belong together, not that they are alike."""
     home: int = 0
     """Places it alike in every worker (``Server.rank``)."""
     head: int = 0
@@ -45,9 +50,9 @@ class Prompt:
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """All marks, that of the conversation last."""
-        beginning = tuple([mark for mark, _ in self.beginning])
-        return beginning if self.conversation is None else (*beginning, self.conversation)
+        """All marks, those of the conversation last."""
+        own = [mark for mark in (self.conversation, self.named) if mark is not None]
+        return (*(mark for mark, _ in self.beginning), *own)
 
 
 def prompt_of(
@@ -74,16 +79,17 @@ def prompt_of(
             start = end
         if end == len(head):
             head_mark = mark
-    conversation, home, earlier = None, mark, 0
+    conversation, named, home, earlier = None, None, mark, 0
     following = next(messages, None)
     if type(following) is AssistantMessage:
         conversation = crc32(_bytes_of(following), mark)
         last = request.messages[-1].content
         earlier = max(size - len(last), 0) if type(last) is str else size
     if (key := request.prompt_cache_key) is not None:
-        home = conversation = crc32(key.encode())
+        home = crc32(key.encode())
+        named = _NAMED | home
     return Prompt(
-        organization_id, size, tuple(marks), conversation, home, head_mark, earlier, priority
+        organization_id, size, tuple(marks), conversation, named, home, head_mark, earlier, priority
     )
 
 

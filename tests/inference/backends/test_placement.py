@@ -169,6 +169,25 @@ async def test_organizations_learn_nothing_of_each_other(pool: BackendPool) -> N
     assert await ended(pool, two, other) != home
 
 
+@pytest.mark.parametrize("shared", ["key", "examples"])
+def test_prompts_that_are_not_alike_count_in_full(clock: Clock, shared: str) -> None:
+    """Else a server that has much to do looks idle to others, and one that kept all as if it lost it."""
+    found, server = Placement(homes=False, clock=clock), Server("b0")
+    for number in range(3):
+        text = f"{number} " * 20_000
+        prompt = (
+            chat("Go on.", system=text, prompt_cache_key="k")
+            if shared == "key"
+            else chat(ASKED, "Yes.", text)
+        )
+        placed = found.place(prompt, server)
+        assert server.unanswered_tokens >= len(text) / 4
+        found.learn(placed, prompt.size // 4, max(prompt.size - len(text) - 100, 0) // 4)
+        found.answered(placed)
+        assert found.stays(prompt, [placement.Candidate(server, 0)]) == 0
+    assert not server.lost_lately(clock.now)
+
+
 def test_one_organizations_prompts_displace_no_other_ones(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
