@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from accounts.keys import keys
 from accounts.models import ApiKey, AuditEntry, Organization, Scope
@@ -84,6 +85,14 @@ def test_every_change_names_the_admin_key(ask: Any, admin_key: Any) -> None:
         ("PUT", "users/a@b.example", {"organizations": ["Acme", "\0"]}, 400, "organizations[1]"),
         ("PUT", "users/a@b.example", {"organizations": ["Acme"] * 101}, 400, "organizations"),
         ("PUT", "users/a@b.example", {"organizations": "Acme"}, 400, "organizations"),
+        (
+            "PUT",
+            "organizations/Acme",
+            b'{"plan":"standard","pl\\u0061n":"enterprise"}',
+            400,
+            "plan",
+        ),
+        ("PUT", "catalog", b'{"models":[],"voices":[{"id":"a","id":"b"}]}', 400, "voices[0].id"),
         ("PUT", "organizations/Acme", b"[1]", 400, None),
         ("PUT", "organizations/Acme", b"{", 400, None),
         ("PUT", "organizations/Acme", b"\xff", 400, None),
@@ -120,6 +129,15 @@ def test_what_is_refused_names_its_field_and_changes_nothing(
     answer = ask(method, path, body)
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
     assert AuditEntry.objects.count() == written
+
+
+def test_a_condition_that_nothing_evaluates_is_refused(
+    client: Client, admin_key: Any, organization: Organization
+) -> None:
+    for condition in ("if-match", "if-unmodified-since"):
+        headers = {"authorization": f"Bearer {admin_key.secret}", condition: '"1"'}
+        answer = client.delete("/manage/v1/organizations/Acme", headers=headers)
+        assert (answer.status_code, Organization.objects.get().disabled_at) == (400, None)
 
 
 def test_pages_hold_every_organization_once(ask: Any) -> None:
