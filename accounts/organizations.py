@@ -40,16 +40,18 @@ def set_disabled(chosen: QuerySet[Organization], *, disabled: bool) -> list[Orga
     return organizations
 
 
-def change(name: str, values: Mapping[str, Any]) -> tuple[Organization, bool]:
-    """Set plan, limits and class of the organization ``name``, which is made where there is none.
+def change(named: str | Organization, values: Mapping[str, Any]) -> tuple[Organization, bool]:
+    """Set plan, limits and class of an organization; of a name that none has, one is made.
 
     Returns it, and whether it was made. Raises ``django.core.exceptions.ValidationError`` that names an
     invalid field.
     """
     with transaction.atomic():
         changes.lock(changes.KEYS)
-        found = Organization.objects.select_for_update().filter(name=name).first()
-        organization = found or Organization(name=name)
+        # One that was found is known by its id: it may have been renamed since.
+        of = {"name": named} if isinstance(named, str) else {"pk": named.pk}
+        found = Organization.objects.select_for_update().filter(**of).first()
+        organization = found or Organization(**of)
         for field, value in values.items():
             setattr(organization, field, value)
         organization.full_clean()

@@ -37,17 +37,18 @@ class Chosen(TypedDict, total=False):
 
 @transaction.atomic
 def change(
-    email: str, *, spare_operators: bool = False, **chosen: Unpack[Chosen]
+    named: str | User, *, spare_operators: bool = False, **chosen: Unpack[Chosen]
 ) -> tuple[User, bool]:
-    """Set what is ``chosen`` of the user with this address, who is made where there is none.
+    """Set what is ``chosen`` of a user; of an address that none has, one is made.
 
     A user made without a password cannot log in until an operator or a one-time link sets one. With
     ``spare_operators`` an operator is not changed. Returns the user, and whether it was made. Raises
     ``django.core.exceptions.ValidationError`` that names an invalid field.
     """
-    folded = email.strip().lower()
-    found = User.objects.select_for_update().filter(email=folded).first()
-    user = found or User(email=folded)
+    # One that was found is known by the id: the address may have been changed since.
+    of = {"email": named.strip().lower()} if isinstance(named, str) else {"pk": named.pk}
+    found = User.objects.select_for_update().filter(**of).first()
+    user = found or User(**of)
     if spare_operators:
         require_no_operator(user)
     before = _columns(user)

@@ -51,20 +51,19 @@ class OrganizationView(ManagementView):
         """Make the organization of that name, or change what is sent of it."""
         fields = OrganizationFields.of(request)
         try:
-            name = find_organization(organization).name
+            return _change(find_organization(organization), fields)
         except NotFound:
             if _id_of(organization) is not None:
                 raise
-            name = organization
-        return _change(name, fields)
+        return _change(organization, fields)
 
     def patch(self, request: Request, organization: str) -> Response:
         """Change what is sent."""
-        return _change(find_organization(organization).name, OrganizationFields.of(request))
+        return _change(find_organization(organization), OrganizationFields.of(request))
 
     def delete(self, request: Request, organization: str) -> Response:
         """Disable it: usage refers to it, so it stays."""
-        return _change(find_organization(organization).name, {"disabled": True})
+        return _change(find_organization(organization), {"disabled": True})
 
 
 def find_organization(name_or_id: str) -> Organization:
@@ -89,10 +88,10 @@ def _id_of(text: str) -> uuid.UUID | None:
         return None
 
 
-def _change(name: str, fields: dict[str, Any]) -> Response:
+def _change(named: str | Organization, fields: dict[str, Any]) -> Response:
     disabled = fields.pop("disabled", None)
     with transaction.atomic():
-        organization, made = organizations.change(name, fields)
+        organization, made = organizations.change(named, fields)
         if disabled is not None:
             chosen = Organization.objects.filter(pk=organization.pk)
             organizations.set_disabled(chosen, disabled=disabled)

@@ -64,25 +64,24 @@ class UserView(ManagementView):
         """Make the user of that address, or change what is sent."""
         chosen = _chosen(request)
         try:
-            email = find_user(user).email
+            return _change(find_user(user), chosen)
         except NotFound:
             if _id_of(user) is not None:
                 raise
-            email = user
             if not chosen.get("organizations"):
                 raise InvalidField(
                     "'organizations' must name one at least: a new user needs one.",
                     param="organizations",
                 ) from None
-        return _change(email, chosen)
+        return _change(user, chosen)
 
     def patch(self, request: Request, user: str) -> Response:
         """Change what is sent."""
-        return _change(find_user(user).email, _chosen(request))
+        return _change(find_user(user), _chosen(request))
 
     def delete(self, request: Request, user: str) -> Response:
         """Disable the user: the audit log names users, so the row stays."""
-        return _change(find_user(user).email, {"active": False})
+        return _change(find_user(user), {"active": False})
 
 
 class UserLinkView(ManagementView):
@@ -145,8 +144,8 @@ def _named(names: list[str], field: str) -> list[Organization]:
     return found
 
 
-def _change(email: str, chosen: users.Chosen) -> Response:
-    user, made = users.change(email, spare_operators=True, **chosen)
+def _change(named: str | User, chosen: users.Chosen) -> Response:
+    user, made = users.change(named, spare_operators=True, **chosen)
     return Response(_shown(user), status=201 if made else 200)
 
 

@@ -20,6 +20,6 @@ class Command(BaseCommand):
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user, _ = users.change(find_user(options["email"]).email, active=False)
+        user, _ = users.change(find_user(options["email"]), active=False)
         facts = {"user_id": str(user.pk)}
         report(self, options["json"], facts, f"User {user.email} is disabled.")

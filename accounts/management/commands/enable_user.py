@@ -18,6 +18,6 @@ class Command(BaseCommand):
         add_json_flag(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user, _ = users.change(find_user(options["email"]).email, active=True)
+        user, _ = users.change(find_user(options["email"]), active=True)
         facts = {"user_id": str(user.pk)}
         report(self, options["json"], facts, f"User {user.email} is enabled.")
