@@ -14,6 +14,8 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from core.names import check_name, is_new
+
 _LONGEST_SLUG: Final = 60
 
 
@@ -54,24 +56,12 @@ def _default_speech_characters_per_day() -> int | None:
     return settings.SVC_SPEECH_CHARACTERS_PER_DAY
 
 
-_MISLEADING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that move a terminal's cursor, begin a line, or turn the direction of text."""
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that looks like another one, like a line of its own, or like an id.
-
-    Raises ``ValidationError``.
-    """
-    if _MISLEADING.search(name) or name != name.strip():
-        raise ValidationError(
-            {"name": "Leave out control characters, and blanks at the beginning and end."}
-        )
+def _is_id(name: str) -> bool:
     try:
         uuid.UUID(name)
     except ValueError:
-        return
-    raise ValidationError({"name": "It reads as an id. Choose a name."})
+        return False
+    return True
 
 
 class Organization(models.Model):
@@ -134,10 +124,12 @@ class Organization(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Check the name of a new one; those that were made before the rule keep theirs."""
+        """Check a new name; one that was given before the rule stays."""
         super().clean()
-        if self._state.adding:
-            check_name(self.name)
+        check_name(self.name, self)
+        if _is_id(self.name) and is_new(self.name, self):
+            # An id in an address or a command would lead to this one instead.
+            raise ValidationError({"name": "It reads as an id. Choose a name."})
 
     @property
     def slug(self) -> str:

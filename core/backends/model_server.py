@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.backends.validators import BASE_URL, VARIABLE, check_base_url
+from core.names import check_name
 from core.variables import check_key_variable
 
 
@@ -59,8 +60,9 @@ class ModelServer(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        """Check that the variable holds a key, and the settings of the kind of server."""
+        """Check a new name, that the variable holds a key, and the settings of the kind of server."""
         super().clean()
+        check_name(self.name, self)
         try:
             check_key_variable(self.api_key_env)
         except ValidationError as error:

@@ -19,6 +19,7 @@ from accounts.models import Organization
 from core import clock
 from core.backends.validators import AT_LEAST_ONE, positive
 from core.fields import PriceField
+from core.names import check_name
 from inference.models.backends import check_defaults, check_each, check_extra_fields
 
 # The syntax of identifiers and currencies, for forms and database constraints.
@@ -123,6 +124,10 @@ class WeightsRecord(models.Model):
         if not self._state.adding:
             raise Unchangeable("A weights record never changes; add a new one.")
         super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        super().clean()
+        check_name(self.name, self)
 
 
 class ModelEntry(models.Model):

@@ -258,6 +258,13 @@ def test_limits_of_organizations_on_a_model_are_those_sent(ask: Any, loaded: Non
         ),
         ({"models": [model(shutdown_at="tomorrow", superseded_by="x")]}, "models[0].shutdown_at"),
         ({"models": [model(id="a\0b")]}, "models[0].id"),
+        ({"models": [model(weights="a\nb")]}, "models[0].weights"),
+        ({"backends": [{"name": "a\nb", "base_url": "http://a/v1"}]}, "backends[0].name"),
+        ({"backends": [{"name": " x", "base_url": "http://a/v1"}]}, "backends[0].name"),
+        (
+            {"speech_backends": [{"name": "\x1b[2J", "base_url": "http://a/v1", "model": "m"}]},
+            "speech_backends[0].name",
+        ),
         (
             {"backends": [{"name": "x", "base_url": "http://a/v1", "extra_fields": {"\0": 1}}]},
             None,
