@@ -49,7 +49,7 @@ def change(named: str | Organization, values: Mapping[str, Any]) -> tuple[Organi
     with transaction.atomic():
         changes.lock(changes.KEYS)
         # One that was found is known by its id: it may have been renamed since.
-        of = {"name": named} if isinstance(named, str) else {"pk": named.pk}
+        of: dict[str, Any] = {"name": named} if isinstance(named, str) else {"pk": named.pk}
         found = Organization.objects.select_for_update().filter(**of).first()
         organization = found or Organization(**of)
         for field, value in values.items():

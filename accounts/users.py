@@ -46,7 +46,9 @@ def change(
     ``django.core.exceptions.ValidationError`` that names an invalid field.
     """
     # One that was found is known by the id: the address may have been changed since.
-    of = {"email": named.strip().lower()} if isinstance(named, str) else {"pk": named.pk}
+    of: dict[str, Any] = (
+        {"email": named.strip().lower()} if isinstance(named, str) else {"pk": named.pk}
+    )
     found = User.objects.select_for_update().filter(**of).first()
     user = found or User(**of)
     if spare_operators:
