@@ -270,12 +270,10 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
     Raises ``UnreadableText`` when there is nothing in it that the voice can speak.
     """
     parts: list[Part] = [Pause(sentence.lead)] if sentence.lead else []
-    if sentence.rate != 1:
-        parts.append(Rate(sentence.rate))
+    parts += [Rate(sentence.rate)] if sentence.rate != 1 else []
     words: list[str] = []
-    growth = speaker.growth
-    growth.begin(sentence.characters)
-    sentence, stand_ins = stood_in(sentence, growth, takes_ipa=speaker.voice.takes_ipa)
+    speaker.growth.begin(sentence.characters)
+    sentence, stand_ins = stood_in(sentence, speaker.growth, takes_ipa=speaker.voice.takes_ipa)
     speakable = False
     unread: str | None = None
     start = 0
@@ -284,7 +282,7 @@ async def read_sentence(sentence: Sentence, speaker: Speaker) -> list[Part]:
         plain, place = markdown.read(sentence.text[start:offset], place, sentence.text[offset:])
         start = max(start, offset)
         if speaker.lexicon:
-            plain = speaker.lexicon.replaced(plain, stand_ins, growth)
+            plain = speaker.lexicon.replaced(plain, stand_ins, speaker.growth)
         # An entity such as &nbsp; has letters, and means none.
         if has_words(meant := cleaned(plain)):
             letters = await _unread_letters(meant, speaker)
