@@ -81,7 +81,7 @@ class Child:
     process: _Process
     line: ParentEnd
     restarts: int = 0
-    """How often the worker was replaced."""
+    """How often the process was replaced."""
 
     @property
     def is_worker(self) -> bool:
@@ -182,17 +182,14 @@ class Generation:
         served = [listener.fileno() for listener in self._sockets]
         roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
         roles += ["--share", str(share), "--counts", str(self._counts)]
-        child = self._start(
-            number, share, roles, [*served, self._kept_open, self._counts], restarts
-        )
-        child.restarts = restarts
-        return child
+        descriptors = [*served, self._kept_open, self._counts]
+        return self._start(number, share, roles, descriptors, restarts)
 
-    def _start_pages(self) -> Child:
+    def _start_pages(self, restarts: int = 0) -> Child:
         assert self._page_listener is not None  # noqa: S101  # the plan has several workers
         descriptors = [self._page_listener.fileno(), self._last_worker_end]
         roles = ["--pages", str(descriptors[0]), "--until", str(descriptors[1])]
-        return self._start(None, 0, roles, descriptors)
+        return self._start(None, 0, roles, descriptors, restarts)
 
     def _start(
         self,
@@ -200,7 +197,7 @@ class Generation:
         share: int,
         roles: list[str],
         descriptors: list[int],
-        restarts: int = 0,
+        restarts: int,
     ) -> Child:
         line = ParentEnd()
         roles = [*roles, "--lifeline", str(line.descriptor)]
@@ -221,7 +218,7 @@ class Generation:
             },
         )
         line.close_worker_end()
-        return Child(number, share, _Process(process.pid, process), line)
+        return Child(number, share, _Process(process.pid, process), line, restarts)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -251,7 +248,7 @@ class Generation:
         self._forget(child)
         place = self.children.index(child)
         self.children[place] = (
-            self._start_pages()
+            self._start_pages(child.restarts + 1)
             if child.number is None
             else self._start_worker(child.number, child.share, child.restarts + 1)
         )

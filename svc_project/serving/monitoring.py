@@ -149,11 +149,6 @@ def _server_families() -> Iterator[Family]:
         known.places.waiting + strangers.places.waiting,
     )
     yield from _capacity_families()
-    yield total(
-        "svc_worker_restarts",
-        "Times that the parent has replaced this worker, since the start or the last reload.",
-        settings.SVC_WORKER_RESTARTS,
-    )
     yield gauge("svc_ready", "1 while /readyz is 200.", not unready_reasons())
 
 
@@ -242,7 +237,8 @@ class _Workers(Collector):
     def collect(self) -> list[Metric]:
         merged: dict[str, Metric] = {}
         # Without those of a generation that ends: a counter that goes back is a restart to its reader.
-        for worker, families in worker_stats.read(METRICS_STATS, list[Family], own_generation=True):
+        of_children = worker_stats.read(METRICS_STATS, list[Family], own_generation=True)
+        for worker, families in [*of_children, ("parent", process.parent_families())]:
             for family in families:
                 metric = merged.get(family.name)
                 if metric is None:

@@ -20,7 +20,7 @@ from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway, fetch
 from tests.support.metrics import Metrics, metrics
-from tests.support.processes import workers_of
+from tests.support.processes import processor_seconds, workers_of
 from tests.support.served import ask, two_workers
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
@@ -168,17 +168,20 @@ def test_without_a_token_the_metrics_are_for_this_host_by_its_own_name(
     assert get(gateway, "/metrics", host=host).status_code == 404
 
 
-def test_a_worker_shows_its_build_and_what_it_uses(gateway: Gateway) -> None:
+def test_a_worker_shows_its_build_and_what_it_and_its_parent_use(gateway: Gateway) -> None:
     seen = metrics(gateway)
 
     assert seen.sum("svc_build_info", version=settings.VERSION) == 1
-    assert 10e6 < seen.sum("process_resident_memory_bytes") < 4e9
-    assert 5 < seen.sum("process_open_fds") < seen.sum("process_max_fds")
-    assert seen.sum("process_cpu_seconds_total") > 0.1
-    started = seen.sum("process_start_time_seconds")
-    (pid,) = workers_of(gateway.command.process.pid)
-    assert started == pytest.approx(Path(f"/proc/{pid}").stat().st_mtime, abs=5)
-    assert 0 < started < time.time()
+    parent = gateway.command.process.pid
+    (worker,) = workers_of(parent)
+    for name, pid in {"0": worker, "parent": parent}.items():
+        of = partial(seen.sum, worker=name)
+        assert 5e6 < of("process_resident_memory_bytes") < 4e9
+        assert 5 < of("process_open_fds") < of("process_max_fds")
+        assert of("process_cpu_seconds_total") == pytest.approx(processor_seconds(pid), abs=1)
+        started = of("process_start_time_seconds")
+        assert started == pytest.approx(Path(f"/proc/{pid}").stat().st_mtime, abs=5)
+        assert 0 < started < time.time()
     assert seen.sum("svc_worker_restarts_total") == 0
 
 
@@ -247,7 +250,7 @@ def test_any_worker_shows_the_metrics_of_all_and_a_dead_one_is_replaced(
             seen = reading()
             return [seen.sum("svc_worker_restarts_total", worker=str(each)) for each in range(2)]
 
-        until(lambda: reading().values("worker") == {"0", "1", "pages"})
+        until(lambda: reading().values("worker") == {"0", "1", "pages", "parent"})
         seen = reading()
         assert 10e6 < seen.sum("process_resident_memory_bytes", worker="pages") < 4e9
         assert (seen.sum("svc_ready"), seen.sum("svc_limiter_shared")) == (2, 2)

@@ -16,6 +16,7 @@ from accounts.keys.keys import mint
 from accounts.models import Scope
 from tests.support.gateways import Served
 from tests.support.live import Command, Gateway, fetch, manage
+from tests.support.metrics import Metrics
 from tests.support.processes import page_process_of, runs, workers_of
 from tests.support.served import ask
 from tests.support.served import two_workers as served_by_two
@@ -106,6 +107,9 @@ def test_a_page_process_that_hangs_or_is_killed_is_replaced(
         until(lambda: page_process_of(command.process.pid) not in (killed, None))
         assert models(url, gateway, timeout=SLOW).status_code == 200
         assert ask(url, gateway, "say: hello").status_code == 200
+        metrics = f"{url.removesuffix('/v1')}/metrics"
+        name = "svc_worker_restarts_total"
+        until(lambda: Metrics(fetch(metrics).text).sum(name, worker="pages") == 2)
         assert command.stop(SLOW) == 0
         log = command.log.read_text()
     assert f"page process {stopped} hangs: its event loop" in log
