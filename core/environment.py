@@ -74,9 +74,16 @@ class _Values(FileAwareMapping):  # type: ignore[misc]  # the library has no typ
             raise ImproperlyConfigured(
                 f"{name}{_FILE} names a file that cannot be read: {reason}."
             ) from None
+        return value[: len(value) - len(self._line_end(name, value))]
+
+    def _line_end(self, name: str, value: str) -> str:
         if not self.env.get(name + _FILE):
-            return value
-        return value.removesuffix("\n").removesuffix("\r")
+            return ""
+        return value[len(value.removesuffix("\n").removesuffix("\r")) :]
+
+    def lost_line_end(self, name: str) -> str:
+        """The last line end of the file that ``NAME_FILE`` names; "" without one."""
+        return self._line_end(name, super().__getitem__(name)) if name in self else ""
 
 
 class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
@@ -97,6 +104,16 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
         if var in self._defaults:
             options |= {"default": self._defaults[var], "parse_default": True}
         return super().get_value(var, *arguments, **options)
+
+    def secrets(self, var: str) -> list[str]:
+        """Comma-separated secrets, of which the first makes what is new, and all verify and open.
+
+        Up to release 0.5 the line end of a file was part of its last secret, so what was made with that one
+        is still verified and opened.
+        """
+        found: list[str] = self.list(var)
+        end = self.ENVIRON.lost_line_end(var)
+        return [*found, found[-1] + end] if found and end else found
 
     def flag(self, var: str) -> bool:
         given = self._plain(var)
@@ -120,8 +137,10 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(f"{var} is set by svc for its own processes. Take it out.")
         return int(given)
 
-    def number(self, var: str, least: float = 0.0, most: float | None = None) -> float:
-        """A number from ``least`` to ``most``.
+    def number(
+        self, var: str, least: float = 0.0, most: float | None = None, *, or_zero: bool = False
+    ) -> float:
+        """A number from ``least`` to ``most``; with ``or_zero`` also 0, which switches something off.
 
         A duration, which the end of the setting's name tells, may have a unit: ``50ms``, ``2m``. It is
         given back in the unit of the name.
@@ -137,7 +156,10 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(
                 f"{var} must be a number in plain digits{units}; not {given!r}."
             )
-        value = _within(var, value, least, most)
+        if or_zero and value < least and value != 0:
+            raise ImproperlyConfigured(f"{var} must be 0, or at least {least:g}.")
+        if not or_zero:
+            value = _within(var, value, least, most)
         if value > _LARGEST:
             raise ImproperlyConfigured(f"{var} must be at most {_LARGEST:.0f}.")
         return value
@@ -157,9 +179,34 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             )
         return value
 
-    def hosts(self, var: str) -> list[str]:
+    def bearer(self, var: str) -> str:
+        """A token that clients send in a header, which carries no blanks at its ends."""
+        value = str(self.str(var))
+        if value != value.strip():
+            raise ImproperlyConfigured(
+                f"{var} begins or ends with a blank, which no client can send. Take it out."
+            )
+        return value
+
+    def sender(self, var: str) -> str:
+        """The sender of mails: ``NAME@HOST``, or ``WORDS <NAME@HOST>``."""
+        value = str(self.str(var))
+        named = value.endswith(">")
+        mailbox = value.removesuffix(">").partition(" <")[2] if named else value
+        user, _, host = mailbox.partition("@")
+        if not user or not host or set(user + host) & set(" <>@"):
+            raise ImproperlyConfigured(
+                f"{var} must be svc@example.com, or Acme <svc@example.com>, not {value!r}."
+            )
+        return value
+
+    def hosts(self, var: str, *, needed: bool = False) -> list[str]:
         """Names of hosts in lower case, comma-separated: ``NAME``, ``.NAME``, ``[IPv6]`` or ``*``."""
         found = [host for each in str(self.str(var)).split(",") if (host := each.strip())]
+        if needed and not found:
+            raise ImproperlyConfigured(
+                f"{var} names no host, so every request would get 400. Name one, or do not set it."
+            )
         for host in found:
             if not _HOST.fullmatch(host):
                 raise ImproperlyConfigured(
@@ -211,9 +258,18 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(f"{var} must have the form unix:///PATH of a socket.")
         return value
 
+    def path(self, var: str, default: Path) -> Path:
+        """A whole path: another one would lead elsewhere from each directory, and no shell expands ``~``."""
+        path = Path(self._given(var) or default)
+        if not path.is_absolute():
+            raise ImproperlyConfigured(
+                f"{var} must be a whole path, which begins with /, not {str(path)!r}."
+            )
+        return path
+
     def directory(self, var: str, default: Path) -> Path:
         """A directory of this user alone that can be written to; it is made where it is missing."""
-        path = Path(self._given(var) or default).absolute()
+        path = self.path(var, default)
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:

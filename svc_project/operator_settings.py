@@ -276,7 +276,7 @@ SECTIONS: Final = (
             Setting(
                 "SVC_SPEECH_WORKERS",
                 "2",
-                "Processes of the embedded engine, per worker of `serve`.",
+                "Processes of the embedded engine, per worker of `serve`, at most 1024.",
             ),
             Setting(
                 "SVC_NEURAL_DIR",
@@ -288,12 +288,13 @@ SECTIONS: Final = (
             Setting(
                 "SVC_NEURAL_WORKERS",
                 "1",
-                "Processes of the neural engine, per worker of `serve`; each takes up to 0.6 GB.",
+                "Processes of the neural engine, per worker of `serve`, at most 1024; each takes up to "
+                "0.6 GB.",
             ),
             Setting(
                 "SVC_NEURAL_THREADS",
                 "",
-                "Threads of each of them.",
+                "Threads of each of them, at most 1024.",
                 shown="cores / `SVC_WORKERS`, 1 to 4",
             ),
             Setting(
@@ -361,7 +362,7 @@ SECTIONS: Final = (
                 "SVC_DJANGO_THREADS",
                 "6",
                 "Requests of one worker for pages, the catalog and usage that are answered at "
-                "once, each in a thread with at most one database connection; at least 2. Others wait "
+                "once, each in a thread with at most one database connection; 2 to 1024. Others wait "
                 "for up to 5 seconds. With "
                 "one worker these threads take the interpreter from chats and speech when they "
                 "are busy; with several they are in the [page "
@@ -391,8 +392,8 @@ SECTIONS: Final = (
                 "SVC_WORKER_BLOCKED_SECONDS",
                 "60",
                 "How long a worker's event loop may be blocked before the "
-                "parent kills and replaces it ([processes](operate/production.md#workers)). Starting "
-                "does not count. `0`: never.",
+                "parent kills and replaces it ([processes](operate/production.md#workers)), at least "
+                "5. Starting does not count. `0`: never.",
             ),
             Setting(
                 "SVC_DRAIN_SECONDS",
@@ -498,7 +499,7 @@ _INTRODUCTION: Final = """# Settings
 
 All settings are environment variables; `NAME_FILE` may name a file that holds the value instead, whose last line end is no part of
 it. Numbers are plain digits (`0.05`, `90`). Durations may have a unit (`50ms`, `90s`, `2m`, `1h`, `1d`); without one they are in that of
-their name. Switches are `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`. A number that
+their name. Directories are whole paths, from `/` on. Switches are `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`. A number that
 may be a fraction is at most 1000000000 where nothing else is said. A value that is none, one of blanks alone, and a name with `SVC_` that
 is no setting end every command with one line and status 2. A setting of an earlier release that there is no more has no effect, and
 `manage.py check` says what replaces it. What Kubernetes sets beside a Service called `svc-...` is passed over:

@@ -52,13 +52,13 @@ def _secret(name: str) -> str:
 SECRET_KEY = _secret("SECRET_KEY")
 
 # The first pepper digests new keys; the others still verify older ones until they are rotated.
-SVC_KEY_PEPPERS: list[str] = env.list("SVC_KEY_PEPPERS") or [_secret("SVC_KEY_PEPPER")]
+SVC_KEY_PEPPERS: list[str] = env.secrets("SVC_KEY_PEPPERS") or [_secret("SVC_KEY_PEPPER")]
 # The first key encrypts new captures; the others still decrypt older ones.
-SVC_CAPTURE_KEYS: list[str] = env.list("SVC_CAPTURE_KEYS") or [_secret("SVC_CAPTURE_KEY")]
+SVC_CAPTURE_KEYS: list[str] = env.secrets("SVC_CAPTURE_KEYS") or [_secret("SVC_CAPTURE_KEY")]
 # The first key seals new reference clips of clones; the others still open older ones.
-SVC_CLONE_KEYS: list[str] = env.list("SVC_CLONE_KEYS") or [_secret("SVC_CLONE_KEY")]
+SVC_CLONE_KEYS: list[str] = env.secrets("SVC_CLONE_KEYS") or [_secret("SVC_CLONE_KEY")]
 
-ALLOWED_HOSTS: list[str] = env.hosts("ALLOWED_HOSTS")
+ALLOWED_HOSTS: list[str] = env.hosts("ALLOWED_HOSTS", needed=True)
 # Where people reach the console: mailed links lead there.
 SVC_PUBLIC_URL = env.origin("SVC_PUBLIC_URL")
 SPEECH_HOSTS: list[str] = env.hosts("SPEECH_HOSTS")
@@ -264,13 +264,16 @@ SVC_POISON_SECONDS = 300.0
 SVC_DISCONNECT_DRAIN_SECONDS = env.number("SVC_DISCONNECT_DRAIN_SECONDS")
 
 # Speech: the embedded engine's processes, and the timeouts of clients, in seconds.
-SVC_SPEECH_WORKERS = env.whole("SVC_SPEECH_WORKERS", least=1)
+SVC_SPEECH_WORKERS = env.whole("SVC_SPEECH_WORKERS", least=1, most=1024)
 # The neural engine: where its files are, its processes, and the threads of each. Two workers of
 # `serve` have an engine each, so they share the cores.
-SVC_NEURAL_DIR = Path(env.str("SVC_NEURAL_DIR") or Path(sys.prefix) / "share" / "svc-neural")
-SVC_NEURAL_WORKERS = env.whole("SVC_NEURAL_WORKERS", least=1)
+SVC_NEURAL_DIR = env.path("SVC_NEURAL_DIR", Path(sys.prefix) / "share" / "svc-neural")
+SVC_NEURAL_WORKERS = env.whole("SVC_NEURAL_WORKERS", least=1, most=1024)
 SVC_NEURAL_THREADS = env.whole(
-    "SVC_NEURAL_THREADS", least=1, default=max(1, min(4, (os.cpu_count() or 1) // SVC_WORKERS))
+    "SVC_NEURAL_THREADS",
+    least=1,
+    most=1024,
+    default=max(1, min(4, (os.cpu_count() or 1) // SVC_WORKERS)),
 )
 SVC_SPEECH_START_SECONDS = 10.0
 SVC_SPEECH_IDLE_SECONDS = env.number("SVC_SPEECH_IDLE_SECONDS", least=0.001)
@@ -294,7 +297,7 @@ SVC_CLIENT_SECONDS = env.number("SVC_CLIENT_SECONDS", least=0.001)
 # Three timers of one client, so that a test can shorten one of them.
 SVC_HEAD_SECONDS = SVC_BODY_SECONDS = SVC_CLIENT_STALL_SECONDS = SVC_CLIENT_SECONDS
 # Views in each worker: threads (each with at most one database connection), and the queue in front.
-SVC_DJANGO_THREADS = env.whole("SVC_DJANGO_THREADS", least=2)  # one is for strangers
+SVC_DJANGO_THREADS = env.whole("SVC_DJANGO_THREADS", least=2, most=1024)  # one is for strangers
 SVC_DJANGO_QUEUE_LENGTH = 256
 SVC_DJANGO_QUEUE_SECONDS = 5.0
 # The longest statement of a view, on PostgreSQL; 0: as the database sets it.
@@ -304,10 +307,11 @@ SVC_DRAIN_DELAY_SECONDS = env.number("SVC_DRAIN_DELAY_SECONDS")
 SVC_DRAIN_SECONDS = env.number("SVC_DRAIN_SECONDS")
 
 # How long a worker's event loop may be blocked before the parent replaces it; 0: for ever.
-SVC_WORKER_BLOCKED_SECONDS = env.number("SVC_WORKER_BLOCKED_SECONDS")
+# A worker of a busy host that works may be late with its heartbeats, which come twice a second.
+SVC_WORKER_BLOCKED_SECONDS = env.number("SVC_WORKER_BLOCKED_SECONDS", least=5, or_zero=True)
 
 # The bearer token that reads GET /metrics; empty: only this host may.
-SVC_METRICS_TOKEN = env.str("SVC_METRICS_TOKEN")
+SVC_METRICS_TOKEN = env.bearer("SVC_METRICS_TOKEN")
 # What the parent of the workers gives each: its number, how often it was replaced, the name of this start or
 # reload, and the socket of the page process. Without one views run in this process.
 SVC_WORKER, SVC_WORKER_RESTARTS = map(env.given_by_svc, ("SVC_WORKER", "SVC_WORKER_RESTARTS"))
@@ -351,7 +355,7 @@ EMAIL_URL = env.address("EMAIL_URL", tuple(env.EMAIL_SCHEMES))
 SVC_SENDS_MAIL = bool(EMAIL_URL)
 globals().update(env.email_url_config(EMAIL_URL or "dummymail://"))
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = env.str("SVC_EMAIL_FROM")
+DEFAULT_FROM_EMAIL = env.sender("SVC_EMAIL_FROM")
 # Seconds for which a link that sets a password works.
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 

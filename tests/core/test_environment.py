@@ -37,7 +37,9 @@ BAD = [
     ("SVC_WORKER", "x", "is set by svc for its own processes"),
     ("SVC_WORKERS", "four", "a whole number"),
     ("SVC_WORKERS", "0", "from 1 to 1024"),
-    ("SVC_DJANGO_THREADS", "1", "at least 2"),
+    ("SVC_DJANGO_THREADS", "1", "from 2 to 1024"),
+    ("SVC_SPEECH_WORKERS", "20000", "from 1 to 1024"),
+    ("SVC_WORKER_BLOCKED_SECONDS", "50ms", "0, or at least 5"),
     ("SVC_HTTPS_ONLY", "enabled", "true or false"),
     ("SVC_HTTPS_ONLY", "yess", "true or false"),
     ("DEBUG", "2", "true or false"),
@@ -51,6 +53,8 @@ BAD = [
     ("SECRET_KEY_FILE", "/nonexistent", "cannot be read: No such file"),
     ("SVC_METRICS_TOKEN", "a\nb", "control character"),
     ("SVC_DATA_DIR", "/proc/none/var", "cannot be made a directory"),
+    ("SVC_DATA_DIR", "~/svc", "a whole path, which begins with /, not '~/svc'"),
+    ("SVC_NEURAL_DIR", "voices", "a whole path"),
     ("DATABASE_URL", "postgres://h:bad/x", "a port from 1 to 65535"),
     ("DATABASE_URL", "postgres://u:p@h:5432", "without the name of a database"),
     ("DATABASE_URL", "sqlite:///nonexistent/dir/x.db", "nonexistent/dir is no directory"),
@@ -85,6 +89,9 @@ BAD = [
     ("ALLOWED_HOSTS", "a.example.com:8000", "without a scheme, a port or a path"),
     ("SPEECH_HOSTS", "a.example.com,b/c", "not 'b/c'"),
     ("SVC_METRICS_TOKEN", " ", "holds only blanks"),
+    ("SVC_METRICS_TOKEN", "token ", "begins or ends with a blank"),
+    ("SVC_EMAIL_FROM", "svc", "must be svc@example.com, or"),
+    ("ALLOWED_HOSTS", "", "names no host"),
     ("SECRET_KEY", "  ", "holds only blanks"),
     ("SVC_SPECH_PORT", "9001", "The nearest one is SVC_SPEECH_PORT"),
     ("SVC_DRAIN_SECOND", "90", "The nearest one is SVC_DRAIN_SECONDS"),
@@ -102,6 +109,7 @@ GOOD = [
     ("SVC_CAPTURE_HOURS", "3d"),
     ("SVC_HTTPS_ONLY", "On"),
     ("SVC_SPEECH_SESSION_SECONDS", "0"),
+    ("SVC_WORKER_BLOCKED_SECONDS", "0"),
     ("SVC_SPEECH_MESSAGES_PER_SECOND", "0"),
     ("SVC_MAX_ARRIVING", "anything: it was a setting"),
     ("SVC_REQUESTS_PER_MINUTE", "unlimited"),
@@ -122,6 +130,7 @@ GOOD = [
     ("REDIS_URL", "unix:///run/redis.sock?db=1"),
     ("EMAIL_URL", "smtp+tls://u%40h:p@h:587"),
     ("EMAIL_URL", "consolemail://"),
+    ("SVC_EMAIL_FROM", "Acme AI <svc@ai.example.com>"),
     ("ALLOWED_HOSTS", "*,.example.com,A.example.com,10.0.0.1,[::1]"),
     ("SVC_DEFAULT_CURRENCY", "EUR"),
     ("SVC_PUBLIC_URL", "http://[::1]:65535/"),
@@ -233,6 +242,17 @@ def test_a_secret_in_a_file_has_no_line_end(
     kept.write_bytes(f"a secret{end}".encode())
     monkeypatch.setenv("SVC_EXAMPLE_FILE", str(kept))
     assert SettingsEnv().str("SVC_EXAMPLE", default="") == "a secret"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_what_a_secret_with_the_line_end_of_its_file_has_made_is_still_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    """Up to 0.5 it was part of the secret: every API key would be refused after the upgrade."""
+    kept = tmp_path / "peppers"
+    kept.write_bytes(f"new,old{end}".encode())
+    monkeypatch.setenv("SVC_EXAMPLES_FILE", str(kept))
+    assert SettingsEnv().secrets("SVC_EXAMPLES") == ["new", "old", *(["old\n"] if end else [])]
 
 
 @pytest.mark.parametrize("content", [b"a\nb\n", b"a\0b", b"\n\n", b"\xff"])
