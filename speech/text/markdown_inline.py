@@ -58,6 +58,8 @@ _LINK_END = re.compile(rf"\]{_TARGET}")
 _REFERENCE = re.compile(r"(?<![\w\])])!?\[([^\[\]]+)\]\[[^\[\]]*\]")
 _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]{1,64}\]")
 _MARK = re.compile(r"\*+|_+|~~+")
+_MASKED = re.compile(r"(?<![\w*])(?:\*{4,16}[ -]?){1,4}(?=\d{4}(?![\d*]))")
+"""The digits of a card that are not shown; emphasis has three signs at most."""
 _CELL_END = re.compile(r"(?<!\|)\|(?!\|)")
 _SPACED_CELL_END = re.compile(r"(?<=\s)\|(?=\s)")
 _PUNCTUATION: Final = ".,;:!?…।॥"
@@ -117,6 +119,7 @@ def _without_marks(text: str) -> str:
         for _ in range(2):  # an image may be the text of a link
             text = _LINK.sub(r"\1", text)
         text = _REFERENCE.sub(r"\1", _LINK_END.sub("", text))
+    text = _MASKED.sub("•••• ", text)
     return _MARK.sub(_emphasis, text)
 
 
@@ -131,9 +134,11 @@ def _without_html(text: str) -> str:
 def _emphasis(mark: re.Match[str]) -> str:
     """Remove a mark of emphasis; keep signs that are none.
 
-    Kept: ``3*4``, ``5 * 3``, ``2**10``, ``a*b``, ``snake_case``.
+    Kept: ``3*4``, ``5 * 3``, ``2**10``, ``a*b``, ``snake_case``, ``104*`` without a sign before it.
     """
     text, signs = mark.string, mark[0]
+    if _follows_a_figure(mark):
+        return signs
     before = text[max(0, mark.start() - 2) : mark.start()]
     after = text[mark.end() : mark.end() + 2]
     if not before or not after:
@@ -141,6 +146,17 @@ def _emphasis(mark: re.Match[str]) -> str:
     if signs[0] == "_":
         return signs if is_word(before[-1]) and is_word(after[0]) else ""
     return signs if signs in ("*", "**") and _is_operator(before, signs, after) else ""
+
+
+def _follows_a_figure(mark: re.Match[str]) -> bool:
+    """Whether it is a lone star after a figure, the first of its sentence, which ends no emphasis."""
+    text = mark.string
+    return (
+        mark[0] == "*"
+        and text[mark.start() - 1 : mark.start()].isdigit()
+        and not is_word(text[mark.end() : mark.end() + 1] or " ")
+        and "*" not in text[: mark.start()]
+    )
 
 
 def _is_operator(before: str, signs: str, after: str) -> bool:

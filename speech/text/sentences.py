@@ -149,7 +149,9 @@ _PLAIN_WORD = re.compile(
     r"(?=\s+[\"“‘(]?(?:[A-Z][a-z'’]|[AI]\s))"  # noqa: RUF001 quotes of all kinds
 )
 """A dot that ends a sentence, after a word that sentencex takes for an abbreviation."""
-_CODE_NAME = re.compile(r"(?<=\w)\.(?=[A-Za-z_]\w{0,40}[.(:]\w|[A-Z][a-z]{1,20}[A-Z]\w)")
+_CODE_NAME = re.compile(
+    r"(?<=\w)\.(?=[A-Za-z_]\w{0,40}[.(:]\w|[A-Z][a-z]{1,20}[A-Z]\w|[A-Z]\w{0,40}(?:Exception|Error)\b)"
+)
 """A dot within a name of a program."""
 _FACTORIAL = re.compile(r"!(?:(?<=\d!)|(?<=\b[a-z]!))(?=\s?[=+*/×÷^−])")  # noqa: RUF001
 _LEADING_DOTS = re.compile(r"\.(?:(?<=[\s(]\.)|(?<=[\s(]\.\.))(?=\.?[/\w])")

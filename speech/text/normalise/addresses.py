@@ -30,7 +30,9 @@ _URL = re.compile(
 _BARE = re.compile(
     rf"(?<![\w@.-])(?P<host>{_LABEL}(?:\.{_LABEL}){{0,6}}\.(?:{_TLDS}))(?![\w-]|\.\w){_TAIL}"
 )
-_FILE = re.compile(rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w)")
+_FILE = re.compile(
+    rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w|\.[A-Z])"
+)
 _LINE_NUMBER = re.compile(
     r"(?<![\w@.])(?P<file>[A-Za-z_][\w/-]{0,63}\.(?:java|py|js|ts|tsx|jsx|go|rs|rb|php|cpp|cs|kt|c|h))(?P<lines>(?::\d{1,6}){1,2}):?(?!\w)"
 )
@@ -40,7 +42,7 @@ _CODE_NAME = re.compile(
 )
 """A dotted name of a program: ``java.lang.String``, ``foo.bar()``."""
 _HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
-_TAG = re.compile(r"(?<![\w#&])#(?P<name>(?=\w*[^\W\d_])\w{1,100})")
+_TAG = re.compile(r"(?<![\w#&])#(?!\d{2,12}[A-Z]{1,2}(?!\w))(?P<name>(?=\w*[^\W\d_])\w{1,100})")
 _LOCAL = re.compile(
     r"(?<![\w@./-])localhost:(?P<port>\d{1,5})(?!\d)(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)"
 )

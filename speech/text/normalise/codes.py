@@ -76,9 +76,13 @@ _DOCKET = re.compile(
     re.IGNORECASE,
 )
 _READ_OUT = re.compile(
-    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)[Xx]{2,12}[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4})[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
+_PLATE = re.compile(
+    r"(?<![\w-])(?P<named>[Nn]o\. ?)?(?P<state>[A-Z]{2})[ -]?(?P<district>\d{1,2})[ -]?(?P<series>[A-Z]{1,3})[ -]?(?P<figure>\d{4})(?![\w-])"
+)
+"""The number of an Indian vehicle."""
 _TOLL_FREE = re.compile(r"(?<![\w+-])1-(?P<code>8(?:00|88|77|66|55|44|33|22))-(?=[A-Z]{2})")
 _PRODUCTS = (
     "python|django|java|node|nodejs|php|ruby|go|golang|swift|kotlin|rust|ios|android|windows|macos|"
@@ -105,13 +109,14 @@ def written_out(text: str, locale: Locale) -> str:
     text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
     text = _ZIP.sub(lambda match: _zip(match, locale), text)
     if locale.is_indian:
+        text = _PLATE.sub(lambda match: _plate(match, locale), text)
         text = _INDIAN_PIN.sub(
             lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
         )
     for pattern in (_SHAPED, _PLAIN[locale.region]):
         text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
     text = _READ_OUT.sub(
-        lambda match: f"{match['before'].rstrip('- ')} {numbers.digits(match['figure'], locale)}",
+        lambda match: f"{match['before'].rstrip('-• ')} {numbers.digits(match['figure'], locale)}",
         text,
     )
     text = _TOLL_FREE.sub(lambda match: _toll_free(match["code"], locale), text)
@@ -161,6 +166,12 @@ def _zip(match: re.Match[str], locale: Locale) -> str:
     """The digits of a ZIP code after its state."""
     state, figure = match["state"] or match["alone"], match["figure"] or match["five"]
     return f"{' ' if match['state'] else ''}{state} {_grouped(figure, locale)}"
+
+
+def _plate(match: re.Match[str], locale: Locale) -> str:
+    district, figure = (numbers.digits(match[name], locale) for name in ("district", "figure"))
+    named = ("नंबर " if locale.is_hindi else "number ") if match["named"] else ""
+    return f"{named}{match['state']} {district} {match['series']} {figure}"
 
 
 def _docket(match: re.Match[str], locale: Locale) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.normalise import dates, numbers
+from speech.text.normalise import cricket, dates, numbers
 from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.units import INCH, INCH_SIGNS, UNITS, in_quotation
 
@@ -19,6 +19,11 @@ _OF = re.compile(
     rf"(?P<before>\b(?:attempt|step|page|part|round|slide|try|batch|epoch|chapter|episode|question|level|lap)s? ){_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}",
     re.IGNORECASE,
 )
+_ATTEMPTS = re.compile(
+    rf"(?P<before>\b(?:went|shot|threw|is|was|now|finished) ){_FREE}(?P<one>\d{{1,2}})/(?P<two>\d{{1,2}}){_END}"
+    r"(?=[^.;]{0,40} (?:yds|yards|TDs?|points|pts|rebounds|passing|from|three|3s|shooting|field)\b)"
+)
+"""Throws of American sport."""
 _MIXED = re.compile(
     rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z]|[,;)]|\s*\Z)|[\"”]|[ -]?[^\W\d_.]+(?:\.(?= )|\b|\.))?"
 )
@@ -82,9 +87,16 @@ def written_out(text: str, locale: Locale) -> str:
         text = _CUPS.sub(_cups, text)
     if not locale.is_hindi:
         text = _OF.sub(r"\g<before>\g<one> of \g<two>", text)
+        text = _ATTEMPTS.sub(_attempts, text)
     text = _OUT_OF.sub(lambda match: _out_of(match, locale), text)
     text = _MIXED.sub(lambda match: _mixed(match, locale), text)
     return _OVER.sub(lambda match: _over(match, locale), text)
+
+
+def _attempts(match: re.Match[str]) -> str:
+    if int(match["one"]) > int(match["two"]):
+        return match[0]
+    return f"{match['before']}{match['one']} for {match['two']}"
 
 
 def _always(match: re.Match[str], locale: Locale) -> str:
@@ -196,7 +208,8 @@ def _over(match: re.Match[str], locale: Locale) -> str:
         return f"{top} {bottom}"
     if numbers.value(one) <= numbers.value(two) and two in ("5", "10", "20", "50", "100"):
         return f"{bottom} में से {top}" if locale.is_hindi else f"{top} out of {bottom}"
-    if locale.region is Region.IN and _is_cricket(one, two):
+    is_cricket = locale.region is Region.IN or cricket.is_meant(match.string)
+    if is_cricket and _is_score(one, two):
         return f"{top} {'पर' if locale.is_hindi else 'for'} {bottom}"
     return f"{top} बटा {bottom}" if locale.is_hindi else f"{top} over {bottom}"
 
@@ -212,5 +225,5 @@ def _day(one: str, two: str, locale: Locale) -> str | None:
     return dates.said(day, month, None, locale)
 
 
-def _is_cricket(runs: str, wickets: str) -> bool:
+def _is_score(runs: str, wickets: str) -> bool:
     return runs.isdecimal() and wickets.isdecimal() and int(runs) >= 32 and int(wickets) < 10

@@ -30,6 +30,10 @@ _ROMAN = re.compile(
 _STAGE = re.compile(
     r"\b(?P<name>[Ss]tage|[Tt]ype|[Cc]lass|[Gg]rade) (?P<numeral>I{1,3}|IV)(?P<letter>[a-dA-D])(?!\w)"
 )
+_HYPHENATED = re.compile(
+    rf"\b(?P<name>Sem|Semester|Part|Phase|Paper|Term|Module|Unit|Class|Section|Schedule|Group|Type|Level|Grade|Stage|Vol|Volume)-{_NUMERAL}(?![\w'’-])"
+)
+"""Numbered things as India writes them: Part-II."""
 _KINGS = frozenset(
     [
         "Henry",
@@ -126,6 +130,11 @@ _NUMBERED = frozenset(
     [
         "War",
         "Chapter",
+        "Sem",
+        "Semester",
+        "Paper",
+        "Term",
+        "Module",
         "Part",
         "Volume",
         "Act",
@@ -208,6 +217,14 @@ def written_out(text: str, locale: Locale) -> str:
     text = _STAGE.sub(
         lambda match: (
             f"{match['name']} {numbers.cardinal(_value(match['numeral']), locale)} {match['letter']}"
+        ),
+        text,
+    )
+    text = _HYPHENATED.sub(
+        lambda match: (
+            f"{match['name']} {numbers.cardinal(_value(match['numeral']), locale)}"
+            if match["numeral"]
+            else match[0]
         ),
         text,
     )

@@ -15,6 +15,7 @@ from speech.text.normalise import (
     addresses,
     clock,
     codes,
+    cricket,
     dates,
     fractions,
     measures,
@@ -30,6 +31,7 @@ from speech.text.normalise.locale import Locale, Region
 _RULES = (
     addresses.written_out,
     abbreviations.written_out,
+    cricket.written_out,
     signs.comparisons_written_out,
     dates.written_out,
     clock.written_out,

@@ -20,7 +20,7 @@ def _rule(pattern: str, english: str, hindi: str) -> _Rule:
     return _Rule(re.compile(pattern), english, hindi)
 
 
-_LEFT = r"(?<=[\w)\]%])"
+_LEFT = r"(?<=[\w\u0900-\u0963)\]%])"
 """The left operand of an operator."""
 _RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(])"
 _NUMBER = rf"(?P<number>[-−]?{FIGURE}(?:\s?[A-Za-zµ°%][A-Za-z/]{{0,4}}(?![\w^/]))?)"
@@ -178,7 +178,7 @@ _WORDS = (
     _rule(r"\bC\+\+", "C plus plus", "C प्लस प्लस"),
     _rule(r"\b(?P<note>[CF])#(?!\w)", r"\g<note> sharp", r"\g<note> शार्प"),
     _rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
-    _rule(r"№\s?|\b[Nn]o\.\s?(?=\d)", "number ", "नंबर "),
+    _rule(r"№\s?|\b[Nn]o\.\s?(?=\d|[A-Z]{2,3}[ -]?\d)", "number ", "नंबर "),
     _rule(r"§§?\s?", "section ", "धारा "),
     _rule(r"©", " copyright ", " कॉपीराइट "),
     _rule(r"[®™℠]", "", ""),
