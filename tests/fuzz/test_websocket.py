@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -32,10 +33,38 @@ UNREADABLE = {1002, 1007}
 """Close codes of the protocol itself, without a message (RFC 6455, section 7.4.1)."""
 
 START = {"type": "start", "voice": "ava", "response_format": "pcm"}
-TEXT = st.sampled_from(["Hi. ", "One two. Three", "", "...", "[pause:100ms]", "[laughs]", "\n"])
+TEXT = st.sampled_from(
+    ["Hi. ", "One two. Three", "", "...", "[pause:100ms]", "[laughs]", "\n", "\u8fd9\u3002\n"]
+) | st.sampled_from(
+    [
+        "<speak>",
+        "<speak><s>Hi. </s>",
+        "</speak>",
+        "<p>One ",
+        "</p>",
+        "<break time='9ms'",
+        "/>",
+        "<!--",
+        "<sub alias='two'>2",
+        "</sub>",
+        "<say-as interpret-as='digits'>48</say-as> ",
+        "&lt;",
+    ]
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "keep_open": st.sampled_from([True, True, True, False, None, 1]),
+        "ssml": st.sampled_from([True, True, True, False, "yes"]),
+        "timestamps": st.sampled_from(["word", "word", "word", None, "letter"]),
+    },
+)
+OPENINGS = st.builds(lambda options: json.dumps({**START, **options}).encode(), OPTIONS)
+KINDS = ("flush", "done", "cancel", "clear", "clear", "close")
 GOOD = (
     st.builds(lambda text: {"type": "text", "text": text}, TEXT)
-    | st.sampled_from([{"type": "flush"}, {"type": "done"}, {"type": "cancel"}, START])
+    | st.builds(lambda text: {"type": "text", "text": text}, TEXT)
+    | st.sampled_from([*({"type": kind} for kind in KINDS), START])
     | st.sampled_from([{**START, "voice": "nobody"}, {**START, "response_format": "vorbis"}])
 )
 SENT = [json.dumps(message).encode() for message in (START, {"type": "text", "text": "Héllo."})]
@@ -47,6 +76,10 @@ FRAMES = (
     | st.tuples(st.sampled_from(["ping", "pong"]), st.binary(max_size=20))
     | st.tuples(st.just("large"), st.sampled_from([b"65536", b"65537", b"300000"]))
 )
+CONVERSATION = re.compile(
+    r"(?:error)?|ready(?: (?:timestamps|utterance\.done|cleared|error))*(?: session\.done)?"
+)
+"""The messages of the server; an error before others is that of a sentence that the voice cannot read."""
 SERVER = [Draft202012Validator(schema) for schema in SERVER_MESSAGES.values()]
 
 
@@ -110,7 +143,7 @@ def is_utf8(content: bytes) -> bool:
 @pytest.mark.long
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(
-    opening=st.sampled_from([[], [("text", SENT[0])], [("text", SENT[0])]]),
+    opening=st.builds(lambda start: [("text", start)], OPENINGS) | st.just([]),
     frames=st.lists(FRAMES, max_size=8),
     leaves=st.booleans(),
 )
@@ -133,7 +166,14 @@ def test_any_frames_end_as_the_contract_says(
     for message in messages:
         assert any(schema.is_valid(message) for schema in SERVER), message
     kinds = [message["type"] for message in messages]
-    assert kinds in ([], ["ready"], ["error"], ["ready", "error"], ["ready", "session.done"])
+    assert CONVERSATION.fullmatch(" ".join(kinds)), kinds
+    is_timed = "timestamps" in kinds
+    for at, message in enumerate(found):
+        # Times stand before each frame, or before none.
+        if isinstance(message, bytes) and is_timed:
+            before_it = found[at - 1]
+            assert isinstance(before_it, dict), kinds
+            assert before_it["type"] == "timestamps", kinds
     if code is not None:
         assert str(code) in CLOSES
         assert code not in {1011, 1012, 4429, 4502}, "nothing is wrong with the server"
@@ -184,7 +224,10 @@ def test_a_client_that_is_still_sending_gets_the_close_frame(speech: SpeechAccou
 
 
 ORDER = st.lists(
-    st.sampled_from(["start", "unknown", "text", "blank", "flush", "done", "cancel"]), max_size=6
+    st.sampled_from(
+        ["start", "open", "unknown", "text", "blank", "flush", "done", "cancel", "clear", "close"]
+    ),
+    max_size=7,
 )
 
 
@@ -193,15 +236,16 @@ def expected(order: list[str]) -> set[int]:
     kinds = [*order, "cancel"]
     if kinds[0] == "unknown":
         return {4404}
-    if kinds[0] != "start":
+    if kinds[0] not in {"start", "open"}:
         return {4400}
-    has_words = False
+    has_words = keep_open = kinds[0] == "open"
+    last = "close" if keep_open else "done"
     for at, kind in enumerate(kinds[1:], 1):
         if kind == "cancel":
             return {1000}
-        if kind in {"start", "unknown"}:
+        if kind in {"start", "open", "unknown"} or (kind in {"clear", "close"} and not keep_open):
             return {4400}
-        if kind == "done":
+        if kind == last:
             if not has_words:
                 return {4400}
             # Later messages may be read before everything is spoken, or after the end.
@@ -217,6 +261,7 @@ def test_any_order_of_messages_ends_as_the_model_says(
 ) -> None:
     messages = {
         "start": START,
+        "open": {**START, "keep_open": True},
         "unknown": {**START, "voice": "nobody"},
         "text": {"type": "text", "text": "Hi. "},
         "blank": {"type": "text", "text": " ... "},
