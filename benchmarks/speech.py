@@ -87,7 +87,9 @@ def speaking_gateway(catalog: str = _CATALOG) -> Iterator[Speech]:
             *("--speech-requests-per-minute", "1000000000"),
             *("--speech-characters-per-day", "1000000000000"),
         )
-        manage(environment, "create_organization", "bench", "--json", *limits)
+        manage(
+            environment, "create_organization", "bench", "--plan", "enterprise", "--json", *limits
+        )
         made = manage(environment, "create_key", "bench", "--scope", "speech", "--json")
         arguments = ["manage.py", "serve", "--port", str(port), "--speech-port", str(speech_port)]
         server = Server(arguments, port, directory / "gateway.log", environment)
