@@ -10,11 +10,12 @@ With the aligned transcript the conversation's history has, after an interruptio
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from livekit.agents import APIConnectionError, APIConnectOptions, tts, utils
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, TimedString
 from svc_session import SAMPLE_RATE, Sound, SvcSession
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 
 class SvcTTS(tts.TTS):
@@ -51,7 +52,9 @@ class SvcTTS(tts.TTS):
                 await self._speak(self._session, stream, emitter)
             except asyncio.CancelledError:
                 # The listener interrupted: the session stays for the next utterance.
-                await self._session.interrupt()
+                if self._session is not None:
+                    with suppress(ConnectionClosed):
+                        await self._session.interrupt()
                 raise
             except (WebSocketException, OSError, RuntimeError) as error:
                 self._session = None

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 SAMPLE_RATE = 24_000
 
@@ -89,18 +89,22 @@ class SvcSession:
             await self.connection.wait_closed()
 
     async def events(self) -> AsyncIterator[Sound | Spoken]:
-        """What the service sends, until the session ends. Raises ``RuntimeError`` for its errors."""
+        """What the service sends, until the session ends. Raises ``RuntimeError`` with the error that
+        ended it, if one did; after a sentence that the voice cannot speak it goes on without that."""
         words: list[Word] = []
-        async for message in self.connection:
+        failure = ""
+        while (message := await self._received(failure)) is not None:
+            failure = ""
             if isinstance(message, bytes):
                 if not self._clears:
-                    yield Sound(message, words)
+                    # Counted before, because the next utterance may have begun when this goes on.
                     self._seconds += len(message) / 2 / SAMPLE_RATE
+                    yield Sound(message, words)
                 continue
             event = json.loads(message)
             if event["type"] == "error":
-                raise RuntimeError(event["error"]["message"])
-            if event["type"] == "cleared":
+                failure = event["error"]["message"]
+            elif event["type"] == "cleared":
                 self._clears -= 1
             elif self._clears:
                 continue
@@ -111,27 +115,43 @@ class SvcSession:
                 self._seconds = 0.0
                 yield Spoken(event["characters"])
 
+    async def _received(self, failure: str) -> str | bytes | None:
+        """The next message, None after the last one. Raises ``RuntimeError`` when the session has
+        ended because of ``failure``."""
+        try:
+            return await self.connection.recv()
+        except ConnectionClosedOK:
+            return None
+        except ConnectionClosed as closed:
+            if failure:
+                raise RuntimeError(failure) from closed
+            raise
+
     def _written(self, spoken: list[dict]) -> list[Word]:
-        """The written words behind the ``spoken`` ones: "three dollars" is one of them, "$3.00"."""
+        """The written words behind the ``spoken`` ones, each to the blanks around it: "three dollars" is
+        one of them, "$3.00", and "well known" another, "well-known"."""
         text = self._texts[0]
-        spans: dict[tuple[int, int], tuple[float, float]] = {}
+        words: list[tuple[int, int, float, float]] = []
         for word in spoken:
-            span = word["from"], word["to"]
-            start, _ = spans.get(span, (word["start"], 0.0))
-            spans[span] = start, word["end"]
+            begin, end = _to_the_blanks(text, word["from"], word["to"])
+            start = word["start"]
+            if words and begin < words[-1][1]:
+                begin, before, start, _ = words.pop()
+                end = max(end, before)
+            words.append((begin, end, start, word["end"]))
         return [
-            Word(_with_marks(text, *span), self._seconds + start, self._seconds + end)
-            for span, (start, end) in spans.items()
+            Word(text[begin:end], self._seconds + start, self._seconds + stop)
+            for begin, end, start, stop in words
         ]
 
     async def _send(self, **message: object) -> None:
         await self.connection.send(json.dumps(message))
 
 
-def _with_marks(text: str, begin: int, end: int) -> str:
-    """The word at ``text[begin:end]`` with the marks around it, to the next blanks."""
+def _to_the_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
+    """The place of ``text[begin:end]`` with the marks around it."""
     while begin > 0 and not text[begin - 1].isspace():
         begin -= 1
     while end < len(text) and not text[end].isspace():
         end += 1
-    return text[begin:end]
+    return begin, end
