@@ -86,7 +86,7 @@ def p808(heard: Heard) -> float:
     return float(np.mean([MODEL.run(None, {"input_1": each})[0][0][0] for each in spectra]))
 
 
-def _spectrum(sound: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _spectrum(sound: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """The mel spectrum in decibels below its peak, as librosa makes it, scaled as the model was trained."""
     padded = np.pad(sound, _WINDOW // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP]
@@ -94,7 +94,8 @@ def _spectrum(sound: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     power = np.abs(np.fft.rfft(frames * hann)) ** 2 @ _mel_filters().T
     decibels = 10 * np.log10(np.maximum(power, 1e-10))
     decibels = np.maximum(decibels - decibels.max(), -80.0)
-    return ((decibels + 40) / 40).astype(np.float32)
+    found: npt.NDArray[np.float32] = ((decibels + 40) / 40).astype(np.float32)
+    return found
 
 
 def _mel_filters() -> npt.NDArray[np.float64]:

@@ -167,13 +167,10 @@ def test_any_frames_end_as_the_contract_says(
         assert any(schema.is_valid(message) for schema in SERVER), message
     kinds = [message["type"] for message in messages]
     assert CONVERSATION.fullmatch(" ".join(kinds)), kinds
-    is_timed = "timestamps" in kinds
-    for at, message in enumerate(found):
-        # Times stand before each frame, or before none.
-        if isinstance(message, bytes) and is_timed:
-            before_it = found[at - 1]
-            assert isinstance(before_it, dict), kinds
-            assert before_it["type"] == "timestamps", kinds
+    # Times stand before each frame, or before none.
+    if "timestamps" in kinds:
+        preceding = [found[at - 1] for at, each in enumerate(found) if isinstance(each, bytes)]
+        assert all(isinstance(each, dict) and each["type"] == "timestamps" for each in preceding)
     if code is not None:
         assert str(code) in CLOSES
         assert code not in {1011, 1012, 4429, 4502}, "nothing is wrong with the server"
