@@ -129,6 +129,7 @@ def test_a_text_that_nobody_answered_is_back_in_its_field(
     if failure == "refused":
         consoling.gateway.organization.requests_per_minute = 0
         consoling.gateway.organization.save()
+        consoling.gateway.sees_changes()
     text = "a question [[sim fault=cut@3]]" if failure == "cut" else "a question"
     page.fill("#message", text)
     page.context.set_offline(failure == "offline")

@@ -202,6 +202,7 @@ def test_problems_are_said_in_words_beside_their_field(consoling: Visit, voices:
 
     consoling.gateway.organization.speech_characters_per_day = 4
     consoling.gateway.organization.save()
+    consoling.gateway.sees_changes()
     for transport in ("file", "socket"):
         voices.select_option("#transport", transport)
         voices.click("#say")

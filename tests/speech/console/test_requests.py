@@ -32,7 +32,9 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 def limit(signed_in: SignedIn, **columns: int) -> None:
+    """Set limits of the person's organization, and wait until the gateway sees them."""
     Organization.objects.filter(pk=signed_in.gateway.organization.pk).update(**columns)
+    signed_in.gateway.sees_changes()
 
 
 def own_clones(signed_in: SignedIn) -> list[VoiceClone]:
