@@ -44,7 +44,7 @@ from svc_project.surfaces import Receive, Send
 from usage.console.live.hub import hub
 from usage.ledger.ledger import ledger
 from usage.models import partitions, shards
-from usage.queries import days
+from usage.queries import days, speech_hours
 from usage.refusals import recorder as refused_requests
 from usage.refusals.recorder import recorder
 from usage.verification import fill
@@ -235,6 +235,7 @@ def _upkeep() -> None:
     if fill.fill():
         log.info("outcomes and times of earlier sums were filled")
     days.sum_closed_days()
+    speech_hours.sum_closed_hours()
 
 
 runtime = Runtime()

@@ -326,6 +326,39 @@ class SpeechDay(models.Model):
         return f"{self.organization_id} {self.day}: {self.characters} characters"
 
 
+class SpeechHour(models.Model):
+    """The sums of one voice and key of one organization in one hour, added up from its rows.
+
+    Valid only before the organization's ``SpeechWatermark`` (``usage.queries.speech_hours``).
+    """
+
+    pk = models.CompositePrimaryKey("organization_id", "hour", "voice", "api_key_id")
+    organization_id = models.UUIDField()
+    hour = models.DateTimeField()
+    voice = models.CharField(max_length=100)
+    api_key_id = models.UUIDField()
+    requests = models.PositiveBigIntegerField()
+    characters = models.PositiveBigIntegerField()
+    audio_ms = models.PositiveBigIntegerField()
+    failed = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} {self.hour:%Y-%m-%d %H}h {self.voice}"
+
+
+class SpeechWatermark(models.Model):
+    """The hour up to which (exclusive) an organization's hours are summed in ``SpeechHour``.
+
+    A trigger on the rows lowers it to the hour of a row that is written or changed late.
+    """
+
+    organization_id = models.UUIDField(primary_key=True)
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} until {self.until}"
+
+
 class Admission(models.Model):
     """An admitted request for which the journal cannot answer (``usage.ledger.admissions``).
 

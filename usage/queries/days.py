@@ -47,7 +47,7 @@ def sum_closed_days() -> int:
     Uses a short transaction for each organization; a concurrent call finds nothing to do. Raises
     ``django.db.Error``; days summed until then stay.
     """
-    closed = (_database_now() - CLOSED_FOR).date()
+    closed = (database_now() - CLOSED_FOR).date()
     with connection.cursor() as cursor:
         cursor.execute(_ORGANIZATIONS, [connection.ops.adapt_datefield_value(closed)])
         due = [organization_id for (organization_id,) in cursor.fetchall()]
@@ -115,7 +115,7 @@ def _moment(day: date) -> Any:
     return connection.ops.adapt_datetimefield_value(midnight(day))
 
 
-def _database_now() -> datetime:
+def database_now() -> datetime:
     """The time of the clock that the trigger uses."""
     if connection.vendor != "postgresql":
         return now()

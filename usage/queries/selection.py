@@ -84,17 +84,25 @@ def parse_filters(parameters: Mapping[str, str]) -> Filters:
 
 _HOURS: Final = UsageRollup._meta.db_table
 
-OWNERS: Final = f"""
+
+def owners_of(table: str) -> str:
+    """SQL of the table ``owner``, the organizations in ``table``, whose last ``id`` is null.
+
+    It steps through an index that begins with the organization, because DISTINCT would read all of it.
+    """
+    return f"""
 WITH RECURSIVE owner(id) AS (
-    SELECT * FROM (SELECT organization_id FROM {_HOURS} ORDER BY organization_id LIMIT 1) AS first
+    SELECT * FROM (SELECT organization_id FROM {table} ORDER BY organization_id LIMIT 1) AS first
     UNION ALL
-    SELECT (SELECT organization_id FROM {_HOURS} WHERE organization_id > owner.id
+    SELECT (SELECT organization_id FROM {table} WHERE organization_id > owner.id
             ORDER BY organization_id LIMIT 1)
     FROM owner WHERE owner.id IS NOT NULL
 )
 """  # noqa: S608  # names are ours
-"""SQL of the table ``owner``, whose last ``id`` is null. It steps through the roll-ups' key, because
-DISTINCT would read all of them."""
+
+
+OWNERS: Final = owners_of(_HOURS)
+"""The organizations that have roll-ups."""
 
 
 def owners(most: int) -> list[Any] | None:

@@ -1,27 +1,31 @@
-"""An organization's speech: by UTC day, as its daily quota is checked, and of a period.
+"""An organization's speech: by UTC day, as its daily quota is checked, and of a period by voice and key.
 
-The sums of days have neither voice nor key, so those of a period by voice and key, over time, come from
-the rows: for a page from a bounded number of the newest, for a download from all.
+The sums of a period come from those of its closed hours (``usage.queries.speech_hours``), and from the rows
+of the last hours and of the partial ones at its edges. Where upkeep is behind by more than a day, as right
+after an upgrade, a page adds up a bounded number of the newest rows, and says so.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from django.db import connection
 
-from usage.models import SpeechDay, SpeechRow
-from usage.queries.health import UNFAILED
+from core.clock import now
+from usage.models import SpeechDay, SpeechHour, SpeechRow
+from usage.queries import speech_hours
 from usage.queries.latest import of_period, time_reached
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters, conditions
-from usage.queries.sources import Source, moment_of, moments, select
+from usage.queries.snapshot import database_snapshot
+from usage.queries.sources import Source, cut, moment_of, moments, select
+from usage.queries.speech_hours import FIGURES
 
 
 def characters_of(organization_id: str | uuid.UUID, day: str | date) -> int:
@@ -33,14 +37,10 @@ def characters_of(organization_id: str | uuid.UUID, day: str | date) -> int:
     return sum(found.values_list("characters", flat=True))
 
 
-_UNFAILED: Final = ", ".join(f"'{each.value}'" for each in sorted(UNFAILED))
-_FIGURES: Final[Mapping[str, str]] = {
-    "requests": "1",
-    "characters": "characters",
-    "audio_ms": "audio_ms",
-    "failed": f"CASE WHEN outcome IN ({_UNFAILED}) THEN 0 ELSE 1 END",
-}
-"""SQL of what a row adds to each figure of ``Spoken``."""
+_DIMENSIONS: Final = ("bucket_start", "voice", "api_key_id")
+_FIGURES_OF: Final = attrgetter(*FIGURES)
+_UNSUMMED: Final = timedelta(days=1)
+"""As much of a period a page reads from rows without a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SpeechSums:
     def by_time(self) -> list[Spoken]:
         """Oldest first, named ``2026-11-20``."""
         days = _grouped(self.parts, lambda part: part.bucket_start.date().isoformat())
-        return [_total(name, days[name]) for name in sorted(days)]
+        return [_total(name, [part.sums for part in days[name]]) for name in sorted(days)]
 
     def of_voice(self, voice: str | None) -> SpeechSums:
         """The sums of one voice; of all without one."""
@@ -97,7 +97,7 @@ class SpeechSums:
 
     @property
     def total(self) -> Spoken:
-        return _total("", self.parts)
+        return _total("", [part.sums for part in self.parts])
 
 
 def speech_sums(
@@ -110,29 +110,44 @@ def speech_sums(
 ) -> SpeechSums:
     """Return the sums of ``period``. Raises ``django.db.Error``.
 
-    ``is_bounded``: of at most ``MOST_SEARCHED`` requests, the newest.
+    ``is_bounded``: where most of it is not summed, of at most ``MOST_SEARCHED`` requests, the newest.
     """
     filters = Filters(api_key_id=filters.api_key_id)
-    reached = None
-    if is_bounded:
-        reached = time_reached(of_period(SpeechRow, organization_id, period, filters))
-    if reached is not None:
-        period = Period(reached, period.end)
     chosen = conditions(organization_id, filters)
-    source = Source(SpeechRow._meta.db_table, "occurred_at", _FIGURES, (period,))
-    dimensions = ("bucket_start", "voice", "api_key_id")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            select(source, dimensions, tuple(_FIGURES), chosen, bucket),
-            [*moments(source), *chosen.values()],
-        )
-        parts = [
-            SpokenPart(
-                moment_of(start, bucket), name, str(uuid.UUID(str(key))), Spoken(name, *figures)
+    parts: dict[tuple[datetime, str, str], Spoken] = {}
+    reached = None
+    with database_snapshot(), connection.cursor() as cursor:
+        until = speech_hours.summed_until(organization_id)
+        if is_bounded and min(period.end, now()) - max(until, period.start) > _UNSUMMED:
+            reached = time_reached(of_period(SpeechRow, organization_id, period, filters))
+        if reached is not None:
+            period = Period(reached, period.end)
+        for source in _sources(period, until):
+            cursor.execute(
+                select(source, _DIMENSIONS, tuple(FIGURES), chosen, bucket),
+                [*moments(source), *chosen.values()],
             )
-            for start, name, key, *figures in cursor.fetchall()
-        ]
-    return SpeechSums(parts, reached)
+            for start, voice, key, *figures in cursor.fetchall():
+                where = (moment_of(start, bucket), voice, str(uuid.UUID(str(key))))
+                found = Spoken(voice, *figures)
+                parts[where] = _total(voice, (parts[where], found)) if where in parts else found
+    return SpeechSums([SpokenPart(*where, sums) for where, sums in parts.items()], reached)
+
+
+def _sources(period: Period, until: datetime) -> Iterator[Source]:
+    """The sums of the whole hours of ``period`` before ``until``, and the rows of the rest."""
+    summed: list[Period] = []
+    rows = [*cut(period).edges]
+    for hours in cut(period).hours:
+        end = max(hours.start, min(hours.end, until))
+        summed.append(Period(hours.start, end))
+        rows.append(Period(end, hours.end))
+    for table, moment, figures, periods in (
+        (SpeechHour._meta.db_table, "hour", {name: name for name in FIGURES}, summed),
+        (SpeechRow._meta.db_table, "occurred_at", FIGURES, rows),
+    ):
+        if parts := tuple(each for each in periods if each.start < each.end):
+            yield Source(table, moment, figures, parts)
 
 
 def _grouped(
@@ -145,14 +160,11 @@ def _grouped(
 
 
 def _ranked(parts: Iterable[SpokenPart], name_of: Callable[[SpokenPart], str]) -> list[Spoken]:
-    sums = [_total(name, group) for name, group in _grouped(parts, name_of).items()]
+    groups = _grouped(parts, name_of).items()
+    sums = [_total(name, [part.sums for part in group]) for name, group in groups]
     return sorted(sums, key=lambda each: (-each.characters, each.name))
 
 
-def _total(name: str, parts: Iterable[SpokenPart]) -> Spoken:
-    sums = [part.sums for part in parts]
-
-    def added(figure: str) -> Any:
-        return sum(map(attrgetter(figure), sums))
-
-    return Spoken(name, *map(added, _FIGURES))
+def _total(name: str, sums: Sequence[Spoken]) -> Spoken:
+    columns = zip(*map(_FIGURES_OF, sums), strict=True)
+    return Spoken(name, *map(sum, columns)) if sums else Spoken(name, *[0] * len(FIGURES))

@@ -20,7 +20,7 @@ from django.db.models import QuerySet
 from core.clock import hour_of
 from usage.models import SpeechDay, SpeechRow, UsageRollup
 from usage.models.statements import CHAT, ROLLUP_SUMS, SPEECH, column_list
-from usage.queries import days
+from usage.queries import days, speech_hours
 from usage.verification import walk
 from usage.verification.progress import Progress
 from usage.verification.walk import Step
@@ -60,6 +60,8 @@ def rebuild(since: datetime | None = None, progress: Progress[Rebuilt] | None = 
             progress.reached(step.end)
     days.invalidate((first or _EVER).date())
     days.sum_closed_days()
+    speech_hours.invalidate(first or _EVER)
+    speech_hours.sum_closed_hours()
     rebuilt.speech_days = sum(
         _rebuild_speech(organization_id, (first or _EVER).date())
         for organization_id in _organizations(SpeechRow, SpeechDay)

@@ -1,4 +1,4 @@
-"""Verification that the speech days are the sums of the speech rows, and that the rows are valid.
+"""Verification that speech days and hours are the sums of the speech rows, and that the rows are valid.
 
 The database adds the rows up, with another statement than the one that writes the days; two streams
 by organization and day are then compared, so memory does not grow with the ledger.
@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, datetime
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 
+from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
-from usage.models import SpeechDay, SpeechOutcome, SpeechRow, Transport
+from core.clock import iso_milliseconds, midnight
+from usage.models import (
+    SpeechDay,
+    SpeechHour,
+    SpeechOutcome,
+    SpeechRow,
+    SpeechWatermark,
+    Transport,
+)
 from usage.models.statements import SPEECH
+from usage.queries.speech_hours import FIGURES, KEY, made_of
+from usage.verification import walk
 
 _CHUNK = 2000
 _FIGURES = ("characters", "sentences", "audio_ms", "upstream_ms", "first_audio_ms", "gateway_ms")
@@ -44,7 +55,29 @@ def compare(differ: Callable[[str], None], first: date | None) -> tuple[int, int
         rows += found[False][0] if False in found else 0
         days += True in found
         _compare(key, found.get(False), found.get(True), differ)
+    _compare_hours(midnight(first or date.min), differ)
     return rows, days
+
+
+def _compare_hours(first: datetime, differ: Callable[[str], None]) -> None:
+    """Compare the summed hours of every organization with its rows."""
+    key, negated = ", ".join(KEY), ", ".join(f"-{name}" for name in FIGURES)
+    differs = " OR ".join(f"sum({name}) <> 0" for name in FIGURES)
+    made = made_of("organization_id = %s AND occurred_at >= %s AND occurred_at < %s")
+    hours = SpeechHour._meta.db_table
+    identity = SpeechHour._meta.get_field("organization_id").get_db_prep_value
+    for kept in SpeechWatermark.objects.order_by("pk").iterator(_CHUNK):
+        bounds = [identity(kept.pk, connection), *map(walk.adapt, (first, kept.until))]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT hour, voice FROM ({made} UNION ALL SELECT {key}, {negated} FROM {hours} "  # noqa: S608
+                "WHERE organization_id = %s AND hour >= %s AND hour < %s) AS both_sides "
+                f"GROUP BY {key} HAVING {differs} ORDER BY 1, 2",
+                [*bounds, *bounds],
+            )
+            for hour, voice in cursor.fetchall():
+                moment = iso_milliseconds(walk.aware(datetime.fromisoformat(str(hour))))
+                differ(f"{kept.pk} {moment} {voice}: the hour is not the sum of its rows")
 
 
 def _made(since: Q) -> Iterator[tuple[OrganizationDay, Sums]]:
