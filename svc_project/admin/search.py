@@ -20,7 +20,7 @@ from django.urls import reverse
 from accounts.keys.keys import by_secret, cut_secrets, shown_part
 from accounts.models import AdminKey, ApiKey, Organization, User
 from inference.models import Backend, ModelEntry
-from usage.models import SpeechRow, UsageRow
+from usage.models import Refusal, SpeechRow, UsageRow
 
 MOST_FOUND: Final = 10
 """Records of a kind that are listed."""
@@ -96,7 +96,7 @@ def _either(given: uuid.UUID | None, words: Q) -> Q:
     return words if given is None else Q(pk=given)
 
 
-def _requests(model: type[UsageRow | SpeechRow]) -> Callable[..., Iterator[Hit]]:
+def _requests(model: type[UsageRow | SpeechRow | Refusal]) -> Callable[..., Iterator[Hit]]:
     name = f"admin:usage_{model._meta.model_name}_change"
 
     def find(term: str, given: uuid.UUID | None) -> Iterator[Hit]:
@@ -154,6 +154,7 @@ def _backends(term: str, given: uuid.UUID | None) -> Iterator[Hit]:
 _KINDS: Final = (
     _Kind("usage.view_usagerow", _requests(UsageRow)),
     _Kind("usage.view_speechrow", _requests(SpeechRow)),
+    _Kind("usage.view_refusal", _requests(Refusal)),
     _Kind("accounts.view_organization", _organizations),
     _Kind("accounts.view_apikey", _keys),
     _Kind("accounts.view_adminkey", _admin_keys),

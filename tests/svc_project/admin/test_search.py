@@ -13,6 +13,7 @@ from accounts.keys import admin_keys, keys
 from accounts.keys.keys import NewKey, mint
 from accounts.models import ApiKey, AuditEntry, Organization, Scope, User
 from core.clock import now
+from core.ids import request_id
 from tests.support.builders import catalog_rows
 from tests.support.builders.receipts import receipt, speech_receipt
 from tests.support.pages.admin_forms import logged_in
@@ -20,6 +21,7 @@ from tests.support.pages.admin_forms import operator as operator_with
 from tests.support.pages.console import words
 from tests.support.pages.ledger_lists import write
 from usage.ledger import rows
+from usage.models import Refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -44,11 +46,21 @@ def test_each_thing_is_found_by_what_a_person_has_of_it(
     backend = catalog_rows.backend("gpu-7", base_url="http://10.0.0.7:9000/v1")
     chat, spoken = receipt(), speech_receipt()
     rows.insert([chat, spoken], now())
+    refused = Refusal.objects.create(
+        request_id=request_id(),
+        occurred_at=now(),
+        organization_id=customer.pk,
+        api_key_id=key.api_key.pk,
+        route="chat",
+        status=404,
+        error="model_not_found",
+    ).request_id
     machine = admin_keys.mint("terraform")
     card = f"/admin/key/{key.api_key.pk}/"
     places = {
         chat.request_id: f"/admin/usage/usagerow/{chat.request_id}/change/",
         spoken.request_id: f"/admin/usage/speechrow/{spoken.request_id}/change/",
+        refused: f"/admin/usage/refusal/{refused}/change/",
         "globex": f"/admin/customer/{customer.pk}/",
         str(customer.pk): f"/admin/customer/{customer.pk}/",
         "ann@initech": f"/admin/accounts/user/{user.pk}/change/",
