@@ -15,6 +15,9 @@ _RUN: Final = """async () => {
   return results.violations.filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id} ${JSON.stringify(each.nodes.slice(0, 3).map(node => node.target))}`);
 }"""
+_SQUEEZED: Final = """() => [...document.querySelectorAll("main :is(td, th, dd, dt, p)")]
+  .filter(each => each.offsetWidth < 20 && each.offsetHeight > 60)
+  .map(each => each.textContent)"""
 _SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _WIDTHS: Final = (1280, 390)
 _TRANSITIONS_OVER: Final = (
@@ -37,6 +40,8 @@ def findings(page: Page, name: str, *, fits: bool = True) -> list[str]:
         found += [f"{name} {look}: {each}" for each in serious_findings(page)]
         if fits and page.evaluate("document.documentElement.scrollWidth") > width:
             found.append(f"{name} {look}: it overflows")
+        if fits and (squeezed := page.evaluate(_SQUEEZED)):
+            found.append(f"{name} {look}: a letter a line: {squeezed}")
     return found
 
 
