@@ -225,7 +225,10 @@ def measured(
         bucket,
         measure.unit,
         bars=tuple(_bars(stacks, starts, scale[-1], captions)),
-        ticks=tuple(Tick(_pixels(1 - value / scale[-1]), _short(value)) for value in scale),
+        ticks=tuple(
+            Tick(_pixels(1 - value / scale[-1]), text)
+            for value, text in zip(scale, _scale_texts(scale), strict=True)
+        ),
         labels=tuple(labels_of(starts, bucket)),
         legend=stacks.legend,
         table=table,
@@ -296,7 +299,8 @@ def _titles(table: Sequence[TableRow], legend: Sequence[LegendEntry], unit: str)
             for entry, cell in zip(legend, row.cells, strict=True)
             if cell.text.strip("0.")
         ]
-        yield "\n".join([f"{row.bucket}: {row.total.text} {unit}", *parts])
+        one = unit.removesuffix("s") if row.total.text == "1" else unit
+        yield "\n".join([f"{row.bucket}: {row.total.text} {one}", *parts])
 
 
 def _bars(
@@ -346,12 +350,21 @@ def _scale(highest: Decimal) -> list[Decimal]:
     return [step * line for line in range(lines + 1)]
 
 
-def _short(value: Decimal) -> str:
-    """``0``, ``0.25``, ``40K``, ``1.5M``: the label of a line of the scale."""
+def _scale_texts(scale: Sequence[Decimal]) -> list[str]:
+    """``0``, ``0.25``, ``0.50``; ``0``, ``40K``, ``1.5M``, ``2.0M``: as many decimals with one letter."""
+    shown = [_short(value) for value in scale]
+    decimals: defaultdict[str, int] = defaultdict(int)
+    for value, letter in shown:
+        decimals[letter] = max(decimals[letter], len(f"{value:f}".partition(".")[2]))
+    return [f"{value:.{decimals[letter]}f}{letter}" if value else "0" for value, letter in shown]
+
+
+def _short(value: Decimal) -> tuple[Decimal, str]:
+    """1.5 and ``M`` of 1,500,000; no letter below a thousand."""
     for power, letter in ((9, "B"), (6, "M"), (3, "K")):
         if value >= Decimal(1).scaleb(power):
-            return f"{value.scaleb(-power).normalize():f}{letter}"
-    return f"{value.normalize():f}"
+            return value.scaleb(-power).normalize(), letter
+    return value.normalize(), ""
 
 
 def starts_of(period: Period, bucket: Bucket) -> Iterator[datetime]:

@@ -49,6 +49,14 @@ def test_the_scale_goes_from_zero_to_above_the_highest_bar() -> None:
     assert chart.ticks[-1].y == "0.00"
 
 
+def test_the_numbers_of_a_scale_have_as_many_decimals() -> None:
+    chart = stacked([point(0, "m", 1, "1.14")], WEEK, Bucket.DAY, Metric.COST, "USD")
+    assert [tick.text for tick in chart.ticks] == ["0", "0.25", "0.50", "0.75", "1.00", "1.25"]
+
+    chart = stacked([point(0, "m", 1900)], WEEK, Bucket.DAY, Metric.REQUESTS, "requests")
+    assert [tick.text for tick in chart.ticks] == ["0", "500", "1.0K", "1.5K", "2.0K"]
+
+
 def test_costs_far_below_a_cent_have_a_scale_too() -> None:
     chart = stacked([point(0, "m", 1, "0.00000114")], WEEK, Bucket.DAY, Metric.COST, "USD")
 

@@ -86,7 +86,7 @@ def test_the_cards_and_tables_are_of_the_period_and_the_filters(
         ("", "3 Nov 2026: 130 characters\nava: 130"),
         ("&by=key", "3 Nov 2026: 130 characters\nphone line: 100\nunattributed: 30"),
         ("&metric=audio", "3 Nov 2026: 2.0 minutes\nava: 2.0"),
-        ("&metric=requests&voice=emma", "4 Nov 2026: 1 requests\nemma: 1"),
+        ("&metric=requests&voice=emma", "4 Nov 2026: 1 request\nemma: 1"),
         ("&metric=cost&by=model", "3 Nov 2026: 130 characters\nava: 130"),
     ],
 )
