@@ -121,7 +121,15 @@ def installation() -> Iterator[tuple[str, str, str, str]]:
         cookie = session_of(User.objects.get()).partition("=")[2]
         commands = [
             Command(
-                ["simulate_backend", "--port", str(model_port), "--first-token-delay", "0.04"],
+                [
+                    "simulate_backend",
+                    "--port",
+                    str(model_port),
+                    "--first-token-delay",
+                    "0.2",
+                    "--tokens-per-second",
+                    "80",
+                ],
                 {},
                 directory / "simulator.log",
             ),
@@ -173,7 +181,9 @@ def main() -> None:
         from tests.browser.conftest import running_chromium
 
         with running_chromium() as browser:
-            context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+            context = browser.new_context(
+                viewport={"width": WIDTH, "height": HEIGHT}, locale="en-GB"
+            )
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": address}])
             take(context.new_page(), address, failed, ending)
 
