@@ -225,10 +225,7 @@ def measured(
         bucket,
         measure.unit,
         bars=tuple(_bars(stacks, starts, scale[-1], captions)),
-        ticks=tuple(
-            Tick(_pixels(1 - value / scale[-1]), text)
-            for value, text in zip(scale, _scale_texts(scale), strict=True)
-        ),
+        ticks=tuple(_ticks(scale)),
         labels=tuple(labels_of(starts, bucket)),
         legend=stacks.legend,
         table=table,
@@ -348,6 +345,11 @@ def _scale(highest: Decimal) -> list[Decimal]:
     step = next(each * power for each in _ROUND if each * power >= rough)
     lines = int((highest / step).to_integral_value(ROUND_CEILING))
     return [step * line for line in range(lines + 1)]
+
+
+def _ticks(scale: Sequence[Decimal]) -> Iterator[Tick]:
+    for value, text in zip(scale, _scale_texts(scale), strict=True):
+        yield Tick(_pixels(1 - value / scale[-1]), text)
 
 
 def _scale_texts(scale: Sequence[Decimal]) -> list[str]:
