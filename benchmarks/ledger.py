@@ -21,7 +21,7 @@ from core.ids import request_id
 from core.money import price_units
 from usage.ledger import rows
 from usage.models import UsageRollup, UsageRow, partitions
-from usage.models.statements import CHAT
+from usage.models.statements import CHAT, SPEECH
 from usage.queries.cursors import Cursor
 from usage.receipts import Receipt
 
@@ -32,6 +32,12 @@ DAYS = 93
 _ROWS = UsageRow._meta.db_table
 _FIELDS = UsageRow._meta.local_fields
 _NAMES = ", ".join(field.attname for field in _FIELDS)
+_NUMBERS = (
+    "(SELECT i, md5(i::text || %(id)s) AS chance,"
+    " (%(start)s + i::numeric * %(length)s / %(many)s)::bigint AS ms"
+    " FROM generate_series(0, %(many)s - 1) AS i) AS numbers"
+)
+"""SQL of the numbers of rows, each with its moment in milliseconds."""
 
 
 Write = Callable[[list[Receipt]], None]
@@ -77,6 +83,52 @@ def fill(organization_id: str, others: list[str], count: int) -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
+def fill_speech(organization_id: str, count: int) -> None:
+    """Insert ``count`` rows of speech over the same days: 5 keys, 8 voices, 1 % failed."""
+    period = span()
+    until = now() - timedelta(minutes=1)
+    made = {
+        "request_id": "'req_' || lpad(to_hex(ms), 12, '0') || '7' || substr(chance, 1, 19)",
+        "occurred_at": "to_timestamp(ms / 1000.0)",
+        "organization_id": "%(id)s::uuid",
+        "api_key_id": f"{_key('i %% 5')}",
+        "day": "(to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date",
+        "voice": "'voice-' || i %% 8",
+        "cloned": "i %% 8 = 7",
+        "engine": "'espeak'",
+        "response_format": "'wav'",
+        "transport": "CASE WHEN i %% 3 = 0 THEN 'websocket' ELSE 'http' END",
+        "outcome": "CASE WHEN i %% 100 = 0 THEN 'backend_error' ELSE 'success' END",
+        "http_status": "CASE WHEN i %% 100 = 0 THEN 502 ELSE 200 END",
+        "error_type": "CASE WHEN i %% 100 = 0 THEN 'proxy_error' END",
+        "close_code": "NULL",
+        "characters": "20 + i %% 900",
+        "sentences": "1 + i %% 9",
+        "audio_ms": "(20 + i %% 900) * 62",
+        "upstream_ms": "40",
+        "first_audio_ms": "15 + i %% 60",
+        "gateway_ms": "30 + i %% 60",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {SPEECH.row_table} ({', '.join(SPEECH.columns)}) "
+            f"SELECT {', '.join(made[name] for name in SPEECH.columns)} FROM {_NUMBERS}",
+            {
+                "id": organization_id,
+                "many": count,
+                "start": int(period.start.timestamp() * 1000),
+                "length": (until - period.start) // timedelta(milliseconds=1),
+            },
+        )
+        cursor.execute(SPEECH.insert_sums(SPEECH.row_table))
+        cursor.execute("VACUUM ANALYZE")
+
+
+def _key(number: str) -> str:
+    """SQL of the id of a key: a UUID's 128 bits do not fit a bigint, the number is in the upper half."""
+    return f"(lpad(to_hex((1::bigint << 32) + {number}), 16, '0') || repeat('0', 16))::uuid"
+
+
 def _made() -> str:
     """SQL that generates the rows, column by column. Each key has two models."""
     model = f"(i %% {KEYS} + i / {KEYS} %% 2) %% {MODELS}"
@@ -84,10 +136,7 @@ def _made() -> str:
         "request_id": "'req_' || lpad(to_hex(ms), 12, '0') || '7' || substr(chance, 1, 19)",
         "occurred_at": "to_timestamp(ms / 1000.0)",
         "organization_id": "%(id)s::uuid",
-        "api_key_id": (
-            "lpad(to_hex((1::bigint << 32) + CASE WHEN i %% 1000 = 7 THEN 999"
-            f" ELSE i %% {KEYS} END), 16, '0')"
-        ),
+        "api_key_id": _key(f"CASE WHEN i %% 1000 = 7 THEN 999 ELSE i %% {KEYS} END"),
         "model_identifier": f"'acme/model-' || {model}",
         "model_id": f"lpad(({model})::text, 32, '2')::uuid",
         "model_version_id": f"lpad(({model})::text, 32, '3')::uuid",
@@ -117,14 +166,8 @@ def _made() -> str:
         "attempts": "1",
         "queue_ms": "i %% 5",
     }
-    # A UUID's 128 bits do not fit a bigint: the key's number is in the upper half.
-    made["api_key_id"] = f"({made['api_key_id']} || repeat('0', 16))::uuid"
     columns = ", ".join(made[field.attname] for field in _FIELDS)
-    return (
-        f"SELECT {columns} FROM (SELECT i, md5(i::text || %(id)s) AS chance,"
-        " (%(start)s + i::numeric * %(length)s / %(many)s)::bigint AS ms"
-        " FROM generate_series(0, %(many)s - 1) AS i) AS numbers"
-    )
+    return f"SELECT {columns} FROM {_NUMBERS}"
 
 
 def rollups(organization_id: str) -> int:
