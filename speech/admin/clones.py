@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
@@ -79,6 +79,7 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
         "standing",
         "reference_seconds",
         "clip_kept",
+        "natural",
         "created_at",
         "id",
     )
@@ -98,6 +99,7 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
         "created_at",
         "deleted_at",
         "clip_kept",
+        "natural",
         "copies",
     )
     readonly_fields = fields
@@ -105,7 +107,8 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoiceClone]:
         kept = Exists(CloneAudio.objects.filter(clone=OuterRef("pk")))
         rows: QuerySet[VoiceClone] = super().get_queryset(request).defer("profile")
-        return rows.annotate(kept=kept).order_by("-created_at")
+        mixed = Q(profile__has_key=registry.MIX)
+        return rows.annotate(kept=kept, mixed=mixed).order_by("-created_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -147,6 +150,11 @@ class VoiceCloneAdmin(SecretColumnsAdmin):
     @admin.display(boolean=True, description="clip kept")
     def clip_kept(self, clone: Any) -> bool:
         return bool(clone.kept)
+
+    @admin.display(boolean=True, description="natural voice")
+    def natural(self, clone: Any) -> bool:
+        """Whether the neural engine can speak it."""
+        return bool(clone.mixed)
 
     @admin.display(description="copies on speech backends", empty_value="none")
     def copies(self, clone: VoiceClone) -> str | None:

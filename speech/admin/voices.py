@@ -94,6 +94,7 @@ class VoiceAdmin(VoiceModelAdmin):
         "embedded_engine",
         "engine_voice",
         "neural_voice",
+        "mixed_into_clones",
         "weight",
         "enabled",
         *LABELS,

@@ -76,13 +76,28 @@ class CloneProfile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StyleMix:
+    """A clone as the neural engine speaks it; the speaker's recording cannot be restored from it.
+
+    ``styles`` are voices of the engine with their shares, the largest first. ``pitch`` is a factor on
+    that of the mix, ``gain`` one on its loudness; ``eq_db`` are gains in
+    ``speech.audio.speaker.BAND_CENTRES``.
+    """
+
+    styles: tuple[tuple[str, float], ...]
+    pitch: float
+    gain: float
+    eq_db: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Utterance:
     """A text to speak at once: a sentence, or a clause of a very long one.
 
     ``rate`` is a factor on the voice's speed, ``pitch`` is in semitones above the voice's own.
     ``instructions`` say in words how to speak; engines without that feature ignore them.
     ``engine_voice`` is the engine's name of the voice. A clone is named by ``clone_id``; the
-    embedded engine imitates it by ``profile``. Waiting utterances of different
+    embedded engine imitates it by ``profile``, the neural one by ``mix``. Waiting utterances of different
     ``organization_id`` take turns. ``is_long``: it belongs to a long text, which takes its time
     anyway, so an engine may put short ones first. ``is_interactive``: it may be interrupted, and
     the next one is awaited at once, so an engine begins no long work for it. ``stand_ins``: words
@@ -96,6 +111,7 @@ class Utterance:
     rate: float = 1.0
     pitch: float = 0.0
     profile: CloneProfile | None = None
+    mix: StyleMix | None = None
     clone_id: str | None = None
     organization_id: str = ""
     instructions: str = ""

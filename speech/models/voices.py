@@ -97,6 +97,12 @@ class Voice(models.Model):
         help_text="Kokoro's voice, such as af_heart, that speaks it instead of espeak-ng's where the neural "
         "engine is installed, fast enough for live streams and free. Empty: always as above.",
     )
+    mixed_into_clones = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Clones are mixed of the neural voices that are marked so, and spoken by the neural engine "
+        "where it can; with none marked, by espeak-ng alone.",
+    )
     weight = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -132,12 +138,21 @@ class Voice(models.Model):
         super().clean()
         if self.neural_voice:
             self._check_neural_voice()
+        if self.mixed_into_clones and not self._can_be_mixed:
+            raise ValidationError(
+                {"mixed_into_clones": "Only an English voice that the neural engine speaks can be."}
+            )
         if self.backend_id is not None:
             return
         self._check_language("engine_voice", self.embedded_engine)
         problem = embedded.problem(self.embedded_engine, settings.SVC_NEURAL_DIR)
         if self.enabled and problem is not None:
             raise ValidationError({"embedded_engine": problem})
+
+    @property
+    def _can_be_mixed(self) -> bool:
+        is_neural = self.neural_voice or self.embedded_engine == EmbeddedEngine.KOKORO
+        return self.backend_id is None and bool(is_neural) and self.language == Language.ENGLISH
 
     def _check_neural_voice(self) -> None:
         if self.backend_id is not None or self.embedded_engine != EmbeddedEngine.ESPEAK:

@@ -221,8 +221,10 @@ class Delivery:
         principal = self.principal
         # Resolved for each sentence: a clone may have been deleted, a plan changed.
         voice = await self._service.voices.resolve(self._start.voice, principal)
-        if self._meter.identity.voice.is_neural:
-            voice = voice.as_neural()  # by the engine with which the session began
+        began = self._meter.identity.voice
+        if began.is_neural:
+            # By the engine with which the session began; a clone also with the mix.
+            voice = began if began.clone is not None else voice.as_neural()
         speaker = Speaker(
             voice,
             self._service.engines.of(voice),

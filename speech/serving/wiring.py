@@ -18,12 +18,14 @@ from core.limits.refused_requests import RefusedRequests
 from speech.audio.encoders import Encoders
 from speech.engines import EngineError
 from speech.engines.espeak.engine import Espeak
-from speech.engines.kokoro.engine import Kokoro
+from speech.engines.kokoro import files
+from speech.engines.kokoro.engine import Kokoro, UnhurriedKokoro
 from speech.quota.quota import SpeechQuota
 from speech.requests.http_request import SpeechService
 from speech.synthesis.text_process import TextProcess
 from speech.voices.clones.clips import clips
 from speech.voices.clones.creation import CloneCreation
+from speech.voices.clones.mixer import mixer
 from speech.voices.clones.outbox import outbox
 from speech.voices.engines import Engines
 from speech.voices.pronunciations.held import pronunciations
@@ -84,10 +86,22 @@ async def _used_before(organization_id: str, day: str) -> int:
     return await threads.run(partial(characters_of, organization_id, day))
 
 
+def _styles_to_mix() -> frozenset[str]:
+    """The voices of which clones are mixed here: none where the neural engine does not speak live."""
+    is_live = service().engines.neural.speaks_live
+    return voices.snapshot.clone_styles if is_live else frozenset()
+
+
 async def start() -> None:
-    """Start the embedded engine and the deletion of clips on speech servers."""
+    """Start the embedded engine, the deletion of clips on speech servers, and the mixing of clones."""
     engines = service().engines
     outbox.start(engines.delete_upload)
+    directory = settings.SVC_NEURAL_DIR
+    mixer.start(
+        _styles_to_mix,
+        lambda: UnhurriedKokoro(engines.embedded, directory),
+        files.style_file(directory, files.VOICES[0]),
+    )
     try:
         await engines.start()
     except EngineError as error:
@@ -98,6 +112,7 @@ async def start() -> None:
 async def close() -> None:
     """Close the engines, processes and connections of the service; its requests have ended."""
     await outbox.stop()
+    await mixer.stop()
     await service().texts.close()
     await service().engines.close()
     await limiter().close()

@@ -256,6 +256,7 @@ def _utterance(words: Words, speaker: Speaker, rate: float) -> Utterance:
         rate=max(SLOWEST, min(FASTEST, speaker.rate * rate)),
         instructions=speaker.instructions,
         profile=None if clone is None else clone.profile,
+        mix=None if clone is None else clone.mix,
         clone_id=None if clone is None else clone.id,
         organization_id=speaker.organization_id,
         is_long=speaker.is_long,

@@ -39,6 +39,7 @@ class VoiceTable(Table, frozen=True):
     language: str = "en"
     engine: str = EMBEDDED_ENGINE
     neural_voice: str = ""
+    mixed_into_clones: bool = False
     weight: int | None = None
     servers: list[VoiceServerTable] = msgspec.field(default_factory=list)
     enabled: bool = True
@@ -142,6 +143,7 @@ def _voice(table: VoiceTable, where: str) -> list[str]:
         "embedded_engine": EmbeddedEngine.KOKORO if neural else EmbeddedEngine.ESPEAK,
         "engine_voice": table.engine_voice,
         "neural_voice": table.neural_voice,
+        "mixed_into_clones": table.mixed_into_clones,
         "weight": table.weight,
         "enabled": table.enabled,
         **{name: label for name in LABELS if (label := getattr(table, name)) is not None},

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from accounts.models import Plan
 from core import variables
-from speech.engines import embedded
+from speech.engines import StyleMix, embedded
 from speech.engines.espeak.profile import CloneProfile
 from speech.engines.http.backend import DEFAULT_WEIGHT, BackendRef, ServerRef
 from speech.models import LABELS, Language, SpeechBackend, Voice, VoiceServer
@@ -22,11 +22,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CloneRef:
-    """A clone at the beginning of a sentence."""
+    """A clone at the beginning of a sentence; ``mix`` is None until the neural engine can speak it."""
 
     id: str
     organization_id: str
     profile: CloneProfile | None
+    mix: StyleMix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,13 @@ class GlobalVoice:
 class VoiceSnapshot:
     """All global voices that can speak, by id, and the backend of the clones.
 
-    ``clone_backend`` is None when the embedded engine speaks the clones.
+    ``clone_backend`` is None when the embedded engines speak the clones; ``clone_styles`` are the neural
+    engine's voices that may be mixed into clones, none where espeak-ng alone speaks them.
     """
 
     voices: Mapping[str, GlobalVoice] = field(default_factory=dict)
     clone_backend: BackendRef | None = None
+    clone_styles: frozenset[str] = frozenset()
     wants_neural: bool = False
     """Whether a voice of the catalog is the neural engine's or has one there, installed or not."""
 
@@ -131,15 +134,22 @@ def read_snapshot() -> VoiceSnapshot:
     for server in VoiceServer.objects.order_by("pk") if rows else ():
         further.setdefault(server.voice_id, []).append(server)
     voices = {}
+    styles: set[str] = set()
     for voice in Voice.objects.filter(enabled=True).order_by("pk"):
         servers = _servers(voice, further.get(voice.pk, []), backends)
         if servers or voice.backend_id is None:
             voices[voice.pk] = _global_voice(voice, servers)
+        if voice.mixed_into_clones and voice.pk in voices:
+            spoken = voices[voice.pk].ref.as_neural()
+            styles |= {spoken.engine_voice} if spoken.is_neural else set()
     wants_neural = any(each.ref.as_neural().is_neural for each in voices.values())
     if neural_problem is not None and _leave_out_neural(voices):
         log.error("voices of the neural engine are not served: %s", neural_problem)
     serving = next((backends[row.pk] for row in rows if row.serves_clones), None)
-    return VoiceSnapshot(voices, serving, wants_neural)
+    may_mix = serving is None and neural_problem is None
+    return VoiceSnapshot(
+        voices, serving, frozenset(styles) if may_mix else frozenset(), wants_neural
+    )
 
 
 def _leave_out_neural(voices: dict[str, GlobalVoice]) -> bool:

@@ -18,6 +18,7 @@ def stored_speech_tables() -> SpeechTables:
                 language=row.language,
                 engine=row.embedded_engine if row.backend is None else row.backend.name,
                 neural_voice=row.neural_voice,
+                mixed_into_clones=row.mixed_into_clones,
                 weight=row.weight,
                 servers=[
                     VoiceServerTable(

@@ -20,7 +20,7 @@ from core.errors import InternalError
 from speech.engines.espeak.profile import CloneProfile, UnreadableProfile
 from speech.errors import UnknownVoice
 from speech.models import Language, VoiceClone
-from speech.voices.clones.rows import CLONE_ID
+from speech.voices.clones.rows import CLONE_ID, stored_mix
 from speech.voices.snapshot import CloneRef, VoiceRef, VoiceSnapshot, read_snapshot
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ def _clone_ref(
     try:
         # A backend gets the reference clip itself and needs no profile.
         measured = CloneProfile.from_json(profile) if backend is None else None
+        mix = stored_mix(profile) if snapshot.clone_styles else None
     except UnreadableProfile:
         log.error("the profile of %s is not readable", clone_id)
         raise InternalError from None
@@ -83,7 +84,8 @@ def _clone_ref(
         language=Language.ENGLISH.value,
         engine_voice=CLONE_BASE_VOICE if backend is None else "",
         backend=backend,
-        clone=CloneRef(clone_id, organization_id, measured),
+        clone=CloneRef(clone_id, organization_id, measured, mix),
+        neural_voice="" if mix is None else mix.styles[0][0],
     )
 
 

@@ -80,6 +80,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "language": "`hi` is for enterprise accounts only.",
         "engine": "`espeak`, `kokoro`, or the name of a speech server.",
         "neural_voice": "The neural engine's voice that speaks it where that engine can.",
+        "mixed_into_clones": "Whether clones are mixed of its neural voice, among others.",
         "servers": "Further speech servers that speak the voice.",
         "weight": "The share of requests of the server that `engine` names; null: 100.",
         "enabled": _ENABLED,

@@ -33,6 +33,7 @@ from speech.models import Language
 from speech.serving import monitoring
 from speech.serving import wiring as speech
 from speech.text import preparation
+from speech.voices.clones.mixer import mixer
 from speech.voices.clones.outbox import outbox
 from speech.voices.voices import voices
 from svc_project.gate import caller_threads
@@ -153,6 +154,7 @@ class Runtime:
             try:
                 await run_once(_upkeep)
                 await outbox.delete_due()
+                mixer.nudge()
                 await asyncio.sleep(UPKEEP_SECONDS)
                 # Not at the start: a restart of many workers sends no server anything.
                 await retest_due()
@@ -198,6 +200,7 @@ async def _start_neural() -> None:
             await run_once(voices.load)
     try:
         await speech.service().engines.neural.start()
+        mixer.nudge()
     except EngineError as error:
         log.error("the neural engine does not start: %s", error)
         embedded.mark_failed(embedded.KOKORO, str(error))

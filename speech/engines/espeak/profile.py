@@ -110,7 +110,7 @@ def calibrate(speaker: Speaker, speak: Speak) -> CloneProfile:
     tried = [(measured, profile)]
     gains = np.zeros(len(BAND_CENTRES))
     for _ in range(_EQUALISED_ROUNDS):
-        gains = np.clip(gains + _missing(speaker, measured), -MAX_GAIN_DB, MAX_GAIN_DB)
+        gains = np.clip(gains + missing_gains(speaker, measured), -MAX_GAIN_DB, MAX_GAIN_DB)
         # The new timbre shifts the measured pitch a little, so the pitch is corrected too.
         profile = replace(
             _repitched(profile, speaker, measured),
@@ -118,7 +118,7 @@ def calibrate(speaker: Speaker, speak: Speak) -> CloneProfile:
         )
         measured = _measure(speak, profile)
         tried.append((measured, profile))
-    return min(tried, key=lambda pair: _distance(speaker, pair[0]))[1]
+    return min(tried, key=lambda pair: distance(speaker, pair[0]))[1]
 
 
 def _tuned(speaker: Speaker, speak: Speak) -> tuple[CloneProfile, Speaker]:
@@ -154,7 +154,7 @@ def _repitched(profile: CloneProfile, speaker: Speaker, measured: Speaker) -> Cl
     return replace(profile, pitch=round(pitch, 1), pitch_range=round(pitch * rise, 1))
 
 
-def _missing(speaker: Speaker, measured: Speaker) -> Signal:
+def missing_gains(speaker: Speaker, measured: Speaker) -> Signal:
     """The gain that ``measured`` lacks in each band in dB; small differences count for less.
 
     Two texts of one speaker differ by about 2 dB in a band, which is not the voice. A band that
@@ -164,7 +164,7 @@ def _missing(speaker: Speaker, measured: Speaker) -> Signal:
     return difference * difference**2 / (difference**2 + _TEXT_DB**2)
 
 
-def _distance(speaker: Speaker, measured: Speaker) -> float:
+def distance(speaker: Speaker, measured: Speaker) -> float:
     """The distance of ``measured`` from ``speaker``: 1 for each dB of spectrum and % of pitch."""
     off = 0.0
     if speaker.f0 is not None and measured.f0 is not None:

@@ -31,18 +31,19 @@ from speech.audio.pcm import (
     samples,
     silence,
 )
+from speech.audio.speaker import BAND_CENTRES
 from speech.engines import Engine, EngineError, SpokenWord, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
 from speech.engines.kokoro.files import KokoroVoice, parse_voice
 from speech.engines.kokoro.phonemes import english, hindi, tokens
 from speech.engines.kokoro.phrases import Phrase, Phrases
+from speech.engines.kokoro.pool import KokoroPool, Order
 from speech.engines.kokoro.runs import Clause, Run, clauses, runs
 from speech.engines.kokoro.timing import Group, groups_of, units
 from speech.engines.sanitize import sanitized
 from speech.engines.word_times import Unit, spoken_words, words_of
 from speech.engines.worker_frames import split_marks
-from speech.engines.worker_pool import Program, Worker, WorkerPool
 from speech.text.ipa import written_ipa
 from speech.text.pronunciations import STAND_IN
 
@@ -88,47 +89,6 @@ TOO_SLOW: Final = 0.9
 _QUIET: Final = 160  # -46 dB: the model's silence is below, the softest consonants above
 _MEASURED_WITH: Final = "The morning train was late again, so we walked along the river."
 _FIRST_PIECE: Final = SAMPLE_RATE // 4
-_MOST_BYTES: Final = 2 * 180 * SAMPLE_RATE
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A run to speak: the model's tokens, and the factor on its loudness. With ``marks`` the frames
-    that each token lasts come ahead of the sound."""
-
-    tokens: list[int]
-    voice: str
-    speed: float = 1.0
-    gain: float = 1.0
-    marks: bool = False
-
-
-class KokoroPool(WorkerPool[Order]):
-    """Workers that speak, each with ``threads`` threads."""
-
-    name = "kokoro"
-
-    def __init__(
-        self, directory: Path, threads: int, *, size: int, most_waiting: int, wait_seconds: float
-    ) -> None:
-        super().__init__(
-            size=size, most_waiting=most_waiting, wait_seconds=wait_seconds, order_seconds=60.0
-        )
-        self._program = Program(
-            name=self.name,
-            module="speech.engines.kokoro.worker",
-            arguments=(
-                str(directory / files.MODEL),
-                str(files.styles_directory(directory)),
-                str(threads),
-            ),
-            ready=str(SAMPLE_RATE).encode(),
-            start_seconds=60.0,
-            most_bytes=_MOST_BYTES,
-        )
-
-    def make_worker(self, directory: Path, number: int) -> Worker:
-        return Worker(self._program)
 
 
 class Kokoro(Engine):
@@ -165,7 +125,7 @@ class Kokoro(Engine):
                 return
             if (reason := files.missing(self._directory)) is not None:
                 raise EngineError(reason)
-            await self._pool.run_on_all((Order([50, 83, 54], "af_heart"),))
+            await self._pool.run_on_all((Order([50, 83, 54], (("af_heart", 1.0),)),))
             factor = await self._measured()
             if factor > TOO_SLOW:  # once more: the gateway itself starts at the same time
                 factor = min(factor, await self._measured())
@@ -181,9 +141,14 @@ class Kokoro(Engine):
     def is_free(self) -> bool:
         """Whether it was measured, speaks faster than it is heard, and speaks to fewer than it can."""
         factor = self.real_time_factor
-        if factor is None or factor > TOO_SLOW:
+        if factor is None or not self.speaks_live:
             return False
         return self._pool.orders < max(1, int(self._pool.size / factor))
+
+    @property
+    def speaks_live(self) -> bool:
+        """Whether it was measured, and speaks faster than it is heard."""
+        return self.real_time_factor is not None and self.real_time_factor <= TOO_SLOW
 
     async def _measured(self) -> float:
         began = time.perf_counter()
@@ -215,6 +180,12 @@ class Kokoro(Engine):
                 f"not {utterance.language[:20]}."
             )
         await self.start()
+        if utterance.mix is not None:
+            # Not held: nothing of a clone is left in memory when it was deleted.
+            async with contextlib.aclosing(self._runs_spoken(utterance, voice, is_timed)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
         phrase = Phrase.of(utterance)
         if (held := self._phrases.find(phrase, is_timed=is_timed)) is not None:
             for piece in held:
@@ -235,7 +206,7 @@ class Kokoro(Engine):
         made, groups = await self._runs(utterance, voice, is_timed)
         sounded = 0
         for number, run in enumerate(made):
-            order = Order(tokens(run.symbols), voice.name, speed, voice.gain, is_timed)
+            order = _order(tokens(run.symbols), utterance, voice, speed, is_timed=is_timed)
             raw = await self._pool.run(
                 order, utterance.organization_id, priority=_priority(utterance)
             )
@@ -292,6 +263,33 @@ class Kokoro(Engine):
     async def close(self) -> None:
         """Stop the workers."""
         await self._pool.close()
+
+
+class UnhurriedKokoro(Kokoro):
+    """Kokoro-82M for work that nobody waits for: one process of one thread, with the lowest priority.
+
+    Its speed is not measured. The process starts with the first utterance.
+    """
+
+    def __init__(self, espeak: Espeak, directory: Path) -> None:
+        super().__init__(espeak, directory)
+        self._pool = KokoroPool(directory, threads=1, size=1, can_wait=True)
+
+    async def start(self) -> None:
+        """Raises ``EngineError`` if the engine is not installed."""
+        if (reason := files.missing(self._directory)) is not None:
+            raise EngineError(reason)
+
+
+def _order(
+    of_run: list[int], utterance: Utterance, voice: KokoroVoice, speed: float, *, is_timed: bool
+) -> Order:
+    if (mix := utterance.mix) is None:
+        return Order(of_run, ((voice.name, 1.0),), speed, gain=voice.gain, marks=is_timed)
+    styles = tuple((parse_voice(name).name, share) for name, share in mix.styles)
+    return Order(
+        of_run, styles, speed, mix.pitch, mix.gain, BAND_CENTRES, mix.eq_db, marks=is_timed
+    )
 
 
 def _priority(utterance: Utterance) -> Priority:

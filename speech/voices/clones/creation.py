@@ -26,6 +26,7 @@ from speech.errors import RETRY_SOON, SpeechFailed, SpeechFull, SpeechTimedOut, 
 from speech.models import Language, VoiceClone
 from speech.voices.clones import rows
 from speech.voices.clones.clips import cipher
+from speech.voices.clones.mixer import mixer
 from speech.voices.clones.rows import NewClone
 from speech.voices.clones.wire import LARGEST_BODY, CloneObject, CloneRequest, read_request
 from speech.voices.voices import CLONE_BASE_VOICE, Voices
@@ -100,7 +101,9 @@ class CloneCreation:
         finally:
             self._analyses.release(principal.organization_id)
         new = await asyncio.to_thread(_new_clone, request, profile, principal)
-        return _served(await threads.run(partial(rows.add, new, reserved), WRITE_SECONDS))
+        clone = await threads.run(partial(rows.add, new, reserved), WRITE_SECONDS)
+        mixer.nudge()
+        return _served(clone)
 
     def _reserved_names(self, plan: str) -> frozenset[str]:
         return frozenset(voice.name_key for voice in self._voices.snapshot.visible_to(plan))

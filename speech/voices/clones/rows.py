@@ -10,19 +10,27 @@ import random
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from django.db import IntegrityError, transaction
 
 from core import clock
 from core.errors import InternalError
 from core.ids import uuid7_hex
+from speech.engines import StyleMix
+from speech.engines.espeak.profile import UnreadableProfile
 from speech.errors import MOST_CLONES, CloneNotFound, NameTaken, TooManyClones
 from speech.models import CloneAudio, CloneUpload, VoiceClone
 
 CLONE_ID = re.compile(r"voice_[0-9a-f]{32}", re.ASCII)
 """The form of clone ids; other ids need no query."""
 
+MIX: Final = "neural"
+"""The key in a clone's profile under which its mix is; releases without mixes skip it, and a deletion
+empties the profile as a whole."""
+
+_OLDEST: Final = 20
 _MOST_TRIES = 50
 """Each failed attempt means that another request succeeded, so this many are enough."""
 
@@ -120,3 +128,36 @@ def delete(clone_id: str, organization_id: str) -> None:
             raise CloneNotFound
         CloneAudio.objects.filter(clone_id=clone_id).delete()
         CloneUpload.objects.filter(clone_id=clone_id).update(delete_after=moment)
+
+
+class _Mixed(msgspec.Struct, frozen=True):
+    """What of a profile the neural engine speaks with."""
+
+    mix: StyleMix | None = msgspec.field(default=None, name=MIX)
+
+
+def stored_mix(profile: bytes) -> StyleMix | None:
+    """The mix in the JSON of a clone's profile; None before it is made. Raises ``UnreadableProfile``."""
+    try:
+        return msgspec.json.decode(profile, type=_Mixed).mix
+    except msgspec.DecodeError as error:
+        raise UnreadableProfile(str(error)) from None
+
+
+def without_mix(but: Collection[str]) -> str | None:
+    """The id of one of the oldest clones that have no mix; none of ``but``."""
+    rows = VoiceClone.objects.filter(deleted_at=None).exclude(profile__has_key=MIX)
+    oldest = rows.exclude(pk__in=but).order_by("created_at").values_list("pk", flat=True)
+    # At random, so that hosts that share a database seldom make the same one.
+    return random.choice(found) if (found := list(oldest[:_OLDEST])) else None  # noqa: S311
+
+
+def keep_mix(clone_id: str, mix: StyleMix) -> bool:
+    """Add ``mix`` to the clone's profile, unless it was deleted; return whether it was added."""
+    with transaction.atomic():
+        clone = VoiceClone.objects.select_for_update().filter(pk=clone_id, deleted_at=None).first()
+        if clone is None:
+            return False
+        clone.profile[MIX] = msgspec.to_builtins(mix)
+        clone.save(update_fields=["profile"])
+    return True

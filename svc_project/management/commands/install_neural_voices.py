@@ -39,6 +39,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         directory = Path(settings.SVC_NEURAL_DIR)
         if files.missing(directory) is None:
+            files.complete_model(directory)
             self.stdout.write(f"The neural engine is installed in {directory}.")
             return
         directory.mkdir(parents=True, exist_ok=True)

@@ -203,6 +203,10 @@ def clone_with_clip() -> VoiceClone:
 
 def test_a_clone_is_shown_and_neither_played_nor_edited(operator: Client) -> None:
     clone = clone_with_clip()
+    assert 'alt="False"' in operator.get(CLONES).content.decode()
+    clone.profile["neural"] = {}
+    clone.save()
+    assert 'alt="False"' not in operator.get(CLONES).content.decode()
 
     page = operator.get(f"{CLONES}{clone.pk}/change/")
 

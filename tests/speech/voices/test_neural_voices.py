@@ -15,10 +15,11 @@ from django.core.management import CommandError, call_command
 from accounts.models import User
 from speech.engines import embedded
 from speech.engines.espeak.engine import Espeak
-from speech.engines.kokoro.engine import Kokoro, KokoroPool
-from speech.models import Voice
+from speech.engines.kokoro.engine import Kokoro
+from speech.engines.kokoro.pool import KokoroPool
+from speech.models import Voice, VoiceClone
 from speech.voices.snapshot import read_snapshot
-from tests.support.builders import speech_rows
+from tests.support.builders import clips, speech_rows
 from tests.support.live import ROOT, Gateway
 from tests.support.metrics import metrics
 from tests.support.pages.admin_forms import logged_in
@@ -167,6 +168,33 @@ def test_an_engine_that_is_installed_meanwhile_speaks_the_voices_that_have_one_t
     ]
 
 
+@pytest.mark.long
+@needs_neural
+def test_a_clone_is_natural_once_its_mix_is_made_but_not_in_a_session_that_began_before(
+    start_gateway: Callable[..., Gateway],
+) -> None:
+    Voice.objects.filter(id="leo").update(neural_voice="am_michael", mixed_into_clones=True)
+    gateway = start_gateway(LOG_LEVEL="INFO")
+    speech = speech_account(gateway)
+    is_fast = _speed(gateway) <= 0.9
+    clone = speech.create(audio_b64=clips.base64_of(clips.wav(clips.voice(4.0)))).json()["id"]
+    with speech.session(voice=clone, keep_open=True) as session:
+        if is_fast:
+            until(lambda: "neural" in VoiceClone.objects.get(pk=clone).profile, 300.0)
+        assert speech.speak(TEXT, voice=clone, timeout=60).status_code == 200
+        session.text(TEXT)
+        session.done()
+        assert session.frame(60.0)
+    until(lambda: len(speech.rows()) == 2)
+    engines = sorted(row.engine for row in speech.rows())
+    assert engines == ["espeak", "kokoro" if is_fast else "espeak"]
+    assert all(row.cloned for row in speech.rows())
+
+    assert speech.delete(clone).status_code == 200
+    assert VoiceClone.objects.get(pk=clone).profile == {}
+    assert speech.speak(TEXT, voice=clone).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("factor", "running", "is_free"),
     [
@@ -196,9 +224,19 @@ def test_the_engine_is_free_while_it_speaks_to_fewer_than_it_can(
             {"embedded_engine": "kokoro", "engine_voice": "af_sky", "neural_voice": "af_heart"},
             "Only a voice of espeak-ng",
         ),
+        ({"neural_voice": "", "mixed_into_clones": True}, "Only an English voice that the neural"),
+        (
+            {
+                "language": "hi",
+                "engine_voice": "hi",
+                "neural_voice": "hf_beta",
+                "mixed_into_clones": True,
+            },
+            "Only an English voice",
+        ),
     ],
 )
-def test_a_voice_beside_espeaks_is_checked(columns: dict[str, str], problem: str) -> None:
+def test_a_voice_beside_espeaks_is_checked(columns: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Voice(**{"id": "ava", "engine_voice": "en-us+f3", **columns}).clean()
 

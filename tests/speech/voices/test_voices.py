@@ -12,9 +12,11 @@ from accounts.models import Organization, Plan
 from core import clock
 from core.database.threads import threads
 from core.errors import InternalError
+from speech.engines import StyleMix, embedded
 from speech.engines.espeak.profile import NEUTRAL
 from speech.errors import UnknownVoice
 from speech.models import SpeechBackend, Voice, VoiceClone
+from speech.voices.clones import rows
 from speech.voices.snapshot import VoiceRef
 from speech.voices.voices import Voices
 from tests.accounts.conftest import watcher
@@ -121,6 +123,37 @@ async def test_a_backend_that_serves_clones_speaks_them(
     assert ref.backend is None
     assert ref.clone is not None
     assert ref.clone.profile == NEUTRAL
+
+
+@pytest.mark.parametrize("is_let", [False, True])
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_a_clone_is_neural_where_the_operator_lets_it_and_its_mix_is_made(
+    voices: Voices, owner: Organization, is_let: bool, is_made: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(embedded, "problem", lambda *_: None)
+    mix = StyleMix((("bf_emma", 0.7), ("af_sky", 0.3)), 1.1, 0.9, (0.0,) * 19)
+    clone = await sync_to_async(speech_rows.clone)(owner)
+    if is_made:
+        assert await sync_to_async(rows.keep_mix)(clone.pk, mix)
+    await sync_to_async(speech_rows.voice)("ava", neural_voice="bf_emma", mixed_into_clones=is_let)
+    await sync_to_async(speech_rows.hindi_voice)(neural_voice="hf_beta")
+    await sync_to_async(voices.load)()
+
+    ref = await resolved(voices, clone.pk, owner)
+
+    assert voices.snapshot.clone_styles == (frozenset({"bf_emma"}) if is_let else frozenset())
+    assert (ref.engine, ref.engine_voice) == ("espeak", "en-us")
+    neural = ref.as_neural()
+    if is_let and is_made:
+        assert (neural.engine, neural.engine_voice) == ("kokoro", "bf_emma")
+        assert neural.clone is not None
+        assert (neural.clone.mix, neural.clone.profile) == (mix, NEUTRAL)
+    else:
+        assert neural == ref
+
+    await sync_to_async(speech_rows.cloning_backend)()
+    await sync_to_async(voices.load)()
+    assert not (await resolved(voices, clone.pk, owner)).as_neural().is_neural
 
 
 async def test_a_clone_is_an_internal_error_while_the_database_is_unreachable(

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
 
 from speech.audio.pcm import SAMPLE_RATE, duration, samples
-from speech.engines import EngineError, SpokenWord, Utterance
+from speech.audio.speaker import BAND_CENTRES
+from speech.engines import EngineError, SpokenWord, StyleMix, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro.engine import EDGE_SECONDS, Kokoro
+from speech.engines.kokoro.files import parse_voice
 from speech.text.pronunciations import StandIn
-from tests.support.speech.listening import loudness, median_pitch, sentence_heard, steepest_step
+from tests.support.speech.listening import (
+    energy_between,
+    loudness,
+    median_pitch,
+    sentence_heard,
+    steepest_step,
+)
 from tests.support.speech.neural import needs_neural, neural_engine
 from tests.support.texts.sentences import SENTENCES
 
@@ -85,6 +95,31 @@ async def test_ipa_sounds_as_the_word_that_has_its_sounds(engine: Kokoro) -> Non
     )
     words = [piece.text for piece in timed if isinstance(piece, SpokenWord)]
     assert words == ["Kubectl", "my", "friend"]
+
+
+@pytest.mark.long
+async def test_a_mix_is_its_voices_with_the_pitch_and_the_timbre_that_it_asks_for(
+    engine: Kokoro,
+) -> None:
+    heart = StyleMix((("af_heart", 1.0),), 1.0, parse_voice("af_heart").gain, ())
+    bands = len(BAND_CENTRES)
+
+    async def mixed(**changes: Any) -> bytes:
+        mix = replace(heart, **changes)
+        utterance = Utterance(SENTENCE, "en", "af_heart", mix=mix)
+        return b"".join([piece async for piece in engine.speak(utterance)])
+
+    plain = await mixed()
+    assert plain == await spoken(engine)
+    for pitch in (0.8, 1.25):
+        moved = median_pitch(await mixed(pitch=pitch)) / median_pitch(plain)
+        assert moved == pytest.approx(pitch, rel=0.06)
+    bright = await mixed(eq_db=(-6.0,) * 12 + (6.0,) * (bands - 12))
+    assert energy_between(bright, 2500, 8000) > 3 * energy_between(plain, 2500, 8000)
+    between = await mixed(styles=(("af_heart", 0.5), ("am_michael", 0.5)))
+    assert median_pitch(between) < 0.93 * median_pitch(plain)
+    with pytest.raises(EngineError, match="no voice"):
+        await mixed(styles=(("../af_heart", 1.0),))
 
 
 @pytest.mark.long

@@ -135,12 +135,19 @@ def test_every_package_of_the_extra_is_pinned_with_hashes() -> None:
     assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
 
 
-def test_a_model_without_durations_gets_them_when_it_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("installed", [b"", files.DURATIONS_OUTPUT])
+def test_a_model_of_an_earlier_version_is_completed(
+    installed: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier version installed the file as it was published; its voices go on."""
+    """When it is loaded, since its voices go on, and for good when it is installed again."""
     model = tmp_path / files.MODEL
-    model.write_bytes(b"published")
+    model.write_bytes(b"published" + installed)
     assert files.model_source(model) == str(model)
     monkeypatch.setattr(files, "PUBLISHED_BYTES", len(b"published"))
-    assert files.model_source(model) == b"published" + files.DURATIONS_OUTPUT
+    whole = b"published" + files.DURATIONS_OUTPUT + files.PITCH_INPUTS
+    assert files.model_source(model) == whole
+
+    files.complete_model(tmp_path)
+
+    assert files.model_source(model) == str(model)
+    assert model.read_bytes() == whole

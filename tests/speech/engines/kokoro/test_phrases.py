@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from speech.engines import SpokenWord, Utterance
+from speech.engines import SpokenWord, StyleMix, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import phrases
 from speech.engines.kokoro.engine import Kokoro
@@ -84,6 +84,15 @@ async def test_what_sounds_otherwise_or_is_anothers_is_made(
 ) -> None:
     await spoken(engine, PHRASE)
     await spoken(engine, other)
+
+    assert engine.made == 2
+
+
+async def test_nothing_of_a_clone_is_kept(engine: CountingKokoro) -> None:
+    mix = StyleMix((("af_heart", 1.0),), 1.0, 1.0, ())
+    clone = replace(PHRASE, clone_id="voice_1", mix=mix)
+    for _ in range(2):
+        assert await spoken(engine, clone) == [SOUND, SOUND]
 
     assert engine.made == 2
 
