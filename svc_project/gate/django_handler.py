@@ -30,7 +30,7 @@ class OneCallHandler(ASGIHandler):
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
         with self._loading:
-            if self._middleware_chain is None:
+            if self._middleware_chain is None:  # type: ignore[attr-defined]  # the stubs lack it
                 self.load_middleware(is_async=False)
         return self.get_response(request)
 
