@@ -269,12 +269,8 @@ SVC_SPEECH_WORKERS = env.whole("SVC_SPEECH_WORKERS", least=1, most=1024)
 # `serve` have an engine each, so they share the cores.
 SVC_NEURAL_DIR = env.path("SVC_NEURAL_DIR", Path(sys.prefix) / "share" / "svc-neural")
 SVC_NEURAL_WORKERS = env.whole("SVC_NEURAL_WORKERS", least=1, most=1024)
-SVC_NEURAL_THREADS = env.whole(
-    "SVC_NEURAL_THREADS",
-    least=1,
-    most=1024,
-    default=max(1, min(4, (os.cpu_count() or 1) // SVC_WORKERS)),
-)
+_threads = max(1, min(4, (os.cpu_count() or 1) // SVC_WORKERS))
+SVC_NEURAL_THREADS = env.whole("SVC_NEURAL_THREADS", least=1, most=1024, default=_threads)
 SVC_SPEECH_START_SECONDS = 10.0
 SVC_SPEECH_IDLE_SECONDS = env.number("SVC_SPEECH_IDLE_SECONDS", least=0.001)
 SVC_SPEECH_SESSION_SECONDS = env.number("SVC_SPEECH_SESSION_SECONDS")
