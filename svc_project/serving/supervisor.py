@@ -339,9 +339,10 @@ def _sockets(options: argparse.Namespace, saved: Mapping[str, Any] | None) -> li
 def _bound(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CannotServe(f"Cannot listen on {host}:{port}: {reason}.") from None
+    except OverflowError:
+        raise CannotServe(f"A port must be a number from 0 to 65535, not {port}.", 2) from None
+    except OSError as error:
+        raise CannotServe(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from None
 
 
 def _port_of(listener: socket.socket) -> int:

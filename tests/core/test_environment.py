@@ -220,17 +220,26 @@ def test_blanks_around_a_listed_host_are_no_part_of_it(monkeypatch: pytest.Monke
     assert SettingsEnv().hosts("SVC_EXAMPLE") == ["a.example.com", "b.example.com"]
 
 
-def test_a_command_ends_with_one_line_and_status_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("SVC_HTTPS_ONLY", "enabled", "SVC_HTTPS_ONLY must be true or false, not 'enabled'."),
+        ("SVC_SPEECH_PORT", "70000", "A port must be a number from 0 to 65535, not 70000."),
+    ],
+)
+def test_a_command_ends_with_one_line_and_status_2(
+    tmp_path: Path, name: str, value: str, line: str
+) -> None:
     done = subprocess.run(
-        [sys.executable, "manage.py", "serve"],
+        [sys.executable, "manage.py", "serve", "--port", "0"],
         check=False,
-        env={**os.environ, "SVC_DATA_DIR": str(tmp_path), "SVC_HTTPS_ONLY": "enabled"},
+        env={**os.environ, "SVC_DATA_DIR": str(tmp_path), name: value},
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2
-    assert done.stderr == "svc: SVC_HTTPS_ONLY must be true or false, not 'enabled'.\n"
+    assert done.stderr == f"svc: {line}\n"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
