@@ -1,4 +1,4 @@
-"""Parts of charts of which a page has many: as templates they took half of its time."""
+"""Parts of charts of which a page has hundreds, and which a template of each would make slow."""
 
 from __future__ import annotations
 
