@@ -122,20 +122,24 @@ class VoiceSnapshot:
 
 
 def read_snapshot() -> VoiceSnapshot:
-    """Read voices and backends from the database in three queries, two without speech backends.
+    """Read voices and backends from the database in three queries, two where no voice has a backend.
+
+    Voices are read first: what one needs was there when it was written, and so is read after it.
 
     Left out are voices that are switched off, whose backends are all switched off, or whose embedded
     engine cannot run here.
     """
     neural_problem = embedded.problem(embedded.KOKORO, settings.SVC_NEURAL_DIR)
+    enabled = list(Voice.objects.filter(enabled=True).order_by("pk"))
+    has_servers = any(each.backend_id is not None for each in enabled)
+    further: dict[str, list[VoiceServer]] = {}
+    for server in VoiceServer.objects.order_by("pk") if has_servers else ():
+        further.setdefault(server.voice_id, []).append(server)
     rows = list(SpeechBackend.objects.filter(enabled=True))
     backends = {row.pk: backend_ref(row) for row in rows}
-    further: dict[str, list[VoiceServer]] = {}
-    for server in VoiceServer.objects.order_by("pk") if rows else ():
-        further.setdefault(server.voice_id, []).append(server)
     voices = {}
     styles: set[str] = set()
-    for voice in Voice.objects.filter(enabled=True).order_by("pk"):
+    for voice in enabled:
         servers = _servers(voice, further.get(voice.pk, []), backends)
         if servers or voice.backend_id is None:
             voices[voice.pk] = _global_voice(voice, servers)

@@ -147,12 +147,6 @@ def test_each_change_is_one_line_with_before_and_after(apply: Apply, plan: Plan)
 
 
 @pytest.mark.django_db
-def test_a_name_makes_no_line_of_its_own(plan: Plan) -> None:
-    named = BACKEND.replace('"gpu-1"', '"gpu\\nnothing to change"')
-    assert plan(named) == (2, ["created backend gpu\\nnothing to change"])
-
-
-@pytest.mark.django_db
 def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
     apply(FILE)
     assert plan('[[organizations]]\nname = "acme"\n[[users]]\nemail = "ada@acme.example"\n') == (
