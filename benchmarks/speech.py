@@ -59,13 +59,7 @@ class Speech:
 
     def resident_megabytes(self) -> float:
         """Memory of the server and of the engine's processes."""
-        children = Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read_text()
-        return sum(map(_resident_megabytes, [self.server.pid, *map(int, children.split())]))
-
-
-def _resident_megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
+        return self.server.resident_megabytes()
 
 
 @contextmanager
