@@ -22,7 +22,7 @@ from speech.engines import Engine, Utterance
 from speech.engines.espeak.engine import Espeak
 from speech.engines.espeak.profile import calibrate
 from speech.engines.kokoro import mixing
-from speech.engines.kokoro.engine import UnhurriedKokoro
+from speech.engines.kokoro.engine import BackgroundKokoro
 from speech.engines.kokoro.files import VOICES
 
 Made = TypeVar("Made")
@@ -52,7 +52,7 @@ class Engines:
 
     def __init__(self) -> None:
         self.espeak = Espeak(workers=1)
-        self.kokoro = UnhurriedKokoro(self.espeak, settings.SVC_NEURAL_DIR)
+        self.kokoro = BackgroundKokoro(self.espeak, settings.SVC_NEURAL_DIR)
 
     async def heard(self, text: str, engine_voice: str, **as_clone: Any) -> Speaker:
         """How ``text`` sounds."""

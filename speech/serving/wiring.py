@@ -19,7 +19,7 @@ from speech.audio.encoders import Encoders
 from speech.engines import EngineError
 from speech.engines.espeak.engine import Espeak
 from speech.engines.kokoro import files
-from speech.engines.kokoro.engine import Kokoro, UnhurriedKokoro
+from speech.engines.kokoro.engine import BackgroundKokoro, Kokoro
 from speech.quota.quota import SpeechQuota
 from speech.requests.http_request import SpeechService
 from speech.synthesis.text_process import TextProcess
@@ -99,7 +99,7 @@ async def start() -> None:
     directory = settings.SVC_NEURAL_DIR
     mixer.start(
         _styles_to_mix,
-        lambda: UnhurriedKokoro(engines.embedded, directory),
+        lambda: BackgroundKokoro(engines.embedded, directory),
         files.style_file(directory, files.VOICES[0]),
     )
     try:

@@ -147,7 +147,7 @@ class Kokoro(Engine):
 
     @property
     def speaks_live(self) -> bool:
-        """Whether it was measured, and speaks faster than it is heard."""
+        """Whether its measured real-time factor is low enough for live streams (``TOO_SLOW``)."""
         return self.real_time_factor is not None and self.real_time_factor <= TOO_SLOW
 
     async def _measured(self) -> float:
@@ -265,15 +265,15 @@ class Kokoro(Engine):
         await self._pool.close()
 
 
-class UnhurriedKokoro(Kokoro):
-    """Kokoro-82M for work that nobody waits for: one process of one thread, with the lowest priority.
+class BackgroundKokoro(Kokoro):
+    """Kokoro-82M for background work: one process with one thread, at the lowest priority.
 
     Its speed is not measured. The process starts with the first utterance.
     """
 
     def __init__(self, espeak: Espeak, directory: Path) -> None:
         super().__init__(espeak, directory)
-        self._pool = KokoroPool(directory, threads=1, size=1, can_wait=True)
+        self._pool = KokoroPool(directory, threads=1, size=1, in_background=True)
 
     async def start(self) -> None:
         """Raises ``EngineError`` if the engine is not installed."""

@@ -124,7 +124,7 @@ HARMONICS: Final = "/decoder/decoder/generator/m_source/l_sin_gen/Constant_outpu
 """The model's constant with the numbers of the harmonics, 1 to 9, that it makes of the pitch."""
 
 PITCH_SCALE: Final = "/decoder/decoder/Mul_output_0_scale"
-"""The model's constant with which it quantises the pitch that the decoder is told."""
+"""The model's constant that scales the pitch before it is quantised as an input of the decoder."""
 
 USUAL_PITCH_SCALE: Final = 0.00059241435
 

@@ -38,7 +38,7 @@ class Order:
 class KokoroPool(WorkerPool[Order]):
     """Workers that speak, each with ``threads`` threads.
 
-    Those for work that ``can_wait`` have the lowest priority, and ten times as long.
+    Workers ``in_background`` have the lowest priority, and ten times as long for an order.
     """
 
     name = "kokoro"
@@ -51,9 +51,9 @@ class KokoroPool(WorkerPool[Order]):
         size: int,
         most_waiting: int = 64,
         wait_seconds: float = 30.0,
-        can_wait: bool = False,
+        in_background: bool = False,
     ) -> None:
-        order_seconds = 10 * _ORDER_SECONDS if can_wait else _ORDER_SECONDS
+        order_seconds = 10 * _ORDER_SECONDS if in_background else _ORDER_SECONDS
         super().__init__(
             size=size,
             most_waiting=most_waiting,
@@ -67,7 +67,7 @@ class KokoroPool(WorkerPool[Order]):
                 str(directory / files.MODEL),
                 str(files.styles_directory(directory)),
                 str(threads),
-                str(int(Niceness.BULK_WORK if can_wait else NICENESS)),
+                str(int(Niceness.BULK_WORK if in_background else NICENESS)),
             ),
             ready=str(SAMPLE_RATE).encode(),
             start_seconds=order_seconds,

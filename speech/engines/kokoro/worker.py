@@ -85,7 +85,7 @@ class _Kokoro:
 
 
 def _pitch_inputs(pitch: float) -> dict[str, NDArray[np.float32]]:
-    """What makes the pitch ``pitch`` times that of the style; nothing for 1, since it need not be given."""
+    """The model's inputs that multiply the pitch by ``pitch``; none for 1: the model has constants."""
     if pitch == 1:
         return {}
     harmonics = np.arange(1, 10, dtype=np.float32) * np.float32(pitch)

@@ -1,4 +1,4 @@
-"""Makes the mixes with which the neural engine speaks clones, while nobody waits for them.
+"""Makes the mixes with which the neural engine speaks clones, in the background.
 
 A clone speaks with espeak-ng from its creation on. Where the operator lets it (``mixed_into_clones`` of
 a voice) and the neural engine speaks live here, its mix is made from the stored clip: one clone at a

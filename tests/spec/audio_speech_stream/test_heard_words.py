@@ -1,4 +1,4 @@
-"""The words that an agent's session says were heard are those that were written, on both engines.
+"""An agent's session reports as heard the words that were written, each once, on both engines.
 
 The session is that of docs/examples/agents; agents that use it: ``tests/clients/test_voice_agents.py``.
 """

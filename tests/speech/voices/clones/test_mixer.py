@@ -85,6 +85,15 @@ async def profile_of(clone: VoiceClone) -> bytes:
     return msgspec.json.encode((await VoiceClone.objects.aget(pk=clone.pk)).profile)
 
 
+async def being_mixed(mixer: Mixer, engine: Buzzing) -> VoiceClone:
+    """A clone whose mix is begun; it goes on once ``engine.may_speak`` is set."""
+    clone = await sync_to_async(cloned)()
+    engine.may_speak.clear()
+    mixer.nudge()
+    await engine.began.wait()
+    return clone
+
+
 async def test_a_clone_keeps_its_profile_and_gets_a_mix(mixer: Mixer, engine: Buzzing) -> None:
     clone = await sync_to_async(cloned)()
     before = await profile_of(clone)
@@ -107,10 +116,7 @@ async def test_a_clone_keeps_its_profile_and_gets_a_mix(mixer: Mixer, engine: Bu
 async def test_a_clone_that_was_deleted_meanwhile_stays_empty(
     mixer: Mixer, engine: Buzzing
 ) -> None:
-    clone = await sync_to_async(cloned)()
-    engine.may_speak.clear()
-    mixer.nudge()
-    await engine.began.wait()
+    clone = await being_mixed(mixer, engine)
     await sync_to_async(rows.delete)(clone.pk, str(clone.organization_id))
     engine.may_speak.set()
     await engine.closed.wait()
@@ -152,10 +158,7 @@ async def test_nothing_is_made_without_leave_or_while_another_process_is_at_it(
 async def test_an_end_of_the_process_leaves_the_clone_to_the_next(
     mixer: Mixer, engine: Buzzing
 ) -> None:
-    clone = await sync_to_async(cloned)()
-    engine.may_speak.clear()
-    mixer.nudge()
-    await engine.began.wait()
+    clone = await being_mixed(mixer, engine)
     await mixer.stop()
 
     assert engine.closed.is_set()
