@@ -3,7 +3,11 @@
 Sealed content is a Fernet token (AES-128-CBC with HMAC-SHA256). Keys are texts of any length; the
 first one seals, all of them open, so that a key is replaced by putting a new one in front.
 Callers store the sealed bytes.
+
+The library takes 60 ms to load, so a server does that once it listens (``load``).
 """
+
+# ruff: noqa: PLC0415  # see above
 
 from __future__ import annotations
 
@@ -11,7 +15,10 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+def load() -> None:
+    """Load the library now, so that the first cipher costs nothing."""
+    import cryptography.fernet  # noqa: F401
 
 
 class Unreadable(Exception):
@@ -27,6 +34,9 @@ class Cipher:
     def __init__(self, keys: Sequence[str]) -> None:
         if not keys or not all(keys):
             raise ValueError("Encryption at rest needs at least one key, and none empty.")
+        from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+        self._invalid = InvalidToken
         fernets = [Fernet(_fernet_key(key)) for key in keys]
         self._newest = fernets[0]
         self._fernet = MultiFernet(fernets)
@@ -39,7 +49,7 @@ class Cipher:
         """The content that was sealed. Raises ``Unreadable``."""
         try:
             return self._fernet.decrypt(sealed)
-        except InvalidToken:
+        except self._invalid:
             raise Unreadable from None
 
     def reseal(self, sealed: bytes) -> bytes | None:
@@ -49,7 +59,7 @@ class Cipher:
         """
         try:
             self._newest.decrypt(sealed)
-        except InvalidToken:
+        except self._invalid:
             return self.seal(self.open(sealed))
         return None
 

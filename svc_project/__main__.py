@@ -12,6 +12,10 @@ def main() -> None:
         from svc_project.serving.supervisor import main as serve
 
         sys.exit(serve(sys.argv[2:]))
+    if sys.argv[1:2] == ["serve_process"]:
+        from core import garbage
+
+        garbage.wait_for_the_start()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "svc_project.settings")
     from svc_project.command_line import run
 

@@ -79,7 +79,6 @@ class SharedMarks:
         self._store = ScriptStore(url, _SCRIPT, timeout_seconds)
         self._stream = prefix + "marks"
         self._name = uuid.uuid4().hex.encode()
-        self._cipher = Cipher([salted_hmac(_KEY_SALT, "", algorithm="sha256").hexdigest()])
         self._untold: deque[Told] = deque(maxlen=_MOST_TOLD)
         self._read = b""
         """The id of the last batch that was read; empty: what was told lately is read next."""
@@ -105,9 +104,12 @@ class SharedMarks:
         await self._store.drop()
 
     async def _share(self, listener: Listener) -> None:
+        key = salted_hmac(_KEY_SALT, "", algorithm="sha256").hexdigest()
+        # Here and in a thread, since the first one loads a library.
+        cipher = await asyncio.to_thread(Cipher, [key])
         while True:
             self._wakes.clear()
-            if not await self._exchange(listener):
+            if not await self._exchange(cipher, listener):
                 await asyncio.sleep(_AWAY_SECONDS)
                 continue
             await asyncio.sleep(_SECONDS)
@@ -116,11 +118,11 @@ class SharedMarks:
                 await self._wakes.wait()
                 timer.cancel()
 
-    async def _exchange(self, listener: Listener) -> bool:
+    async def _exchange(self, cipher: Cipher, listener: Listener) -> bool:
         """Tell and hear once. Returns whether the store answered."""
         told = list(self._untold)
         self._untold.clear()
-        batch = self._cipher.seal(self._encode(told)) if told else b""
+        batch = cipher.seal(self._encode(told)) if told else b""
         arguments = (self._read, self._name, batch, _BATCHES_KEPT, _BATCHES_READ, _KEPT_SECONDS)
         try:
             [answer] = await self._store.exchange(
@@ -141,16 +143,16 @@ class SharedMarks:
         if told:
             self._told_at = time.monotonic()
         listener.hears(others=True)
-        await self._hear(listener, answer)
+        await self._hear(cipher, listener, answer)
         return True
 
-    async def _hear(self, listener: Listener, answer: Any) -> None:
+    async def _hear(self, cipher: Cipher, listener: Listener, answer: Any) -> None:
         for self._read, fields in answer[0][1] if answer else ():
             try:
                 name, batch = fields
                 if name == self._name:
                     continue
-                told = self._decode(self._cipher.open(batch))
+                told = self._decode(cipher.open(batch))
             except (ValueError, Unreadable):
                 continue  # of hosts with another secret or another release
             for each in told:

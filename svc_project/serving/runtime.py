@@ -14,7 +14,7 @@ from django.db import Error
 from accounts.console import session_lookups
 from accounts.keys import refusals
 from accounts.login.password_links import reset_mails
-from core import garbage
+from core import garbage, sealing
 from core.clock import now
 from core.database.threads import run_once, threads
 from core.monitoring import observation, process, spans
@@ -174,6 +174,7 @@ def _register_stats() -> None:
 
 def _load_the_rest() -> None:
     try:
+        sealing.load()
         preparation.load()
         if not settings.SVC_PAGE_SOCKET:
             load_pages()
