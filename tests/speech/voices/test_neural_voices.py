@@ -150,7 +150,11 @@ def test_an_engine_that_is_installed_meanwhile_speaks_the_voices_that_have_one_t
 ) -> None:
     """Where it is too slow or busy, and in a session that began before, they stay with espeak-ng."""
     Voice.objects.filter(id="ava").update(neural_voice="af_heart")
-    gateway = start_gateway(LOG_LEVEL="INFO", SVC_NEURAL_DIR=str(tmp_path / "neural"))
+    gateway = start_gateway(
+        LOG_LEVEL="INFO",
+        SVC_NEURAL_DIR=str(tmp_path / "neural"),
+        SVC_SPEECH_IDLE_SECONDS="600",  # of the session, while the engine is installed and measured
+    )
     speech = speech_account(gateway)
     with speech.session(voice="ava") as session:
         assert speech.speak(TEXT, voice="ava").status_code == 200
