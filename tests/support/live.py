@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -204,7 +205,10 @@ class Gateway:
     def openai(self, **options: Any) -> OpenAI:
         http_client = options.pop("http_client", None) or DefaultHttpxClient(verify=NO_TLS)
         options = {"max_retries": 0, "http_client": http_client, **options}
-        return OpenAI(base_url=self.base_url, api_key=self.key, **options)
+        client = OpenAI(base_url=self.base_url, api_key=self.key, **options)
+        # Before its sockets are collected, which would warn in the middle of another test.
+        weakref.finalize(client, http_client.close)
+        return client
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
         http_client = options.pop("http_client", None) or DefaultAsyncHttpxClient(verify=NO_TLS)
