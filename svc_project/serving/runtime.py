@@ -119,16 +119,14 @@ class Runtime:
             # First, so that the request log has the trace's id.
             tracing = spans.start(os.environ, settings.VERSION, settings.SVC_WORKER)
             observation.observers[:0] = [tracing] if tracing is not None else []
-        speaking = asyncio.create_task(speech.start())  # beside the database's first answers
-        # First, because what follows tells in less words what is wrong with a database.
-        await schema.check()
+        # Speech that comes before its engine is ready waits for it; nothing else does.
+        self._beside.append(asyncio.create_task(speech.start()))
+        await asyncio.gather(schema.check(), caches.start())
         await ledger.start()
         refusals.listeners.append(recorder.refused)
         self._beside.append(asyncio.create_task(schema.watch()))
         self._beside.append(asyncio.create_task(process.watch_loop()))
-        await caches.start()
         hub.start()
-        await speaking
         self._beside.append(asyncio.create_task(_start_neural()))
         shared_slots.start()
         chat.start()
