@@ -31,6 +31,10 @@ HIGHEST: Final = 6000
 OPEN: Final = """for (const each of document.querySelectorAll(
   "main details:not(.rounded, .export), #content details:not(.rounded)")) each.open = true"""
 
+PAINTED: Final = """() => new Promise(
+  each => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(each, 150))))"""
+"""A window that has just grown is painted in parts."""
+
 
 @dataclass
 class Seeded:
@@ -179,6 +183,7 @@ def _paths(seeded: Seeded) -> Iterator[tuple[str, str]]:
     """The names and addresses of pages that show themselves."""
     from django.contrib import admin
 
+    import svc_project.urls  # noqa: F401  # registers the admin's tables
     from inference.models import Backend, ModelEntry
     from speech.models import SpeechBackend
     from tests.browser.test_accessibility import DOCS, PAGES
@@ -205,8 +210,11 @@ def _paths(seeded: Seeded) -> Iterator[tuple[str, str]]:
             yield f"admin-{name}-change", f"{base}{row.pk}/change/"
         yield f"admin-{name}-add", f"{base}add/"
     entry = ModelEntry.objects.get(identifier="acme/demo-mini")
-    for verb in ("supersede", "retire", "price"):
+    for verb in ("supersede", "price"):
         yield f"admin-model-{verb}", f"/admin/inference/modelentry/{entry.pk}/{verb}/"
+    ending = ModelEntry.objects.get(identifier="acme/demo-8b")
+    for verb in ("move-shutdown", "withdraw"):
+        yield f"admin-model-{verb}", f"/admin/inference/modelentry/{ending.pk}/{verb}/"
     yield "admin-history", f"/admin/inference/modelentry/{entry.pk}/history/"
     backend = Backend.objects.get()
     yield "admin-backend-test", f"/admin/inference/backend/{backend.pk}/test/"
@@ -343,6 +351,7 @@ def take(page: Page, folder: Path, name: str, show: Callable[[Page], object]) ->
     for look, width in every_look(page):
         height = min(HIGHEST, page.evaluate("document.documentElement.scrollHeight"))
         page.set_viewport_size({"width": width, "height": max(height, 700)})
+        page.evaluate(PAINTED)
         page.screenshot(path=folder / f"{file}--{look.replace(' ', '-')}.png")
         page.set_viewport_size({"width": width, "height": 900})
 
