@@ -26,6 +26,13 @@ class Throttled(_BeforeForm):
     wait_seconds: int | None = None
     """Seconds until the next try is allowed, when the throttle refused the form."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Put the cursor into the password where the email address is kept from the last try."""
+        super().__init__(*args, **kwargs)
+        if self.is_bound and self.data.get("username"):
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs["autofocus"] = True
+
     def clean(self) -> dict[str, Any]:
         email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if not email or not password or self.request is None:
@@ -49,7 +56,7 @@ class LoginForm(Throttled, AuthenticationForm):
     )
     error_messages: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # an instance variable in the stubs only
         **AuthenticationForm.error_messages,
-        "invalid_login": "No user has this email address and password.",
+        "invalid_login": "Wrong email address or password.",
     }
 
 

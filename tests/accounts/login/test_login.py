@@ -31,6 +31,26 @@ def test_a_page_leads_through_the_login_and_back(client: Client, person: User, p
     assert answer["location"] == f"{page}?model=acme/demo-8b"
 
 
+@pytest.mark.parametrize("door", ["/console/login", "/admin/login/"])
+def test_after_a_wrong_password_the_cursor_is_in_the_password(
+    client: Client, person: User, door: str
+) -> None:
+    empty = client.get(door).content.decode()
+    again = client.post(door, {**CREDENTIALS, "password": "wrong"}).content.decode()
+
+    assert [re.findall(r"<input[^>]*autofocus[^>]*>", page) for page in (empty, again)] == [
+        [field_of(empty, "username")],
+        [field_of(again, "password")],
+    ]
+    assert 'value="Ada@Northwind.example"' in again
+
+
+def field_of(page: str, name: str) -> str:
+    found = re.search(rf'<input[^>]*name="{name}"[^>]*>', page)
+    assert found is not None
+    return found[0]
+
+
 @pytest.mark.parametrize("address", ["/", "/console"])
 def test_the_root_leads_to_the_console(console: Client, address: str) -> None:
     answer = console.get(address)
