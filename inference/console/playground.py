@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 
@@ -94,20 +94,7 @@ class ReceiptView(ConsoleView):
             ).first()
         if row is None:
             raise Http404
-        return self.page("console/_receipt.html", row=row, cost=RowCost.of(row), speed=_speed(row))
-
-
-_LEAST_MS: Final = 50
-"""A server that sends its answer at once has no speed."""
-
-
-def _speed(row: UsageRow) -> str:
-    """``41.7 tokens/s`` after the first token; a dash where that time is too short to say something."""
-    first, tokens = row.time_to_first_token_ms, row.backend_reported_output_tokens
-    if first is None or tokens < 2 or row.total_duration_ms - first < _LEAST_MS:
-        return "–"  # noqa: RUF001
-    speed = 1000 * (tokens - 1) / (row.total_duration_ms - first)
-    return f"{speed:,.{0 if speed >= 100 else 1}f} tokens/s"
+        return self.page("console/_receipt.html", row=row, cost=RowCost.of(row))
 
 
 def _problems(fields: dict[str, Any]) -> list[Problem]:

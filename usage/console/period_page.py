@@ -211,3 +211,8 @@ def _errors(problem: ApiError, *, is_parsed: bool) -> dict[str, str]:
     if problem.param in _WORDS:
         return {problem.param: _WORDS[problem.param]}
     return {problem.param: problem.message} if problem.param else {}
+
+
+def in_words(problem: ApiError) -> str:
+    """``problem`` in the words of the form, for a page that does not have it."""
+    return next(iter(_errors(problem, is_parsed=True).values()), problem.message)

@@ -20,7 +20,7 @@ from usage.queries.health import UNFAILED
 
 _COUNTS: Final = (
     ("Cached input", "cached_input_tokens"),
-    ("Reasoning, inside the output", "backend_reported_reasoning_tokens"),
+    ("Of which reasoning", "backend_reported_reasoning_tokens"),
     ("Generated output", "generated_output_tokens"),
     ("Delivered output", "delivered_output_tokens"),
     ("Input, counted independently", "svc_counted_input_tokens"),

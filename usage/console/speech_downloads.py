@@ -19,6 +19,7 @@ from core.errors import ApiError, InvalidQuery, RateLimitExceeded, ServerOverloa
 from usage.api.csv_stream import CsvDownload, slots
 from usage.api.export_views import CSV_TYPE, filename
 from usage.console.key_names import names_of
+from usage.console.period_page import in_words
 from usage.console.query_string import SPEECH, PageQuery
 from usage.console.speech_page import GROUPS
 from usage.console.totals import plain
@@ -61,7 +62,7 @@ class SpeechDownload(ConsoleView):
                 answer[name] = value
             return answer
         except ApiError as problem:
-            return self.page("console/wrong_download.html", problem.status, problem=problem)
+            return self.page("console/wrong_download.html", problem.status, words=in_words(problem))
 
     def file(self) -> HttpResponseBase:
         """The file. Raises ``ApiError``."""

@@ -14,6 +14,7 @@ from core.errors import ApiError
 from core.money import cost_units_text
 from usage.api.export_views import filename
 from usage.console.key_names import KeyName, names_of
+from usage.console.period_page import in_words
 from usage.console.query_string import PageQuery
 from usage.queries.periods import Bucket, GroupBy, parse_query
 from usage.queries.sums import Breakdown, add_up, breakdowns
@@ -56,7 +57,7 @@ class TotalsView(ConsoleView):
             query = parse_query(PageQuery.of(request.GET).parameters)
             require_sums(query.period)
         except ApiError as problem:
-            return self.page("console/wrong_download.html", problem.status, problem=problem)
+            return self.page("console/wrong_download.html", problem.status, words=in_words(problem))
         query = replace(query, group_by=(by,), bucket=Bucket.DAY)
         found = breakdowns(str(self.organization.pk), query)[by]
         names: Mapping[str, KeyName] = {}

@@ -1,8 +1,9 @@
-"""What happened to one chat request, as a bar: its wait for a slot, its first token, its end."""
+"""What happened to one chat request: a bar of its wait, its first token and its end; its speed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from django import template
 from django.template.loader import render_to_string
@@ -11,6 +12,9 @@ from django.utils.safestring import SafeString
 from usage.models import UsageRow
 
 register = template.Library()
+
+_LEAST_MS: Final = 50
+"""A server that sends its answer at once has no speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,13 @@ def phases(row: UsageRow) -> list[Phase]:
 def request_story(row: UsageRow) -> SafeString:
     """The bar of ``row``, and its phases in words."""
     return render_to_string("_story.html", {"row": row, "phases": phases(row)})
+
+
+@register.filter
+def speed(row: UsageRow) -> str:
+    """``41.7 tokens/s`` after the first token; a dash where that time is too short to say something."""
+    first, tokens = row.time_to_first_token_ms, row.backend_reported_output_tokens
+    if first is None or tokens < 2 or row.total_duration_ms - first < _LEAST_MS:
+        return "–"  # noqa: RUF001
+    per_second = 1000 * (tokens - 1) / (row.total_duration_ms - first)
+    return f"{per_second:,.{0 if per_second >= 100 else 1}f} tokens/s"

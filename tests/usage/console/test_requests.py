@@ -88,12 +88,12 @@ def test_a_request_shows_its_cost_as_a_sum(console: Client, insert: Insert, key:
     assert "Output 56 / 1,000,000 × 12.34567891 = 0.00069135801896" in said  # noqa: RUF001
     assert "0.00087645801896" in said
     everything = words(page)
-    assert "Reasoning, inside the output 7" in everything
+    assert "Of which reasoning 7" in everything
     assert "Delivered output 40" in everything
     assert "counted independently" not in everything
     assert "499 client_disconnected" in everything
     assert f"checkout {key.api_key.prefix}…" in everything
-    assert "Model server and attempts gpu-1, 2 attempts" in everything
+    assert "Model server gpu-1, 2 attempts" in everything
     assert "waited for a slot: 40 ms until the end: 260 ms" in everything
 
 
