@@ -31,7 +31,7 @@ def inference_document() -> Json:
     inference.refine(schemas)
     figures = usage.paths(schemas, inference.EITHER, inference.error_schema, inference.HEADERS)
     return document(
-        "Inference API",
+        "Chat and usage API",
         "Chat completions, the model catalog and usage. Every path answers 405 with `Allow` to a "
         "method that it does not take; every other path is 404.",
         {**inference.paths(schemas), **figures},

@@ -145,7 +145,7 @@ def _speech() -> Json:
         "requestBody": body(request),
         "responses": {
             "200": answer(
-                "The sound: one channel, 24 000 samples a second.",
+                "The sound: one channel, 24,000 samples a second.",
                 {**{each.content_type: {} for each in AudioFormat}, "text/event-stream": {}},
                 {
                     "cache-control": header("Not to be kept.", {"const": "no-store"}),
