@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from accounts.models import AuditEntry
+from core.admin.columns import titled
 from core.admin.restrictions import ReadOnly
 
 if TYPE_CHECKING:  # generic in the stubs only
@@ -25,7 +27,7 @@ _LONGEST: Final = 60
 
 class AuditEntryAdmin(ReadOnly, EntryAdmin):
     list_display = ("at", "what", "shortened", "actor", "door")
-    list_filter = ("at", "source", "kind", "verb")
+    list_filter = (("at", titled(admin.DateFieldListFilter, "when")), "source", "kind", "verb")
     search_fields = ("=actor", "=subject_id", "=organization_id", "subject")
     search_help_text = "An actor or an id, whole, or a part of what was changed."
     fields = (
@@ -41,6 +43,17 @@ class AuditEntryAdmin(ReadOnly, EntryAdmin):
         "shown",
     )
     readonly_fields = fields
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: AuditEntry | None = None,
+        change: bool = False,  # noqa: FBT002  # Django's
+        **kwargs: Any,
+    ) -> Any:
+        """Django shows help texts as HTML, in which the model's ``<name>`` is no text."""
+        texts = {"actor": "An email address, or command: and its name.", "kind": ""}
+        return super().get_form(request, obj, change, help_texts=texts, **kwargs)
 
     @admin.display(description="what", ordering="kind")
     def what(self, entry: AuditEntry) -> str:

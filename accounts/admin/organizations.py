@@ -19,12 +19,27 @@ from accounts.admin.users import GroupAdmin, MembershipInline, UserAdmin
 from accounts.models import AdminKey, ApiKey, AuditEntry, Organization, User
 from accounts.organizations import set_disabled, with_working_keys
 from core import clock
-from core.admin.columns import Tone, badge
+from core.admin.columns import Tone, badge, number_column
 
 if TYPE_CHECKING:  # generic in the stubs only
     OrganizationModelAdmin = admin.ModelAdmin[Organization]
 else:
     OrganizationModelAdmin = admin.ModelAdmin
+
+
+class StandingFilter(admin.EmptyFieldListFilter):
+    """Filters ``disabled_at`` by what it means."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "status"
+
+    def choices(self, changelist: Any) -> Any:
+        for each in super().choices(changelist):
+            words = (
+                str(each["display"]).replace("Not empty", "Disabled").replace("Empty", "Enabled")
+            )
+            yield {**each, "display": words}
 
 
 @admin.register(Organization)
@@ -37,13 +52,13 @@ class OrganizationAdmin(OrganizationModelAdmin):
         "plan",
         "priority",
         "live_keys",
-        "requests_per_minute",
-        "tokens_per_minute",
-        "speech_requests_per_minute",
-        "speech_characters_per_day",
+        "requests",
+        "tokens",
+        "speech_requests",
+        "characters",
         "created_at",
     )
-    list_filter = ("plan", "priority", ("disabled_at", admin.EmptyFieldListFilter))
+    list_filter = (("disabled_at", StandingFilter), "plan", "priority")
     search_fields = ("name", "id")
     show_full_result_count = False
     readonly_fields = ("id", "disabled_at", "created_at")
@@ -58,6 +73,13 @@ class OrganizationAdmin(OrganizationModelAdmin):
     )
     inlines = (MembershipInline,)
     actions = ("disable", "enable")
+
+    requests = number_column("requests_per_minute", "requests a minute", empty="unlimited")
+    tokens = number_column("tokens_per_minute", "tokens a minute", empty="unlimited")
+    speech_requests = number_column(
+        "speech_requests_per_minute", "speech a minute", empty="unlimited"
+    )
+    characters = number_column("speech_characters_per_day", "characters a day", empty="unlimited")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
         return with_working_keys(super().get_queryset(request))

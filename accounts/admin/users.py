@@ -23,6 +23,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts.login import password_links
 from accounts.models import Membership, Role, User
+from core.admin.columns import titled
 
 ADD_MEMBERSHIP = "accounts.add_membership"
 
@@ -65,6 +66,15 @@ else:
     EmailUserAdmin = DjangoUserAdmin
 
 PRIVILEGES = ("is_staff", "is_superuser", "groups", "user_permissions")
+_RULES = "At least 10 characters, unlike the email address, and no common password."
+_LABELS = {"is_active": "Active", "is_superuser": "Superuser", "user_permissions": "Permissions"}
+_HELP = {
+    "is_active": "Without it the user cannot log in.",
+    "is_staff": "May log in here, with the rights below.",
+    "is_superuser": "Has every right.",
+    "groups": "The user has all rights of the chosen groups.",
+    "user_permissions": "Rights beside those of the groups.",
+}
 
 
 class MembershipInline(MembershipTabularInline):
@@ -92,6 +102,11 @@ class MembershipInline(MembershipTabularInline):
 class UserCreationForm(EmailCreationForm):
     """Email and password; the model folds the address to lower case."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password1"].help_text = _RULES
+        self.fields["password2"].help_text = ""
+
     class Meta:
         model = User
         fields = ("email",)
@@ -112,13 +127,27 @@ class UserAdmin(EmailUserAdmin):
         ("Groups and single permissions", {"fields": PRIVILEGES[2:], "classes": ("collapse",)}),
         ("Dates", {"fields": ("last_login", "created_at")}),
     )
-    list_display = ("email", "is_staff", "is_active", "last_login", "created_at")
-    list_filter = ("is_staff", "is_active")
+    list_display = ("email", "is_staff", "active", "last_login", "created_at")
+    list_filter = ("is_staff", ("is_active", titled(admin.BooleanFieldListFilter, "active")))
     search_fields = ("email",)
     ordering = ("email",)
     readonly_fields = ("shown_password", "last_login", "created_at")
     show_full_result_count = False
     inlines = (MembershipInline,)
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: User | None = None,
+        change: bool = False,  # noqa: FBT002  # Django's
+        **kwargs: Any,
+    ) -> Any:
+        own = {"labels": _LABELS, "help_texts": _HELP, "change": change, **kwargs}
+        return super().get_form(request, obj, **own)
+
+    @admin.display(description="active", boolean=True, ordering="is_active")
+    def active(self, user: User) -> bool:
+        return user.is_active
 
     @admin.display(description="password")
     def shown_password(self, user: User) -> SafeString:

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from core import clock
-from core.admin.columns import Tone, badge
+from core.admin.columns import Tone, badge, number_column
 from core.money import price_text
 from inference.admin import backends, captures, facts  # noqa: F401  # registers their pages
 from inference.admin.prices import PricedAdmin, PriceInline
@@ -114,7 +114,7 @@ class ModelEntryAdmin(PricedAdmin):
         "status",
         "served_on",
         "price",
-        "context_length",
+        "context",
         "tool_calling",
         "structured_output",
     )
@@ -129,6 +129,8 @@ class ModelEntryAdmin(PricedAdmin):
         ("Served and called", {"fields": ("served_by", "called_by")}),
         ("As served", {"fields": ("as_served",)}),
     )
+
+    context = number_column("context_length", "context, tokens")
 
     class Media:
         css = {"all": ("inference/admin.css",)}  # noqa: RUF012  # as Django declares it

@@ -67,6 +67,11 @@ class Verb:
     done: str
     """The past participle, for the message and the history."""
 
+    @property
+    def title(self) -> str:
+        """The label without the ellipsis, which says that a form follows."""
+        return self.label.rstrip("…")
+
 
 VERBS = (
     Verb(
@@ -175,7 +180,7 @@ class LifecycleAdmin(EntryAdmin):
             )
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{verb.label.rstrip('…')}: {entry}",
+            "title": f"{verb.title}: {entry}",
             "opts": self.opts,
             "entry": entry,
             "verb": verb,

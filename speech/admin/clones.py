@@ -31,7 +31,7 @@ class CloneStateFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("existing", "Existing"), ("deleted", "Deleted (tombstones)")]
+        return [("existing", "Existing"), ("deleted", "Deleted")]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[VoiceClone]

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from accounts.models import AuditEntry
-from svc_project.admin.menu import BESIDE
+from svc_project.admin.menu import BESIDE, EMPTY
 
 if TYPE_CHECKING:  # generic in the stubs only
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -37,6 +37,7 @@ class OperationsPages(AnyModelAdmin):
         own = {
             "title": capfirst(str(self.opts.verbose_name_plural)),
             "beside": list(self._beside(request)),
+            "empty": EMPTY.get(self.opts.label, "Nothing is here yet."),
         }
         return super().changelist_view(request, {**own, **(extra_context or {})})
 
@@ -52,6 +53,18 @@ class OperationsPages(AnyModelAdmin):
             own["title"] = capfirst(str(self.opts.verbose_name))
         extra = {**own, **(extra_context or {})}
         return super().changeform_view(request, object_id, form_url, extra)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Leave out the colon behind each label."""
+        forms = [
+            context["adminform"].form,
+            *(form for inline in context["inline_admin_formsets"] for form in inline.formset),
+        ]
+        for form in forms:
+            form.label_suffix = ""
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Leave out what a row that is not there yet cannot show."""

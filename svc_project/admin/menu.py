@@ -29,6 +29,28 @@ BESIDE: Final[Mapping[str, Sequence[str]]] = {
 }
 """The tables that the list of each of these leads to."""
 
+EMPTY: Final[Mapping[str, str]] = {
+    "accounts.AdminKey": "No admin key yet. The management API needs one: automation and configuration files use it.",
+    "accounts.ApiKey": "No key yet. Customers make theirs in the console; here a key can be added for them.",
+    "accounts.Organization": "No organization yet. Add one for each customer: it holds keys, limits and members.",
+    "auth.Group": "No group yet. A group holds rights that several operators have.",
+    "inference.Backend": "No model server yet. Add a server checks its address and publishes what it finds.",
+    "inference.CaptureReading": "Nobody has read a diagnostic capture.",
+    "inference.DiagnosticCapture": "Nothing is captured. Callers ask for it with x-svc-diagnostic-capture, or an organization "
+    "keeps the content of its failed requests.",
+    "inference.ModelEntry": "No model yet. Add a server, under Servers, publishes the models of a server in one step.",
+    "inference.WeightsRecord": "No weights yet. A model names the weights that it serves.",
+    "speech.CloneUpload": "No speech server holds a copy of a clone.",
+    "speech.SpeechBackend": "No speech server. Voices are spoken by the embedded engines.",
+    "speech.Voice": "No voice yet. Add one of an embedded engine or of a speech server.",
+    "speech.VoiceClone": "No clone yet. Customers make theirs in the console or over the API.",
+    "usage.Refusal": "No request was refused in this time.",
+    "usage.SpeechDay": "Nothing was spoken yet.",
+    "usage.SpeechRow": "No speech request in this time.",
+    "usage.UsageRow": "No chat request in this time.",
+}
+"""What an empty list says: what its rows are, or where they come from."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Entry:

@@ -90,7 +90,7 @@ class OutcomeFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         outcomes = model_admin.model._meta.get_field("outcome").choices
-        return [("failed", "Any failure"), *outcomes]
+        return [("failed", "Any failure"), *((value, value) for value, _ in outcomes)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.value()
@@ -141,7 +141,7 @@ class RequestsAdmin(LedgerAdmin):
         "Searches all times unless one is chosen."
     )
     ordering: ClassVar[tuple[str, ...]] = ("-request_id",)
-    shown: ClassVar[tuple[str, ...]] = ("occurred_at", "organization_id", "api_key_id")
+    shown: ClassVar[tuple[str, ...]] = ("occurred_at", "organization_id", "api_key_id", "outcome")
     """Fields that a method ``shown_*`` renders."""
 
     def get_search_results(
@@ -192,7 +192,7 @@ class RequestsAdmin(LedgerAdmin):
 
     @admin.display(description="outcome")
     def shown_outcome(self, row: Any) -> SafeString:
-        return badge(row.get_outcome_display(), _tone(row.outcome))
+        return badge(row.outcome, _tone(row.outcome))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return with_names(super().get_queryset(request))

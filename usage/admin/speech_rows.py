@@ -17,6 +17,7 @@ from usage.admin.read_only import (
     with_organization,
 )
 from usage.models import SpeechDay, SpeechRow
+from usage.templatetags.formats import duration
 
 
 @admin.register(SpeechRow)
@@ -50,7 +51,7 @@ class SpeechRowAdmin(RequestsAdmin):
 
     @admin.display(description="audio")
     def shown_audio(self, row: SpeechRow) -> str:
-        return _seconds(row.audio_ms)
+        return duration(row.audio_ms)
 
 
 @admin.register(SpeechDay)
@@ -91,8 +92,4 @@ class SpeechDayAdmin(LedgerAdmin):
 
     @admin.display(description="audio")
     def shown_audio(self, day: SpeechDay) -> str:
-        return _seconds(day.audio_ms)
-
-
-def _seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:,.3f} s"
+        return duration(day.audio_ms)

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 
+from core.admin.columns import titled
 from core.money import cost_text, price_text, sum_costs, token_cost
 from usage.admin import (
     speech_rows,  # noqa: F401  # registers the pages of the speech rows
@@ -39,7 +40,10 @@ class UsageRowAdmin(RequestsAdmin):
         "total_cost",
         "short_request_id",
     )
-    list_filter = (AdmittedFilter, OutcomeFilter, "streamed", "shape", "reconciliation")
+    list_filter = (
+        *(AdmittedFilter, OutcomeFilter, "streamed", "reconciliation"),
+        ("shape", titled(admin.ChoicesFieldListFilter, "kind")),
+    )
     shown: ClassVar[tuple[str, ...]] = (*RequestsAdmin.shown, "model_id")
 
     def get_urls(self) -> list[URLPattern]:
@@ -77,9 +81,9 @@ class UsageRowAdmin(RequestsAdmin):
     def cost(self, row: UsageRow) -> str:
         lines = format_html_join(
             "",
-            "<div>{}: {} / 1 000 000 x {} = {}</div>",
+            "<div>{}: {} / 1,000,000 x {} = {}</div>",
             (
-                (name, tokens, price_text(price), cost_text(amount))
+                (name, f"{tokens:,}", price_text(price), cost_text(amount))
                 for name, tokens, price, amount in _sum(row)
             ),
         )

@@ -76,3 +76,26 @@ def test_a_form_for_a_new_row_shows_no_row_that_it_cannot_fill(operator: Client)
     assert 'class="readonly"' not in page
     assert "Save and add another" not in page
     assert "_addanother" not in page
+
+
+def test_a_page_beyond_the_rights_says_so_in_the_frame_of_the_console() -> None:
+    viewer = logged_in(operator_with("usage.view_usagerow"))
+
+    answer = viewer.get("/admin/usage/usagerow/add/")
+
+    assert answer.status_code == 403
+    page = answer.content.decode()
+    assert "Your rights do not include this page" in page
+    assert 'href="/admin/"' in page
+
+
+def test_an_empty_list_says_what_it_would_have(operator: Client) -> None:
+    for model in admin.site._registry:
+        if not model.objects.exists():
+            page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+            shown = operator.get(page).content.decode()
+            assert re.search(r'<p class="svc-empty">.{20,}</p>', shown), page
+            assert "Nothing is here yet." not in shown, page
+
+    searched = operator.get("/admin/accounts/apikey/?q=nobody").content.decode()
+    assert 'Nothing fits the search and the filters. <a href="?">Show everything</a>' in searched

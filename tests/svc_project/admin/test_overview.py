@@ -101,7 +101,7 @@ def test_the_last_hour_is_shown_with_failures_refusals_and_times(
     assert failures is not None
     listed = operator.get(html.unescape(failures[1])).content.decode()
     assert "1 usage row" in listed
-    assert "Backend Timeout</span>" in listed
+    assert "backend_timeout</span>" in listed
     assert "<dt>Refused by limits</dt><dd>7</dd>" in page
     # In the steps from 40 to 63 and from 630 to 1000 ms.
     assert "<dt>First token, p95</dt><dd>62 ms</dd>" in page
