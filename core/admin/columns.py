@@ -11,6 +11,8 @@ from django.contrib.admin.filters import FieldListFilter
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+NOTHING: Final = "\N{EN DASH}"
+"""A cell without a value, as in the console's tables."""
 _SHORT: Final = 8
 """Characters of an id that tell the rows of a page apart."""
 
@@ -35,7 +37,7 @@ def short_id(identifier: object) -> SafeString:
     return format_html('<code title="{}">…{}</code>', text, text[-_SHORT:])
 
 
-def number_column(field: str, label: str, *, empty: str = "-") -> Callable[[Any, Any], str]:
+def number_column(field: str, label: str, *, empty: str = NOTHING) -> Callable[[Any, Any], str]:
     """A column of the numbers in ``field`` with separators, which sorts by it; ``empty`` for None."""
 
     @admin.display(description=label, ordering=field)

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from accounts.audit import trail
 from core import variables
 from core.admin.backends import Step
-from core.admin.columns import Tone, badge
+from core.admin.columns import NOTHING, Tone, badge
 from core.monitoring.worker_stats import worker_stats
 from inference.admin import backend_tests
 from inference.admin.add_server import AddServerAdmin
@@ -133,7 +133,7 @@ class BackendAdmin(AddServerAdmin):
         """The part of the prompt tokens that it had cached, since the workers of this host started."""
         views = [view for _, view in _views_of(backend)]
         if not (tokens := sum(view.prompt_tokens for view in views)):
-            return "-"
+            return NOTHING
         return f"{sum(view.cached_tokens for view in views) / tokens:.1%} of {tokens:,} tokens"
 
     @admin.display(description="conversations that moved away")
@@ -165,7 +165,7 @@ class BackendAdmin(AddServerAdmin):
     def problems(self, backend: Any) -> str:
         """The reasons why the backend cannot serve, as far as this process knows."""
         if backend.pk is None or backend._state.adding:
-            return "-"
+            return NOTHING
         found = []
         if not backend.enabled:
             found.append("It is switched off.")
@@ -178,7 +178,7 @@ class BackendAdmin(AddServerAdmin):
 
 def _figure(number: int) -> str:
     """``1,234``; a dash for 0."""
-    return f"{number:,}" if number else "-"
+    return f"{number:,}" if number else NOTHING
 
 
 def health_of(backend: Any) -> str:

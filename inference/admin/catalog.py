@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from core import clock
-from core.admin.columns import Tone, badge, number_column
+from core.admin.columns import NOTHING, Tone, badge, number_column
 from core.money import price_text
 from inference.admin import backends, captures, facts  # noqa: F401  # registers their pages
 from inference.admin.prices import PricedAdmin, PriceInline
@@ -221,11 +221,11 @@ class ModelEntryAdmin(PricedAdmin):
 
     @admin.display(description="served by")
     def served_by(self, entry: ModelEntry) -> str:
-        return "-" if entry._state.adding else facts.served_by(entry)
+        return NOTHING if entry._state.adding else facts.served_by(entry)
 
     @admin.display(description="called in 7 days by")
     def called_by(self, entry: ModelEntry) -> str:
-        return "-" if entry._state.adding else facts.called_by(entry)
+        return NOTHING if entry._state.adding else facts.called_by(entry)
 
     @admin.display(description="GET /v1/models/{id}")
     def as_served(self, entry: ModelEntry) -> str:

@@ -18,6 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from core import clock
+from core.admin.columns import NOTHING
 from core.clock import iso_milliseconds
 from core.money import price_text
 from inference.admin.lifecycle import ConfirmForm, LifecycleAdmin
@@ -107,7 +108,7 @@ class PriceInline(PriceTabularInline):
     @admin.display(description="standing")
     def standing(self, price: Price) -> str:
         if price._state.adding:
-            return "-"
+            return NOTHING
         now = clock.now()
         withdrawn = getattr(price, "withdrawal", None)
         if withdrawn is not None:

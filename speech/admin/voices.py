@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from accounts.audit import trail
 from core import variables
 from core.admin.backends import Link, Step, StepFailed, TestedBackendAdmin, failed, try_step
-from core.admin.columns import Tone, badge
+from core.admin.columns import NOTHING, Tone, badge
 from speech.audio.pcm import duration
 from speech.engines import EngineError, Utterance, embedded
 from speech.engines.http.engine import HttpEngine
@@ -127,7 +127,7 @@ class VoiceAdmin(VoiceModelAdmin):
     def served(self, voice: Voice) -> str:
         """The accounts that can use the voice now."""
         if voice._state.adding:
-            return "-"
+            return NOTHING
         if not voice.enabled:
             return "no account: disabled"
         backends = _backends(voice)
@@ -236,7 +236,7 @@ class SpeechBackendAdmin(TestedBackendAdmin):
     def problems(self, backend: Any) -> str:
         """The problems of the backend that this process can see."""
         if backend._state.adding:
-            return "-"
+            return NOTHING
         found = []
         if not backend.enabled:
             found.append("It is switched off.")

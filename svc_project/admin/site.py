@@ -21,6 +21,7 @@ from accounts.login.forms import (
     login_answer,
     throttled_answer,
 )
+from core.admin.columns import NOTHING
 from svc_project.admin import customer, key_card, overview, roles, search, visits
 from svc_project.admin.history import AuditHistory, OperationsPages
 from svc_project.admin.menu import SECOND_LEVEL, menu
@@ -66,6 +67,7 @@ class OperationsSite(AdminSite):
     site_header = "svc operations"
     site_title = "svc operations"
     index_title = "Operations at a glance"
+    empty_value_display = NOTHING
     # The site's origin is an API without pages, so there is no site to view.
     site_url = None
     login_form = OperatorLoginForm

@@ -16,6 +16,7 @@ from accounts.keys import keys
 from accounts.keys.keys import KeyLimits, KeyStatus
 from accounts.models import ApiKey, AuditEntry, Organization, Scope, User
 from core import clock
+from core.admin.columns import NOTHING
 from tests.support.builders import catalog_rows
 from tests.support.key_stamp import stamp
 from tests.support.pages.admin_forms import logged_in
@@ -91,7 +92,7 @@ def test_changing_a_key_changes_its_label_and_limits_but_never_whose_it_is(
     own = KeyLimits(priority="interactive")
     api_key = keys.mint(organization, Scope.READ, limits=own).api_key
     listed = words(operator.get(KEYS).content.decode())
-    assert f"{organization} - Read usage interactive active" in listed
+    assert f"{organization} {NOTHING} Read usage interactive active" in listed
     other = Organization.objects.create(name="Other")
     answer = operator.post(
         f"{KEYS}{api_key.pk}/change/",

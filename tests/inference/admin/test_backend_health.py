@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from core.admin.columns import NOTHING
 from core.monitoring.worker_stats import WorkerStats
 from inference.backends.pooled import BackendView
 from inference.models import Deployment
@@ -90,10 +91,10 @@ def test_a_page_shows_what_the_prompt_cache_is_worth_on_this_host(
         "unanswered": "8,000",
         "lost": "70",
     }
-    assert shown(new) == dict.fromkeys(("cached", "moves", "unanswered", "lost"), "-")
+    assert shown(new) == dict.fromkeys(("cached", "moves", "unanswered", "lost"), NOTHING)
     listed = operator.get("/admin/inference/backend/").content.decode()
     assert '<td class="field-cached">37.5% of 2,000 tokens</td>' in listed
-    assert '<td class="field-cached">-</td>' in listed
+    assert f'<td class="field-cached">{NOTHING}</td>' in listed
 
 
 def test_a_drain_is_shown_with_what_is_left_of_it(
