@@ -12,17 +12,24 @@ import argparse
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.support.pages.pictures import SCHEMA, installation
+from tests.support.pages.pictures import installation
+from tests.support.pages.tour_states import (
+    Seeded,
+    members,
+    opened,
+    operators,
+    visiting,
+    without_session,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from accounts.models import Organization, User
+    from accounts.models import Organization
 
 HOURS: Final = 45 * 24
 VOICES: Final = ("ava", "leo", "nova", "emma")
@@ -34,18 +41,6 @@ OPEN: Final = """for (const each of document.querySelectorAll(
 PAINTED: Final = """() => new Promise(
   each => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(each, 150))))"""
 """A window that has just grown is painted in parts."""
-
-
-@dataclass
-class Seeded:
-    """What the pages are about."""
-
-    address: str
-    organization: Organization
-    customer: Organization
-    member: User
-    names: dict[str, str]
-    """What stands for the names in the paths of pages."""
 
 
 def seed(address: str, failed: str) -> Seeded:
@@ -224,123 +219,6 @@ def _paths(seeded: Seeded) -> Iterator[tuple[str, str]]:
     yield "admin-nowhere", "/admin/nowhere/"
 
 
-def _states(seeded: Seeded) -> Iterator[tuple[str, Callable[[Page], object]]]:
-    """The names of pages that show something only after it was done, and what does it."""
-    console = f"{seeded.address}/console/{seeded.organization.slug}"
-
-    def answered(page: Page) -> None:
-        page.goto(f"{console}/playground?model=acme/demo-8b")
-        page.fill("#message", "think about bees. Use **bold** words.")
-        page.keyboard.press("Control+Enter")
-        page.locator(".receipt .rounded").wait_for()
-        page.click("text=JSON schema of the answer")
-        page.fill("#schema", SCHEMA)
-        page.locator("#schema-problem:has-text('minimum')").wait_for()
-
-    def compared(page: Page) -> None:
-        page.goto(f"{console}/playground")
-        page.click("#compare")
-        page.fill("#message", "Why is the sky blue?")
-        page.keyboard.press("Control+Enter")
-        page.locator(".receipt .rounded").nth(1).wait_for()
-
-    def spoken(page: Page) -> None:
-        page.goto(f"{console}/voices")
-        page.fill("#text", "The morning train was late again.")
-        page.click("#say")
-        page.locator("#request").wait_for()
-
-    def secret(page: Page) -> None:
-        page.goto(f"{console}/keys/new")
-        page.fill("#id_label", "nightly batch")
-        page.click("main button.primary")
-        page.wait_for_selector("#secret")
-
-    def exact(page: Page) -> None:
-        page.goto(f"{console}/usage")
-        page.locator("main .rounded").first.click()
-        page.locator(".bar, .column, [data-tip]").nth(4).hover()
-
-    yield "console-playground-answered", answered
-    yield "console-playground-compared", compared
-    yield "console-voices-spoken", spoken
-    yield "console-key-secret", secret
-    yield "console-usage-exact", exact
-
-
-def _operators_states(seeded: Seeded) -> Iterator[tuple[str, Callable[[Page], object]]]:
-    """Those of the admin."""
-    from inference.models import Backend, ModelEntry
-
-    admin = f"{seeded.address}/admin"
-
-    def searched(text: str) -> Callable[[Page], object]:
-        def search(page: Page) -> None:
-            page.goto(f"{admin}/")
-            page.fill("#svc-find", text)
-            page.click(".svc-find [type=submit]")
-
-        return search
-
-    def checked(page: Page) -> None:
-        page.goto(f"{admin}/inference/backend/add-server/")
-        page.fill("#id_base_url", Backend.objects.get().base_url)
-        page.fill("#id_models", "acme/found-by-the-tour")
-        page.click("text=Check")
-        page.locator("text=Publish selected").wait_for()
-
-    def previewed(page: Page) -> None:
-        entry = ModelEntry.objects.get(identifier="acme/demo-mini")
-        page.goto(f"{admin}/inference/modelentry/{entry.pk}/change/")
-        page.click(".object-tools >> text=New price")
-        page.fill("#id_input_per_mtok", "0.25")
-        page.fill("#id_output_per_mtok", "1.00000001")
-        page.click("text=Preview")
-
-    def tested(page: Page) -> None:
-        page.goto(f"{admin}/inference/backend/{Backend.objects.get().pk}/test/")
-        page.click("input[value=Test]")
-        page.wait_for_selector("[role=status]")
-
-    yield "admin-search-customer", searched("northwind")
-    yield "admin-search-request", searched(seeded.names["refused_id"])
-    yield "admin-search-nothing", searched("nobody")
-    yield "admin-add-server-checked", checked
-    yield "admin-price-preview", previewed
-    yield "admin-backend-tested", tested
-
-
-def _opened(address: str) -> Callable[[Page], object]:
-    return lambda page: page.goto(address)
-
-
-def _without_session(seeded: Seeded) -> Iterator[tuple[str, Callable[[Page], object]]]:
-    """Pages before the login, and those of a member of a customer."""
-    from tests.browser.conftest import Person, log_in
-    from tests.browser.test_accessibility import BEFORE_THE_LOGIN
-
-    for each in BEFORE_THE_LOGIN:
-        address = f"{seeded.address}/console/{each}"
-        yield f"login-{each}", _opened(address)
-    yield "login-admin", _opened(f"{seeded.address}/admin/login/")
-
-    def wrong(page: Page) -> None:
-        page.goto(f"{seeded.address}/console/")
-        page.fill("#id_username", seeded.member.email)
-        page.fill("#id_password", "wrong")
-        page.click("button.primary")
-
-    yield "login-wrong", wrong
-
-    def member(page: Page) -> None:
-        log_in(page, seeded.address, Person(seeded.member.email, "correct horse battery"))
-
-    yield "member-home", member
-    for each in ("organization", "requests/refused", "requests?outcome=failed", "keys"):
-        address = f"{seeded.address}/console/{seeded.customer.slug}/{each}"
-        yield f"member-{each}", _opened(address)
-
-
 def take(page: Page, folder: Path, name: str, show: Callable[[Page], object]) -> None:
     """Open a page and take its picture in every look."""
     from tests.support.pages.axe import every_look
@@ -370,10 +248,11 @@ def main() -> None:
             inside, outside = browser.new_context(), browser.new_context()
             inside.add_cookies([{"name": "sessionid", "value": cookie, "url": address}])
             pages: list[tuple[Any, str, Callable[[Page], object]]] = [
-                *((inside, *each) for each in _states(seeded)),
-                *((inside, *each) for each in _operators_states(seeded)),
-                *((inside, name, _opened(address + path)) for name, path in _paths(seeded)),
-                *((outside, *each) for each in _without_session(seeded)),
+                *((inside, *each) for each in members(seeded)),
+                *((inside, *each) for each in operators(seeded)),
+                *((inside, name, opened(address + path)) for name, path in _paths(seeded)),
+                *((inside, *each) for each in visiting(seeded)),
+                *((outside, *each) for each in without_session(seeded)),
             ]
             for context, name, show in pages:
                 if any(text in name for text in arguments.only):
