@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.forms import AdminPasswordChangeForm, BaseUserCreationForm
 from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
@@ -22,6 +22,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.login import password_links
+from accounts.login.forms import RULES
 from accounts.models import Membership, Role, User
 from core.admin.columns import titled
 
@@ -60,13 +61,14 @@ if TYPE_CHECKING:  # generic in the stubs only
     MembershipTabularInline = admin.TabularInline[Membership, Any]
     EmailCreationForm = BaseUserCreationForm[User]
     EmailUserAdmin = DjangoUserAdmin[User]
+    PasswordOfUserForm = AdminPasswordChangeForm[User]
 else:
     MembershipTabularInline = admin.TabularInline
     EmailCreationForm = BaseUserCreationForm
     EmailUserAdmin = DjangoUserAdmin
+    PasswordOfUserForm = AdminPasswordChangeForm
 
 PRIVILEGES = ("is_staff", "is_superuser", "groups", "user_permissions")
-_RULES = "At least 10 characters, unlike the email address, and no common password."
 _LABELS = {"is_active": "Active", "is_superuser": "Superuser", "user_permissions": "Permissions"}
 _HELP = {
     "is_active": "Without it the user cannot log in.",
@@ -104,12 +106,27 @@ class UserCreationForm(EmailCreationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["password1"].help_text = _RULES
+        self.fields["password1"].help_text = RULES
         self.fields["password2"].help_text = ""
 
     class Meta:
         model = User
         fields = ("email",)
+
+
+class UserPasswordForm(PasswordOfUserForm):
+    """Another password for a user, or none; nothing but a password or a one-time link logs in here."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        self.label_suffix = ""
+        self.fields["password1"].help_text = RULES
+        self.fields["password2"].help_text = ""
+        if (choice := self.fields.get("usable_password")) is not None:
+            choice.label = "Login with a password"
+            choice.help_text = (
+                "Disabled: the password is lost, and the user cannot log in before another is set."
+            )
 
 
 class UserAdmin(EmailUserAdmin):
@@ -120,6 +137,7 @@ class UserAdmin(EmailUserAdmin):
     """
 
     add_form = UserCreationForm
+    change_password_form = UserPasswordForm
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "password1", "password2")}),)
     fieldsets = (
         (None, {"fields": ("email", "name", "shown_password")}),
@@ -224,6 +242,12 @@ class UserAdmin(EmailUserAdmin):
 
 class GroupAdmin(DjangoGroupAdmin):
     """Only superusers edit groups: a member who edits his own group could grant himself permissions."""
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the groups alone, not each of their permissions."""
+        found: Any
+        found, *rest = super().get_deleted_objects(objs, request)
+        return [each for each in found if not isinstance(each, list)], *rest
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _operator(request).is_superuser

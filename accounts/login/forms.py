@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.contrib.admin.forms import AdminAuthenticationForm
@@ -13,6 +13,9 @@ from django.template.response import TemplateResponse
 
 from accounts.login.throttle import TooManyLogins, admit, admit_change, remember_device
 from accounts.models import User
+
+RULES: Final = "At least 10 characters, unlike the email address, and no common password."
+"""What ``AUTH_PASSWORD_VALIDATORS`` ask of a password, in one line."""
 
 if TYPE_CHECKING:  # a mixin that knows which methods it stands before
     _BeforeForm = AuthenticationForm
@@ -75,6 +78,9 @@ class OwnPasswordForm(PasswordChangeForm):
 
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
+        self.label_suffix = ""
+        self.fields["new_password1"].help_text = RULES
+        self.fields["new_password2"].help_text = ""
         self.request = request
         self.wait_seconds: int | None = None
 

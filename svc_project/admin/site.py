@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Final
 
+from django.apps import apps
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.views import PasswordChangeView
@@ -101,6 +102,13 @@ class OperationsSite(AdminSite):
                 raise BadRequest("The address or the form holds what no row can hold.") from error
 
         return answer
+
+    def app_index(
+        self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        """The tables of one app, under its name alone."""
+        title = {"title": apps.get_app_config(app_label).verbose_name}
+        return super().app_index(request, app_label, {**title, **(extra_context or {})})
 
     def get_urls(self) -> list[Any]:
         """Add the pages that belong to no table."""

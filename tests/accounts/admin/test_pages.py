@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 KEYS = "/admin/accounts/apikey/"
 ORGANIZATIONS = "/admin/accounts/organization/"
 USERS = "/admin/accounts/user/"
-SECRET = re.compile(r'<code class="secret">([^<]+)</code>')
+SECRET = re.compile(r'class="secret">([^<]+)</code>')
 NO_MEMBERS = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
 
 
