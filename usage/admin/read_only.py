@@ -200,7 +200,7 @@ class RequestsAdmin(LedgerAdmin):
     @admin.display(description="API key")
     def shown_api_key_id(self, row: Any) -> str:
         if row.api_key_id == NIL_UUID:
-            return "unattributed"
+            return "without a key"
         return link(
             "accounts_apikey", row.api_key_id, ApiKey.objects.filter(pk=row.api_key_id).first()
         )
