@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 
@@ -51,8 +51,9 @@ class ApiError(Exception):
     error becomes a status; ``extra`` are additive members of the ``error`` object.
 
     ``kept`` is what a list of refused requests may show of the message, where that quotes the request's
-    body. ``admitted``: whether the request that it ended has a row. ``model``: the published model of the
-    request, where it is known.
+    body. ``reason`` is for the log: why, in the gateway's own words, never a caller's. ``admitted``:
+    whether the request that it ended has a row. ``model``: the published model of the request, where it is
+    known.
 
     ``cause`` says why an error of this class is answered, and ``cure`` what its reader can do: the page of
     error codes and the console show them. A subclass without them is one of its base's cases: the same
@@ -78,12 +79,30 @@ class ApiError(Exception):
     ) -> None:
         self.message = message or self.default_message
         self.kept = kept or self.message
+        self.reason = ""
         self.param = param if param is not None else self.default_param
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
         self.admitted = False
         self.model = ""
         super().__init__(self.message)
+
+    def because(self, reason: str) -> Self:
+        """Set ``reason``, and return the error."""
+        self.reason = reason
+        return self
+
+
+def reason_of(error: ApiError) -> str | None:
+    """Why ``error`` was answered, for the log; None where its code says it.
+
+    Messages of the gateway's own failures never quote a request, unlike those of refusals.
+    """
+    if error.reason:
+        return error.reason
+    if error.status >= ServerError.status and error.message != error.default_message:
+        return error.message
+    return name_of(type(error)) if error.code is None else None
 
 
 def name_of(error: type[ApiError]) -> str:

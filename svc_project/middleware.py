@@ -15,12 +15,14 @@ from django.utils.cache import has_vary_header
 
 from accounts.keys.callers import recognize
 from core.api.views import (
+    ErrorResponse,
     database_unavailable,
     error_response,
     log_unavailable,
     was_cancelled,
 )
 from core.ids import request_id
+from core.monitoring import observation
 from core.monitoring.current_request import current_id
 from svc_project.page_headers import content_security_policy, permissions_policy
 from svc_project.surfaces import Surface
@@ -30,7 +32,10 @@ _COMPRESSED: Final = frozenset({"text/html", "text/css", "text/javascript"})
 
 
 class RequestIdMiddleware:
-    """Puts the server's own ``x-request-id`` on every response; an incoming one is ignored."""
+    """Puts the server's own ``x-request-id`` on every response; an incoming one is ignored.
+
+    It notes the error of an answer in the ASGI scope, for the log.
+    """
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
@@ -39,6 +44,8 @@ class RequestIdMiddleware:
         response = self.get_response(request)
         # A page that shows its id has set it already.
         response.setdefault("x-request-id", current_id() or request_id())
+        if isinstance(response, ErrorResponse):
+            getattr(request, "scope", {})[observation.WHY] = observation.why(response.error)
         return response
 
 

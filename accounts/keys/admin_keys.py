@@ -8,7 +8,6 @@ the management API is no hot path: a revoked one is refused at once.
 from __future__ import annotations
 
 import hmac
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,12 +20,10 @@ from accounts import changes
 from accounts.keys.header import bearer_token
 from accounts.keys.keys import (
     ADMIN_PREFIX,
-    CHECKSUM_CHARACTERS,
-    RANDOM_CHARACTERS,
     KeyStatus,
-    checksum,
     digest_of,
     give_secret,
+    shown_admin_part,
     status,
 )
 from accounts.models import AdminKey
@@ -35,10 +32,6 @@ from core.errors import InvalidCredential
 
 MOST_KEYS: Final = 100
 """The most that work at once."""
-
-_FORM: Final = re.compile(
-    rf"{ADMIN_PREFIX}[0-9A-Za-z]{{{RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +92,7 @@ def authenticate(authorization: str | None) -> AdminKey:
     Raises ``InvalidCredential`` for every problem of it, so that nothing can be guessed.
     """
     secret = bearer_token(authorization).decode("ascii", "replace")
-    if _FORM.fullmatch(secret) is None:
-        raise InvalidCredential
-    if not hmac.compare_digest(
-        checksum(secret[:-CHECKSUM_CHARACTERS]), secret[-CHECKSUM_CHARACTERS:]
-    ):
+    if shown_admin_part(secret) is None:
         raise InvalidCredential
     digests = [digest_of(secret, pepper) for pepper in settings.SVC_KEY_PEPPERS]
     found = AdminKey.objects.filter(digest__in=digests).first()

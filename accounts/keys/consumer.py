@@ -30,10 +30,10 @@ class KeyConsumer(HttpConsumer):
     """The identifier of the published model that was asked for, once it is known."""
 
     async def answer(self) -> None:
-        if self.scope["method"] != self.method:
-            raise MethodNotAllowed(self.method)
         if self.observed is not None:
             self.observed.key_prefix = shown_prefix(self.scope["headers"])
+        if self.scope["method"] != self.method:
+            raise MethodNotAllowed(self.method)
         principal = self.principal = await self.authenticate()
         if drain.draining:
             raise ServerShuttingDown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from accounts.keys.keys import shown_part
+from accounts.keys.keys import shown_admin_part, shown_part
 from core.errors import InvalidCredential
 
 
@@ -28,7 +28,7 @@ def shown_prefix(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
         token = bearer_token(authorization(headers)).decode("ascii")
     except (InvalidCredential, UnicodeDecodeError):
         return None
-    return shown_part(token)
+    return shown_part(token) or shown_admin_part(token)
 
 
 def bearer_token(authorization: bytes | str | None) -> bytes:

@@ -50,7 +50,7 @@ _SCOPES = {prefix: scope for scope, prefix in PREFIXES.items()}
 _FORM = re.compile(
     rf"({'|'.join(_SCOPES)})[0-9A-Za-z]{{{RANDOM_CHARACTERS}}}([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
 )
-
+_ADMIN_FORM = re.compile(rf"{ADMIN_PREFIX}[0-9A-Za-z]{{{RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}}")
 _IN_TEXT = re.compile(
     rf"(?<![0-9A-Za-z_])((?:{'|'.join((*_SCOPES, ADMIN_PREFIX))})[0-9A-Za-z]{{{SHOWN_CHARACTERS}}})[0-9A-Za-z]+"
 )
@@ -121,6 +121,14 @@ def shown_part(secret: str) -> str | None:
     """The display prefix of ``secret``; None when it cannot be a key of this gateway."""
     scope = well_formed(secret)
     return None if scope is None else secret[: len(PREFIXES[scope]) + SHOWN_CHARACTERS]
+
+
+def shown_admin_part(secret: str) -> str | None:
+    """The display prefix of an admin key; None when ``secret`` cannot be one of this gateway."""
+    made = secret[:-CHECKSUM_CHARACTERS]
+    if _ADMIN_FORM.fullmatch(secret) is None or checksum(made) != secret[len(made) :]:
+        return None
+    return secret[: len(ADMIN_PREFIX) + SHOWN_CHARACTERS]
 
 
 def cut_secrets(text: str) -> str:

@@ -60,16 +60,24 @@ class ApiView(APIView):
         super().initial(request, *args, **kwargs)
 
 
+class ErrorResponse(HttpResponse):
+    """An answer that reports ``error``."""
+
+    error: ApiError
+
+
 def error_response(
     error: ApiError, body_of: Callable[[ApiError], bytes] = error_body
-) -> HttpResponse:
+) -> ErrorResponse:
     """``error`` as a whole HTTP response; ``body_of`` renders the surface's error body."""
-    return HttpResponse(
+    response = ErrorResponse(
         body_of(error),
         status=error.status,
         content_type="application/json",
         headers=error.headers,
     )
+    response.error = error
+    return response
 
 
 def api_error(exception: Exception, context: Mapping[str, Any]) -> ApiError:
@@ -151,9 +159,10 @@ def response_for(request: HttpRequest, error: ApiError) -> HttpResponse:
         return error_response(error)
     number = current_id() or request_id()
     page = render_to_string("error.html", {"error": error, "request_id": number})
-    return HttpResponse(
-        page, status=error.status, headers={**error.headers, "x-request-id": number}
-    )
+    headers = {**error.headers, "x-request-id": number}
+    response = ErrorResponse(page, status=error.status, headers=headers)
+    response.error = error
+    return response
 
 
 def internal_error() -> ApiError:

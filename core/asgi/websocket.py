@@ -145,7 +145,8 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
                 await self._fail(error)
         except Exception as error:
             log_unexpected(log, self.request_id, error)
-            await self._fail(InternalError())
+            failure = InternalError()
+            await self._fail(failure)
         finally:
             drain.leave(self)
             self.release_place()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
-from core.errors import ApiError
+from core.errors import ApiError, reason_of
 from core.monitoring import trace_context
 from core.monitoring.metrics import Family
 from core.monitoring.trace_context import TraceContext
@@ -58,7 +58,9 @@ class Observation:
         "method",
         "model",
         "organization_id",
+        "param",
         "queue_seconds",
+        "reason",
         "request_id",
         "route",
         "seconds",
@@ -98,6 +100,10 @@ class Observation:
         """Facts of the request's row."""
         self.status = 0
         self.code: str | None = None
+        self.reason: str | None = None
+        """Why it failed, where ``code`` does not say it (``core.errors.reason_of``)."""
+        self.param: str | None = None
+        """The field of a chat or of speech that is at fault."""
         self.span: Any = None
 
     def mark_first_byte(self) -> None:
@@ -126,7 +132,10 @@ class Observation:
         self.seconds = time.perf_counter() - self.began
         self.ended_ns = time.time_ns()
         self.status = status
-        self.code = None if failure is None else _code_of(failure)
+        if failure is not None:
+            self.code, self.reason = why(failure)
+            self.param = failure.param
+            self.model = self.model or failure.model or None
         for each in observers:
             each.ended(self)
 
@@ -148,6 +157,9 @@ class Observer(Protocol):
     def close(self) -> None:
         """Hand out what waits, for a few seconds at most; the process ends. Called in a thread."""
 
+
+WHY: Final = "svc.why"
+"""The key, in the ASGI scope of a request that a view answers, of what ``why`` says of the error."""
 
 observers: Final[list[Observer]] = []
 """Those of this process; filled before the first request."""
@@ -177,6 +189,11 @@ def refused(
     """Observe a request that no application answers."""
     if observers:
         begin(request_id, scope, surface, route).end(error.status, error)
+
+
+def why(failure: ApiError) -> tuple[str, str | None]:
+    """The code of ``failure`` and the reason, as the log has them."""
+    return _code_of(failure), reason_of(failure)
 
 
 def _code_of(failure: BaseException) -> str:

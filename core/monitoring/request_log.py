@@ -28,7 +28,7 @@ _GATHER_SECONDS: Final = 0.02
 """How long the thread lets lines gather before it writes: a wake for each would cost the event loop."""
 _CLOSE_SECONDS: Final = 2.0
 _LONGEST: Final = 200
-"""Characters of a name, most of which are operators' own."""
+"""Characters of a name, most of which are operators' own, and of a reason."""
 
 
 class Line(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -49,6 +49,8 @@ class Line(msgspec.Struct, omit_defaults=True, kw_only=True):
     attempts: int = 0
     status: int
     code: str | None = None
+    reason: str | None = None
+    param: str | None = None
     outcome: str | None = None
     duration_ms: float
     first_byte_ms: float | None = None
@@ -173,6 +175,8 @@ def line_of(seen: Observation) -> Line:
         attempts=len(seen.attempts),
         status=seen.status,
         code=seen.code,
+        reason=_short(seen.reason),
+        param=_short(seen.param),
         duration_ms=_milliseconds(seen.seconds),
         first_byte_ms=None if first is None else _milliseconds(first - seen.began),
         queue_ms=None if queue is None else _milliseconds(queue),

@@ -25,6 +25,7 @@ LARGE_BODY: Final = 64 * 1024
 """Bytes. Request bodies up to this size are parsed on the event loop, in some milliseconds at most;
 larger ones in a thread."""
 
+_FULL: Final = "queue for a slot: full"
 _MOST_WAITING: Final = 10_000
 _LONGEST_WAIT_SECONDS: Final = 600.0
 """Admission bounds how many requests wait for threads (``SVC_MAX_INFLIGHT``); these only end a
@@ -269,7 +270,7 @@ class FairQueue:
         queues = self._queues[waiter.priority]
         own = len(queues.get(organization_id, ()))
         if self._most_each is not None and own >= self.queue_length // 2:
-            raise ServerOverloaded
+            raise ServerOverloaded().because("queue for a slot: share")
         if self._waiting >= self.queue_length:
             self._make_room(waiter.priority, own)
         queues.setdefault(organization_id, deque()).append(waiter)
@@ -296,14 +297,14 @@ class FairQueue:
         queues = self._queues[priority]
         largest = max(queues, key=lambda name: len(queues[name]), default=None)
         if largest is None or len(queues[largest]) < own + 2:
-            raise ServerOverloaded
+            raise ServerOverloaded().because(_FULL)
         self._displace(largest, queues[largest][-1])
 
     def _displace(self, organization_id: str, waiter: _Waiter) -> None:
         self._leave(organization_id, waiter)
         waiter.waits_in.remove(self)
         if not waiter.waits_in:
-            _refuse(waiter)
+            _refuse(waiter, _FULL)
 
     def _leave(self, organization_id: str, waiter: _Waiter) -> None:
         queues = self._queues[waiter.priority]
@@ -334,9 +335,10 @@ async def acquire_first(
         for queue in queues:
             if queue.on_wait is not None:
                 queue.on_wait()
-        raise ServerOverloaded
+        raise ServerOverloaded().because(_FULL)
     seconds = min(queue.queue_seconds for queue in waiter.waits_in)
-    timer = asyncio.get_running_loop().call_later(seconds, _refuse, waiter)
+    why = f"no slot within {seconds:g} s"
+    timer = asyncio.get_running_loop().call_later(seconds, _refuse, waiter, why)
     try:
         return await waiter.found
     except asyncio.CancelledError:
@@ -352,9 +354,9 @@ async def acquire_first(
         del waiter
 
 
-def _refuse(waiter: _Waiter) -> None:
+def _refuse(waiter: _Waiter, why: str) -> None:
     if not waiter.found.done():
-        waiter.found.set_exception(ServerOverloaded())
+        waiter.found.set_exception(ServerOverloaded().because(why))
 
 
 class FairPool:

@@ -54,16 +54,16 @@ class Share:
         """
         if self.held + size > self.most:
             self.refused_full += 1
-            raise ServerOverloaded
+            raise ServerOverloaded().because(f"{self.what or 'places'}: full")
         own = self._by_owner.get(owner, 0)
         if own + size > self.most_each and own != before:
             self.refused_share += 1
             if owner == WITHOUT_KEY or not self.what:
-                raise ServerOverloaded
+                raise ServerOverloaded().because(f"{self.what or 'places'}: share")
             raise ServerOverloaded(
                 f"Your organization holds its share of this server's {self.what} "
                 f"({self.most_each}). Try again when some of them have ended."
-            )
+            ).because(f"{self.what}: share")
 
     def take(self, size: int = 1, owner: str = WITHOUT_KEY, before: int | None = None) -> None:
         """Hold ``size`` more. Raises as ``check`` does; then nothing is taken."""

@@ -109,7 +109,8 @@ class BackendClient:
             await _refuse(deployment, response)
         finally:
             response.close()
-        raise BackendProtocolError
+        log.warning("backend %s: its answer is compressed", backend.name)
+        raise BackendProtocolError().because("its answer is compressed")
 
     async def is_alive(self, backend: BackendRef, seconds: float) -> bool:
         """Whether ``GET /models`` is answered within ``seconds`` with a status below 500.
@@ -137,40 +138,44 @@ class BackendClient:
 def _failure(backend: BackendRef, error: HttpError | ValueError) -> Exception:
     """Return the failure of an exchange without an answer: ``NotStarted`` or an ``ApiError``."""
     kind = type(error).__name__
+    failure: NotStarted | ApiError
     if isinstance(error, ConnectError):
-        log.warning("backend %s: cannot connect: %s", backend.name, error)
-        return NotStarted(BackendUnavailable(), unreachable=True)
-    if isinstance(error, WriteError):
-        log.warning("backend %s: closes new connections: %s", backend.name, kind)
-        return NotStarted(BackendUnavailable())
-    if isinstance(error, ServerDisconnected | ReadError):
-        log.warning("backend %s: connection lost: %s", backend.name, kind)
-        return ConnectionLost()
-    log.warning("backend %s: not HTTP: %s", backend.name, kind)
-    return BackendProtocolError()
+        why = f"cannot connect: {error}"
+        failure = NotStarted(BackendUnavailable().because(why), unreachable=True)
+    elif isinstance(error, WriteError):
+        why = f"closes new connections: {kind}"
+        failure = NotStarted(BackendUnavailable().because(why))
+    elif isinstance(error, ServerDisconnected | ReadError):
+        why = f"connection lost: {kind}"
+        failure = ConnectionLost().because(why)
+    else:
+        why = f"not HTTP: {kind}"
+        failure = BackendProtocolError().because(why)
+    log.warning("backend %s: %s", backend.name, why)
+    return failure
 
 
 async def _refuse(deployment: DeploymentRef, response: Response) -> None:
     """Raise the error for a status other than 200 (docs/explain/backends.md, Failures)."""
     status, name = response.status, deployment.backend.name
+    why = f"answers {status}"
     if status in (429, 503):
-        raise NotStarted(ServerOverloaded())
+        raise NotStarted(ServerOverloaded().because(why))
     if status in (401, 403, 404):
-        log.error("backend %s: answers %d: its key, address or model is wrong", name, status)
-        raise Misconfigured
-    if status == 408:
-        raise ReportedTimeout
-    if status == 504:
-        log.warning("backend %s: answers %d", name, status)
-        raise BackendTimeout
+        why += ": its key, address or model is wrong"
+        log.error("backend %s: %s", name, why)
+        raise Misconfigured().because(why)
+    if status in (408, 504):
+        log.warning("backend %s: %s", name, why)
+        raise (ReportedTimeout if status == 408 else BackendTimeout)().because(why)
     if 400 <= status < 500:
-        raise _rejected(await _reason(deployment, response, reason_in))
+        raise _rejected(await _reason(deployment, response, reason_in)).because(why)
     if status in (500, 501) and (reason := await _reason(deployment, response, impossible_in)):
-        raise _rejected(reason)
-    log.warning("backend %s: answers %d", name, status)
+        raise _rejected(reason).because(why)
+    log.warning("backend %s: %s", name, why)
     if status >= 500:
-        raise ServerFailed
-    raise BackendProtocolError
+        raise ServerFailed().because(why)
+    raise BackendProtocolError().because(why)
 
 
 async def _reason(

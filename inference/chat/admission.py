@@ -217,7 +217,7 @@ def rate_limit_exceeded(model_id: str, refusal: Refusal) -> RateLimitExceeded:
         )
     error = RateLimitExceeded(message, headers=_headers(refusal))
     error.limit_scope = charge.scope
-    return error
+    return error.because(f"{charge.scope} of {charge.owner}")
 
 
 def count_refusal(refusal: RateLimitExceeded, principal: Principal, model: PublishedModel) -> None:
@@ -239,7 +239,7 @@ def refused_too_often(refused: TooManyRefused) -> RateLimitExceeded:
         f"Please try again in {duration(refused.wait_milliseconds)}, and correct what the "
         f"answers with status 400, 404 and 413 name. The limit is that of the {refused.scope}.",
         headers=refused.headers,
-    )
+    ).because(f"refused requests of the {refused.scope}")
 
 
 def duration(milliseconds: int) -> str:

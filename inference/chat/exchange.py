@@ -19,6 +19,7 @@ from core.errors import (
     ClientDisconnected,
     InternalError,
     drop_traceback,
+    reason_of,
 )
 from core.http_client.request import HttpError
 from core.http_client.response import Response
@@ -226,17 +227,37 @@ class Exchange:
                 self._response = await self._open()
                 await self._relay_answer(self._response, client, created)
         except ApiError as error:
-            return self._stopped or error
+            if self._stopped is not None:
+                return self._stopped
+            if self._response is not None:
+                # What failed before an answer began is in the log (``BackendClient``).
+                self._log(error)
+            return error
         except TimeoutError:
             if self._stopped is None and self._sending:
                 # The total timeout expired while the client read too slowly.
                 return ClientDisconnected()
-            if self._timeouts.total_expired:
-                return self._stopped or TotalTimeout()
-            return self._stopped or BackendTimeout()
+            return self._stopped or self._late()
         except asyncio.CancelledError:
             return absorbed_cancellation()
         return None
+
+    def _late(self) -> BackendTimeout:
+        """The error for a timeout that expired, which is logged."""
+        timeouts = self._lease.deployment.backend.timeouts
+        late: BackendTimeout
+        if self._timeouts.total_expired:
+            late = TotalTimeout().because(f"not complete within {timeouts.total:g} s")
+        elif self._response is None:
+            late = BackendTimeout().because(f"no answer within {timeouts.first_byte:g} s")
+        else:
+            late = BackendTimeout().because(f"nothing came for {timeouts.idle:g} s")
+        self._log(late)
+        return late
+
+    def _log(self, failure: ApiError) -> None:
+        name = self._lease.deployment.backend.name
+        log.warning("backend %s: %s", name, reason_of(failure))
 
     async def _open(self) -> Response:
         """Send the request and return the answer once its head has arrived."""
@@ -315,8 +336,9 @@ class Exchange:
             self._timeouts.wait_at_most(backend.timeouts.idle)
             try:
                 read = await response.read()
-            except HttpError:
-                raise ConnectionLost from None
+            except HttpError as error:
+                kind = type(error).__name__
+                raise ConnectionLost().because(f"connection lost: {kind}") from None
             if captured is not None:
                 captured.take(read)
             try:

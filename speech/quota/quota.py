@@ -55,14 +55,15 @@ def quota_exceeded(refusal: Refusal, day: str) -> QuotaExceeded:
     if refusal.is_final:
         return QuotaExceeded(
             f"{limit}: {counts}. {_hopeless(scope, charge.limit)}", headers=headers
-        )
+        ).because(_REASONS[scope])
     if charge.window is not None and charge.window.ends_in <= 0:
         when = f"The session counts against {day}, when it was opened. Open another session."
     elif scope == "characters":
         when = f"It resets at {_midnight_after(day)}, in {_hours(wait)}."
     else:
         when = f"Try again in {_seconds(wait)}."
-    return QuotaExceeded(f"{limit}, and it is reached: {counts}. {when}", headers=headers)
+    message = f"{limit}, and it is reached: {counts}. {when}"
+    return QuotaExceeded(message, headers=headers).because(_REASONS[scope])
 
 
 def refused_too_often(refused: TooManyRefused) -> QuotaExceeded:
@@ -72,7 +73,7 @@ def refused_too_often(refused: TooManyRefused) -> QuotaExceeded:
         f"{refused.used} were refused. Try again in {_seconds(refused.wait_milliseconds)}, and "
         "correct what the answers with status 400 name. Texts that sessions cancel count too.",
         headers=refused.headers | {"x-quota-reason": "refused_requests_per_minute"},
-    )
+    ).because(f"refused requests of the {refused.scope}")
 
 
 def _hopeless(scope: LimitScope, limit: int) -> str:

@@ -241,9 +241,12 @@ async def _timed(
 
 
 def _failure(error: EngineError) -> ApiError:
+    kind: type[SpeechFull | SpeechTimedOut | SpeechFailed] = SpeechFailed
     if isinstance(error, EngineFull):
-        return SpeechFull()
-    return SpeechTimedOut() if isinstance(error, EngineTimeout) else SpeechFailed()
+        kind = SpeechFull
+    elif isinstance(error, EngineTimeout):
+        kind = SpeechTimedOut
+    return kind().because(str(error))
 
 
 def _utterance(words: Words, speaker: Speaker, rate: float) -> Utterance:

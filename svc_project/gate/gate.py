@@ -22,6 +22,7 @@ from accounts.keys.callers import caller_of, organization_of
 from accounts.keys.header import shown_prefix
 from core.asgi.http import JSON_TYPE, Header, HttpConsumer
 from core.errors import ApiError, ServerOverloaded
+from core.monitoring.observation import WHY
 from core.sharing.places import held_bodies
 from speech.voices.pronunciations import wire as pronunciations
 from svc_project.gate.caller_threads import ThreadTurn, threads_for
@@ -236,7 +237,13 @@ class _Page(HttpConsumer):
             self.observed.mark_first_byte()
 
     def organization(self) -> str | None:
-        return organization_of(self._caller)
+        # A view may have recognized the caller since.
+        return organization_of(self._caller) or organization_of(caller_of(self.scope))
+
+    def _finish(self) -> None:
+        if self.observed is not None and (why := self.scope.get(WHY)) is not None:
+            self.observed.code, self.observed.reason = why
+        super()._finish()
 
     def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:

@@ -8,6 +8,7 @@ from typing import Any
 
 from accounts.keys.callers import known_callers
 from core.errors import InternalError, ServerOverloaded
+from core.monitoring import observation
 from svc_project.gate.page_messages import AnswerHead, PageRequest, framed, read_answer
 from svc_project.surfaces import Receive, Send
 
@@ -35,7 +36,7 @@ class PageProcess:
             writer.write(framed(PageRequest.of(scope, (await receive())["body"])))
             leaving = asyncio.create_task(_close_at_disconnect(receive, writer))
             try:
-                await _pass_on(reader, send)
+                await _pass_on(reader, scope, send)
             except (asyncio.IncompleteReadError, ConnectionError):
                 if not leaving.done():
                     log.error("the page process broke off an answer")
@@ -46,7 +47,7 @@ class PageProcess:
             writer.close()
 
 
-async def _pass_on(reader: asyncio.StreamReader, send: Send) -> None:
+async def _pass_on(reader: asyncio.StreamReader, scope: dict[str, Any], send: Send) -> None:
     """Send the client what arrives."""
     more = True
     while more:
@@ -54,6 +55,8 @@ async def _pass_on(reader: asyncio.StreamReader, send: Send) -> None:
         if isinstance(message, AnswerHead):
             if message.known is not None:
                 known_callers.remember(*message.known)
+            if message.why is not None:
+                scope[observation.WHY] = message.why
             await send(
                 {
                     "type": "http.response.start",

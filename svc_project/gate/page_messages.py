@@ -52,11 +52,15 @@ class PageRequest(msgspec.Struct, array_like=True):
 
 
 class AnswerHead(msgspec.Struct, array_like=True, tag=1):
-    """The status and the headers; ``known``: a caller that the view recognized (``KnownCallers``)."""
+    """The status and the headers; ``known``: a caller that the view recognized (``KnownCallers``).
+
+    ``why``: the code and the reason of an error that the view answered (``observation.why``).
+    """
 
     status: int
     headers: list[tuple[bytes, bytes]]
     known: tuple[bytes, str] | None
+    why: tuple[str, str | None] | None = None
 
 
 class AnswerPart(msgspec.Struct, array_like=True, tag=2):

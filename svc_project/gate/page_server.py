@@ -11,7 +11,7 @@ from typing import Any
 from asgiref.sync import ThreadSensitiveContext
 
 from accounts.keys.callers import RECOGNIZED
-from core.monitoring import current_request
+from core.monitoring import current_request, observation
 from core.monitoring.logs import log_unexpected
 from svc_project.gate.page_messages import AnswerHead, AnswerPart, framed, read_request
 from svc_project.gate.view_threads import ViewThreads
@@ -94,8 +94,8 @@ class _Exchange:
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            known = self._scope.get(RECOGNIZED)
-            part = framed(AnswerHead(message["status"], list(message["headers"]), known))
+            known, why = self._scope.get(RECOGNIZED), self._scope.get(observation.WHY)
+            part = framed(AnswerHead(message["status"], list(message["headers"]), known, why))
         else:
             part = framed(AnswerPart(message.get("body", b""), message.get("more_body", False)))
         if self._writer.is_closing():

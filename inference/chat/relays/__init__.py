@@ -48,7 +48,7 @@ def finish_reason(reason: str) -> str:
     if reason in FINISH_REASONS:
         return reason
     if reason in FAILED_REASONS:
-        raise BackendError
+        raise BackendError().because("its finish reason is a failure")
     if (known := FINISH_ALIASES.get(reason)) is None:
         raise BackendProtocolError("The model server sent an unknown finish reason.")
     return known

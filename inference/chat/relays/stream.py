@@ -113,6 +113,7 @@ _PLAIN_START, _, _PLAIN_CLOSE = encode(ChoiceDelta(delta=Delta(content="%"))).pa
 _PLAIN_END: Final = _PLAIN_CLOSE + _END
 _NOT_A_CHUNK: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NOTHING: Final = Delta()
+_ERROR_EVENT: Final = "an event is an error"
 _FEWEST_PIECES: Final = 2
 _DEVIATING: Final[dict[RunningUsage, Callable[[bytes], Chunk]]] = {
     RunningUsage.NONE: decode_chunk,
@@ -232,7 +233,7 @@ class StreamRelay:
             chunk = self._deviating(event)
         meter = self._meter
         if chunk.error is not None:
-            raise BackendError
+            raise BackendError().because(_ERROR_EVENT)
         if chunk.usage is not None:
             meter.take_usage(chunk.usage)
         elif meter.is_new_report or self._is_timed:
@@ -242,7 +243,7 @@ class StreamRelay:
         if not chunk.choices:
             self._is_llama_cpp |= is_timed_by_llama_cpp(chunk)
             if chunk.choices is None and is_flat_error(event):
-                raise BackendError
+                raise BackendError().because(_ERROR_EVENT)
             return
         if self.finished:
             return
@@ -304,7 +305,7 @@ class StreamRelay:
         try:
             return self._decode_deviating(event)
         except _NOT_A_CHUNK:
-            raise BackendProtocolError from None
+            raise BackendProtocolError().because("an event is no chunk") from None
 
     def _chunk_head(self) -> ChunkHead:
         identity = self._meter.identity

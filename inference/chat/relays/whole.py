@@ -77,14 +77,14 @@ def completion_of(body: bytes, meter: Meter, created: int) -> CompletionObject:
     try:
         completion = decode_completion(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise BackendProtocolError from None
+        raise BackendProtocolError().because("its answer is no completion") from None
     if completion.error is not None:
-        raise BackendError
+        raise BackendError().because("answers 200 with an error")
     if completion.usage is not None:
         meter.take_usage(completion.usage)
     if not completion.choices:
         if is_flat_error(body):
-            raise BackendError
+            raise BackendError().because("answers 200 with an error")
         raise BackendProtocolError("The model server sent an answer without a choice.")
     if completion.system_fingerprint is not None:
         meter.take_fingerprint(completion.system_fingerprint)

@@ -125,13 +125,16 @@ class BackendCalls:
             raise
         return response
 
-    async def read(self, response: Response, timeouts: Timeouts) -> bytes:
+    async def read(self, backend: BackendRef, response: Response, timeouts: Timeouts) -> bytes:
         """Read at least one byte of the body; return b"" at its end. Raises ``EngineError``."""
         try:
             read = await timeouts.wait(response.read())
         except Closed:
             raise EngineUnavailable("The engine is closed.") from None
-        except HttpError:
+        except HttpError as error:
+            log.warning(
+                "speech backend %s: connection lost: %s", backend.name, type(error).__name__
+            )
             raise EngineUnavailable("The connection to the speech server was lost.") from None
         timeouts.restart_idle()
         return read

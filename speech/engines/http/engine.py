@@ -26,6 +26,7 @@ from speech.engines import (
     EngineError,
     EngineFull,
     EngineProtocolError,
+    EngineTimeout,
     EngineUnavailable,
     SpokenWord,
     Utterance,
@@ -181,7 +182,9 @@ class HttpEngine(Engine):
             check = AudioCheck(_delivery(post, response), utterance.text, utterance.rate)
             times = response.header(HEADER) if is_timed else ""
             words = header_words(times, utterance.text)
-            while not check.complete and (read := await self._calls.read(response, timeouts)):
+            while not check.complete and (
+                read := await self._calls.read(backend, response, timeouts)
+            ):
                 if pcm := check.feed(read):
                     # Not before: another server may take over until there is sound.
                     for word in words:
@@ -194,7 +197,7 @@ class HttpEngine(Engine):
                 yield word
             if rest:
                 yield rest
-        except EngineProtocolError as problem:
+        except (EngineProtocolError, EngineTimeout) as problem:
             log.warning("speech backend %s: %s", self._backend.name, problem)
             raise
         finally:
