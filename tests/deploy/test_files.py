@@ -78,34 +78,6 @@ def steps() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in text.splitlines())]
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_the_steps_of_the_image_make_a_gateway(tmp_path: Path) -> None:
-    """Runs what the first stage runs, with its directories elsewhere; no container engine runs here."""
-    places = {"/opt/svc": "opt", "/tools": "tools", "/wheels": "wheels", "/build": "build"}
-
-    def placed(words: str) -> str:
-        for written, used in places.items():
-            words = words.replace(written, str(tmp_path / used))
-        return words
-
-    build = tmp_path / "build"
-    output_of(run("git", "clone", "--quiet", ROOT, build))
-    for name in ("requirements.txt", "requirements-tools.txt", "pyproject.toml"):
-        shutil.copy(ROOT / name, build)
-    first = steps()[: next(n for n, step in enumerate(steps()) if n and step[0] == "FROM")]
-    for word, rest in first:
-        if word == "RUN":
-            command = placed(rest).replace("python -m venv", f"{sys.executable} -m venv")
-            done = run("bash", "-ec", command, cwd=build, timeout=600)
-            assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    said = output_of(run(tmp_path / "opt/bin/svc", "--version", cwd=tmp_path, env=env))
-    assert re.fullmatch(r"svc \d+\.\d+\.\d+\n", said)
-    assert list((tmp_path / "opt/lib").rglob("svc_project/__pycache__/settings.*.pyc"))
-
-
 def test_the_image_runs_as_a_user_with_a_place_for_its_journal() -> None:
     last = {word: rest for word, rest in steps()}  # noqa: C416  # the last of each word
     assert last["USER"] == "10001:10001"
