@@ -21,7 +21,10 @@ LASTING = "x70"
 FIRES: dict[str, dict[str, str]] = {
     "SvcDown": {f"up{{{HOST}}}": "0+0" + LASTING},
     "SvcNotReady": {f"svc_ready{{{WORKER}}}": "0+0" + LASTING},
-    "SvcWorkerRestarts": {f"svc_worker_restarts_total{{{WORKER}}}": "0+0x60 1+0x4 2+0x4"},
+    "SvcWorkerRestarts": {  # of two workers, each once
+        f"svc_worker_restarts_total{{{WORKER}}}": "0+0x60 1+0x9",
+        f'svc_worker_restarts_total{{{HOST},worker="1"}}': "0+0x64 1+0x5",
+    },
     "SvcEventLoopLag": {
         f"svc_event_loop_lag_seconds_sum{{{WORKER}}}": "0+48" + LASTING,
         f"svc_event_loop_lag_seconds_count{{{WORKER}}}": "0+240" + LASTING,
