@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,23 @@ def releases(served: Served, tmp_path: Path) -> Iterator[tuple[Release, Release]
         yield last, this
 
 
+def statuses(release: Release, log: Path, keys: list[str]) -> list[int]:
+    """What a gateway of ``release`` answers to each key."""
+    command, port, _ = launch(release.environment, log, checkout=release.checkout)
+    try:
+        url = f"http://127.0.0.1:{port}/v1/models"
+        return [fetch(url, key=key).status_code for key in keys]
+    finally:
+        assert command.stop() == 0
+
+
+def with_pepper(release: Release, path: Path) -> Release:
+    """``release`` with the pepper in a file."""
+    environment = {**release.environment, "SVC_KEY_PEPPERS_FILE": str(path)}
+    del environment["SVC_KEY_PEPPERS"]
+    return replace(release, environment=environment)
+
+
 def speak(speech_port: int, key: str) -> None:
     body = {"model": "tts-1", "voice": "ava", "input": "Both releases speak."}
     answer = fetch(f"http://127.0.0.1:{speech_port}/v1/audio/speech", "POST", key=key, json=body)
@@ -122,3 +139,25 @@ def test_the_last_release_serves_on_the_schema_of_this_one(
         answered: set[str] = set().union(*(each.sent.answered for each in (on_old, on_new)))
         assert set(UsageRow.objects.values_list("request_id", flat=True)) == answered
         assert SpeechRow.objects.count() == 2
+
+
+def test_keys_there_and_back_with_a_pepper_whose_file_ends_with_a_line_end(
+    releases: tuple[Release, Release], tmp_path: Path
+) -> None:
+    pepper, path = "p" * 20 + "0123456789" * 3, tmp_path / "peppers"
+    path.write_text(f"{pepper}\n")
+    last, this = (with_pepper(each, path) for each in releases)
+    organization = last.make("create_organization", "There and back")["organization_id"]
+    make = ("create_key", organization, "--scope", "inference")
+    before = last.make(*make)["key"]
+    this.manage("migrate", "-v0")
+    after = this.make(*make)["key"]
+
+    assert statuses(this, tmp_path / "this.log", [before, after]) == [200, 200]
+    assert statuses(last, tmp_path / "last.log", [before, after]) == [200, 401]
+    own = tmp_path / "peppers-of-0.5"
+    own.write_text(
+        f"{path.read_text()},{pepper}"
+    )  # docs/operate/upgrade.md, Back to the release before
+    last.environment["SVC_KEY_PEPPERS_FILE"] = str(own)
+    assert statuses(last, tmp_path / "last.log", [before, after]) == [200, 200]
