@@ -91,7 +91,7 @@ def cost_text(cost: Decimal) -> str:
 
 def cost_of_units(units: int) -> Decimal:
     """A cost in units of 10^-14 as an exact decimal with 14 decimals."""
-    return Decimal(units).scaleb(-COST_DECIMALS, context=_EXACT)
+    return _EXACT.scaleb(units, -COST_DECIMALS)
 
 
 def cost_units_text(units: int) -> str:

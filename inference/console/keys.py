@@ -27,7 +27,7 @@ from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
 from usage.queries.selection import Filters
 from usage.queries.series import Point, series
 from usage.queries.speech import speech_sums
-from usage.queries.sums import PricedSum, add_up, breakdowns
+from usage.queries.sums import Total, breakdowns
 from usage.refusals.reading import counted
 from usage.templatetags.formats import figure, total_text
 
@@ -100,8 +100,8 @@ def _spoken(characters: int) -> KeyUse:
     return KeyUse(text, text)
 
 
-def _spent(parts: Sequence[PricedSum]) -> KeyUse:
-    costs = [(cost_units_text(each.units), each.currency) for each in add_up(parts)]
+def _spent(found: Sequence[Total]) -> KeyUse:
+    costs = [(cost_units_text(each.units), each.currency) for each in found]
     return KeyUse(
         ", ".join(f"{total_text(Decimal(cost))} {currency}" for cost, currency in costs),
         ", ".join(f"{cost} {currency}" for cost, currency in costs),

@@ -35,6 +35,7 @@ from usage.queries.key_calls import key_calls
 from usage.queries.month import PACE_DAYS, MonthSoFar, month_so_far
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters
+from usage.queries.snapshot import database_snapshot
 from usage.refusals.reading import Counted, counted
 
 CALLED_DAYS: Final = 7
@@ -235,6 +236,7 @@ class OverviewPage(ConsoleView):
 
     section = "overview"
 
+    @database_snapshot()
     def get(self, request: HttpRequest) -> HttpResponse:
         now = clock.now()
         organization_id = str(self.organization.pk)

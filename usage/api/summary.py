@@ -32,7 +32,7 @@ from usage.api.wire import (
 )
 from usage.queries import sums
 from usage.queries.periods import GroupBy, UsageQuery
-from usage.queries.sums import Breakdown, PricedSum, Total
+from usage.queries.sums import Breakdown, Total
 
 _NO_FIGURES = (0,) * len(TokenFigures.__struct_fields__)
 Key = TypeVar("Key")
@@ -102,8 +102,7 @@ def _names(organization_id: str, api_key_ids: Sequence[str]) -> dict[str, tuple[
     }
 
 
-def _entry(key: Key, parts: Sequence[PricedSum]) -> BreakdownEntry[Key]:
-    found = sums.add_up(parts)
+def _entry(key: Key, found: Sequence[Total]) -> BreakdownEntry[Key]:
     cost = _cost(found)
     return BreakdownEntry(
         key=key,

@@ -17,7 +17,7 @@ from usage.console.key_names import KeyName, names_of
 from usage.console.period_page import in_words
 from usage.console.query_string import PageQuery
 from usage.queries.periods import Bucket, GroupBy, parse_query
-from usage.queries.sums import Breakdown, add_up, breakdowns
+from usage.queries.sums import Breakdown, breakdowns
 from usage.retention.pruned_months import require_sums
 
 GROUPS: Final[Mapping[str, GroupBy]] = {
@@ -76,7 +76,7 @@ def _lines(by: GroupBy, found: Breakdown, names: Mapping[str, KeyName]) -> Itera
     for key, parts in sorted(found.items()):
         name = key[0][:10] if by is GroupBy.TIME else key[0]
         begin = [name, names[name].text] if by is GroupBy.API_KEY else [name]
-        for each in add_up(parts):
+        for each in parts:
             figures = (each.requests, *each.figures[:3], cost_units_text(each.units))
             yield [*map(plain, begin), *figures, each.currency, *each.cache]
 

@@ -14,6 +14,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from usage.api.summary import summary_of
 from usage.api.wire import Cost, TokenFigures, UsageSummary
 from usage.console.charts import Chart, Metric, drawn_bucket, stacked
@@ -23,10 +25,11 @@ from usage.console.query_string import api_query, curl
 from usage.console.sorting import Order
 from usage.console.sparks import endings_chart
 from usage.console.totals import GROUPS
-from usage.queries.outcomes import add_up, endings
+from usage.queries import outcomes
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
-from usage.queries.series import Dimension, Point, costs, series
-from usage.queries.sums import Breakdown, CacheSums, Key, breakdowns
+from usage.queries.series import Dimension, Point, series
+from usage.queries.snapshot import database_snapshot
+from usage.queries.sums import Breakdown, CacheSums, Key, add_up, breakdowns
 from usage.retention.pruned_months import require_sums
 
 API_PATH = "/v1/usage"
@@ -64,25 +67,25 @@ class UsagePage(PeriodPage):
     def frame(self) -> dict[str, Any]:
         return {"surfaces": self.usage_tabs()}
 
+    @database_snapshot()
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         require_sums(query.period)
         organization_id = str(self.organization.pk)
         sums = breakdowns(organization_id, query)
         summary = summary_of(organization_id, query, sums)
         caches = _caches(sums)
-        cache = CacheSums.of(chain.from_iterable(sums[query.group_by[0]].values()))
+        everything = add_up(chain.from_iterable(sums[query.group_by[0]].values()))
         bucket = drawn_bucket(query.period, query.bucket)
         by = self._by()
-        ended = endings(organization_id, query.period, query.filters, bucket)
+        ended = outcomes.endings(organization_id, query.period, query.filters, bucket)
         points = series(organization_id, replace(query, bucket=bucket), _BY[by])
-        totals = [CurrencyTotal(*each) for each in costs(points).items()]
         metric = self._metric()
         sort = self.page_query.parameters.get("sort")
         named = self._named(points, summary) if by == "key" else points
         return {
             "summary": summary,
-            "totals": totals,
-            "cache": cache,
+            "totals": [CurrencyTotal(each.currency, each.cost) for each in everything],
+            "cache": CacheSums.of(everything),
             "metric": metric,
             "metrics": [(each, self.page_query.link(metric=each.value)) for each in Metric],
             "tokens_link": self.page_query.link(metric=Metric.TOKENS.value),
@@ -90,7 +93,7 @@ class UsagePage(PeriodPage):
             "downloads": self._downloads(query),
             "dimensions": [(each, self.page_query.link(by=each)) for each in _BY],
             "chart": _chart(named, query.period, bucket, metric, self.link_to(bucket)),
-            "health": add_up(ended.values()),
+            "health": outcomes.add_up(ended.values()),
             "ended": endings_chart(ended, query.period, bucket),
             "failures_link": self.page_query.link(outcome="failed"),
             "coarser": bucket is not query.bucket,
@@ -112,14 +115,15 @@ class UsagePage(PeriodPage):
 
     def _named(self, points: Sequence[Point], summary: UsageSummary) -> list[Point]:
         """Points by key, under the names of the keys."""
-        names = {point.name: key_name(point.name, None, None) for point in points} | {
+        used = {point.name for point in points}
+        names = {each: key_name(each, None, None) for each in used} | {
             each.key.api_key_id: key_name(
                 each.key.api_key_id, each.key.api_key_label, each.key.api_key_prefix
             )
             for each in summary.breakdowns.api_key or ()
         }
         texts = distinct_texts(names)
-        return [replace(point, name=texts[point.name]) for point in points]
+        return [msgspec.structs.replace(point, name=texts[point.name]) for point in points]
 
     def _api_address(self, query: UsageQuery) -> str:
         asked = api_query(

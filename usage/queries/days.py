@@ -37,8 +37,14 @@ WHERE id IS NOT NULL AND (kept.until IS NULL OR kept.until < %s)
 
 def summed_until(organization_id: str) -> date:
     """The watermark: whole days of the organization before it can be read from ``UsageDay``."""
-    kept = DayWatermark.objects.filter(pk=organization_id).values_list("until", flat=True).first()
-    return kept or date.min
+    adapted = DayWatermark._meta.pk.get_db_prep_value(organization_id, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT until FROM {_WATERMARKS} WHERE organization_id = %s",  # noqa: S608
+            [adapted],
+        )
+        kept = cursor.fetchone()
+    return date.min if kept is None else kept[0]
 
 
 def sum_closed_days() -> int:

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
-from functools import reduce
-from operator import add
 from typing import Any, Final
+from uuid import UUID
 
-from django.db.models import F, Max, Q, QuerySet, Sum
-from django.db.models.functions import TruncDate
+from django.db import connection
+from django.db.models import Sum
 
-from core.money import price_units, sum_costs
+from core.money import sum_costs
 from usage.models import SpeechDay, ThrottleCount, UsageRollup
 from usage.models.health_sums import OUTCOME_SUMS
 from usage.queries.health import UNFAILED
 from usage.queries.outcomes import FIGURES, Endings
-from usage.queries.periods import Period
+from usage.queries.periods import Bucket, Period
 from usage.queries.selection import owners
-from usage.queries.sums import PricedSum, add_up
+from usage.queries.sources import moment_of, read, sum_of, uuid_text
+from usage.queries.sums import Total, total_of
 
 _MOST_NAMED: Final = 5_000
 """Organizations that a query names at most, to read its part of each one's roll-ups by their key;
 with more of them the database reads all roll-ups of the period."""
 
 
-_ENDED: Final = reduce(add, map(F, OUTCOME_SUMS.values()))
-_FAILED: Final = reduce(
-    add, (F(column) for outcome, column in OUTCOME_SUMS.items() if outcome not in UNFAILED)
+_ROLLUPS: Final = UsageRollup._meta.db_table
+_ID: Final = UsageRollup._meta.get_field("organization_id")
+_ENDED: Final = " + ".join(OUTCOME_SUMS.values())
+_FAILED: Final = " + ".join(
+    column for outcome, column in OUTCOME_SUMS.items() if outcome not in UNFAILED
 )
+_STAMP: Final = ("price_currency", "input_price_per_mtok", "output_price_per_mtok")
+_READ_AND_WRITTEN: Final = ("backend_reported_input_tokens", "backend_reported_output_tokens")
+_DAY: Final = {
+    "postgresql": "(hour AT TIME ZONE 'UTC')::date::text",
+    "sqlite": "substr(hour, 1, 10)",
+}
+_LAST: Final = {
+    "postgresql": "extract(epoch FROM max(hour))::bigint",
+    "sqlite": "substr(max(hour), 1, 13)",
+}
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -82,70 +94,83 @@ def sums(
 
     The roll-ups are written with the rows, so the sums are exact. Raises ``django.db.Error``.
     """
-    rows = UsageRollup.objects.filter(hour__gte=period.start, hour__lt=period.end)
-    rows = _of(rows, organization_id)
+    chosen = {"hour >= %s": period.start, "hour < %s": period.end, **_of(organization_id)}
     if model_id is not None:
-        rows = rows.filter(model_id=model_id)
-    if By.DAY in by:
-        rows = rows.annotate(day=TruncDate("hour", tzinfo=UTC))
+        chosen["model_id = %s"] = UUID(model_id)
     columns = [_COLUMNS[each] for each in by]
-    stamp = ("price_currency", "input_price_per_mtok", "output_price_per_mtok")
-    parts: defaultdict[tuple[str, ...], list[PricedSum]] = defaultdict(list)
-    last: dict[tuple[str, ...], datetime] = {}
-    for row in (
-        rows.values(*columns, *stamp)
-        .order_by()
-        .annotate(
-            count=Sum("requests"),
-            read=Sum("backend_reported_input_tokens"),
-            written=Sum("backend_reported_output_tokens"),
-            failed=Sum(_FAILED),
-            ended=Sum(_ENDED),
-            last=Max("hour"),
-        )
+    parts: dict[tuple[Any, ...], Total] = {}
+    last: dict[tuple[Any, ...], datetime] = {}
+    for *row, hour in _added_up(
+        [*map(_read, columns), *_STAMP],
+        ["requests", *_READ_AND_WRITTEN, _FAILED, _ENDED],
+        chosen,
+        _LAST[connection.vendor],
     ):
-        key = (*(str(row[column]) for column in columns), row["price_currency"])
-        parts[key].append(_priced_sum(row))
-        last[key] = max(last.get(key, _NEVER), row["last"])
-    return sorted(_entries(parts, last), key=lambda entry: (-entry.cost, entry.key))
-
-
-def _entries(
-    parts: Mapping[tuple[str, ...], list[PricedSum]], last: Mapping[tuple[str, ...], datetime]
-) -> Iterator[Entry]:
-    """Yield the entry of each key and currency, whose last hour is in ``last``."""
-    for key, group in parts.items():
-        for each in add_up(group):
-            read, written, failed, ended = each.figures
-            yield Entry(
-                key[:-1],
-                each.currency,
-                each.requests,
-                read,
-                written,
-                each.cost,
-                failed,
-                max(0, each.requests - ended),
-                last[key],
-            )
-
-
-def _of(rows: QuerySet[UsageRollup], organization_id: str | None) -> QuerySet[UsageRollup]:
-    """Limit ``rows`` to an organization, or name all, so that the key's index is used."""
-    if organization_id is not None:
-        return rows.filter(organization_id=organization_id)
-    named = owners(_MOST_NAMED)
-    return rows if named is None else rows.filter(organization_id__in=named)
-
-
-def _priced_sum(row: Mapping[str, Any]) -> PricedSum:
-    return PricedSum(
-        row["price_currency"],
-        price_units(row["input_price_per_mtok"]),
-        price_units(row["output_price_per_mtok"]),
-        row["count"],
-        (row["read"], row["written"], row["failed"], row["ended"]),
+        key, part = tuple(row[: len(by) + 1]), total_of(*row[len(by) :])
+        parts[key] = parts[key] + part if key in parts else part
+        last[key] = max(last.get(key, _NEVER), moment_of(hour, Bucket.HOUR))
+    return sorted(
+        (_entry(tuple(map(_text, columns, key)), part, last[key]) for key, part in parts.items()),
+        key=lambda entry: (-entry.cost, entry.key),
     )
+
+
+def _entry(key: tuple[str, ...], part: Total, last_hour: datetime) -> Entry:
+    read, written, failed, ended = part.figures
+    unknown = max(0, part.requests - ended)
+    return Entry(
+        key, part.currency, part.requests, read, written, part.cost, failed, unknown, last_hour
+    )
+
+
+def _read(column: str) -> str:
+    return _DAY[connection.vendor] if column == "day" else read(column)
+
+
+def _text(column: str, value: str) -> str:
+    return uuid_text(value) if column.endswith("_id") else value
+
+
+def _added_up(
+    columns: Sequence[str],
+    figures: Sequence[str],
+    chosen: Mapping[str, Any],
+    *more: str,
+    since: datetime | None = None,
+) -> list[tuple[Any, ...]]:
+    """Return the sums ``figures`` of roll-ups by ``columns``, all of them SQL, and ``more`` aggregates.
+
+    ``chosen``: conditions of the roll-ups, each with the parameter, or the list of parameters, of its
+    placeholders; ``since`` is that of a placeholder in ``columns``. In SQL, because the ORM takes 2 to 4 ms
+    of processor time to build such a statement.
+    """
+    numbers = ", ".join(str(number) for number in range(1, len(columns) + 1))
+    found = ", ".join([*columns, *map(sum_of, figures), *more])
+    parameters: list[Any] = [] if since is None else [_adapt(since)]
+    for value in chosen.values():
+        parameters += map(_adapt, value if isinstance(value, list) else [value])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {found} FROM {_ROLLUPS} WHERE {' AND '.join(chosen)}"  # noqa: S608  # names are ours
+            f"{f' GROUP BY {numbers}' if columns else ''}",
+            parameters,
+        )
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _adapt(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    return _ID.get_db_prep_value(value, connection)
+
+
+def _of(organization_id: str | None) -> dict[str, Any]:
+    """Limit roll-ups to an organization, or name all, so that the key's index is used."""
+    named = owners(_MOST_NAMED) if organization_id is None else [organization_id]
+    if named is None:
+        return {}
+    return {f"organization_id IN ({', '.join(['%s'] * len(named)) or 'NULL'})": named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +225,8 @@ def totals(entries: Iterable[Entry]) -> list[Entry]:
 
 def endings_since(hour: datetime) -> Endings:
     """How the requests that ended from ``hour`` on ended. Raises ``django.db.Error``."""
-    rows = _of(UsageRollup.objects.filter(hour__gte=hour), None)
-    found = rows.aggregate(**{f"sum_{name}": Sum(name) for name in FIGURES})
-    return Endings(tuple(int(found[f"sum_{name}"] or 0) for name in FIGURES))
+    (found,) = _added_up((), FIGURES, {"hour >= %s": hour, **_of(None)})
+    return Endings(tuple(int(each or 0) for each in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,20 +246,16 @@ def failed_of_each(before: datetime, since: datetime) -> dict[str, Failed]:
 
     Raises ``django.db.Error``.
     """
-    rows = _of(UsageRollup.objects.filter(hour__gte=before), None)
-    late, early = Q(hour__gte=since), Q(hour__lt=since)
-    found = (
-        rows.values_list("organization_id")
-        .order_by()
-        .annotate(
-            late_ended=Sum(_ENDED, filter=late, default=0),
-            late_failed=Sum(_FAILED, filter=late, default=0),
-            early_ended=Sum(_ENDED, filter=early, default=0),
-            early_failed=Sum(_FAILED, filter=early, default=0),
-            unknown=Sum(F("requests") - _ENDED),
-        )
-    )
-    return {str(owner): Failed(*map(int, numbers)) for owner, *numbers in found}
+    chosen = {"hour >= %s": before, **_of(None)}
+    columns = [read("organization_id"), "CASE WHEN hour >= %s THEN 1 ELSE 0 END"]
+    figures = (_ENDED, _FAILED, f"requests - ({_ENDED})")
+    found: defaultdict[str, list[tuple[int, ...]]] = defaultdict(lambda: [(0, 0, 0)] * 2)
+    for owner, is_late, *sums in _added_up(columns, figures, chosen, since=since):
+        found[uuid_text(owner)][is_late] = tuple(sums)
+    return {
+        owner: Failed(late[0], late[1], early[0], early[1], late[2] + early[2])
+        for owner, (early, late) in found.items()
+    }
 
 
 def throttled(since: datetime) -> int:

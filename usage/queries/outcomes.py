@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from typing import Final
 
 from django.db import connection
@@ -27,7 +28,7 @@ from usage.queries.health import UNFAILED, Latency
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters, conditions
 from usage.queries.snapshot import database_snapshot
-from usage.queries.sources import moment_of, moments, select, sources
+from usage.queries.sources import moment_of, moments, read, select, sources
 
 FIGURES: Final = ("requests", *HEALTH_SUMS)
 _AT: Final = {name: number for number, name in enumerate(FIGURES)}
@@ -37,13 +38,13 @@ _DURATIONS: Final = [_AT[name] for name in DURATION_SUMS]
 _FIRST_TOKENS: Final = [_AT[name] for name in FIRST_TOKEN_SUMS]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endings:
     """How some requests ended: the sums of ``FIGURES``."""
 
     sums: tuple[int, ...] = (0,) * len(FIGURES)
 
-    @property
+    @cached_property
     def requests(self) -> int:
         """Those whose outcome is summed."""
         return sum(self.sums[at] for at in _OUTCOMES)
@@ -53,7 +54,7 @@ class Endings:
         """Those that an earlier release summed, until upkeep has added their outcomes."""
         return max(0, self.sums[0] - self.requests)
 
-    @property
+    @cached_property
     def failed(self) -> int:
         return sum(self.sums[at] for at in _FAILED)
 
@@ -65,11 +66,11 @@ class Endings:
     def disconnected(self) -> int:
         return self.sums[_AT[OUTCOME_SUMS[Outcome.CLIENT_DISCONNECTED]]]
 
-    @property
+    @cached_property
     def first_token(self) -> Latency | None:
         return _latency([self.sums[at] for at in _FIRST_TOKENS])
 
-    @property
+    @cached_property
     def duration(self) -> Latency | None:
         return _latency([self.sums[at] for at in _DURATIONS])
 
@@ -94,7 +95,8 @@ def endings(
         until = date.min if bucket is Bucket.HOUR else days.summed_until(organization_id)
         for source in sources(period, until):
             cursor.execute(
-                select(source, ("bucket_start",), FIGURES, chosen, bucket),
+                f"SELECT {read('bucket_start')}, {', '.join(FIGURES)} "  # noqa: S608  # names are ours
+                f"FROM ({select(source, ('bucket_start',), FIGURES, chosen, bucket)}) AS figures",
                 [*moments(source), *chosen.values()],
             )
             for start, *sums in cursor.fetchall():

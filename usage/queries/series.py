@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 
+import msgspec
+
 from core.clock import day_of, hour_of
 from core.money import sum_costs
 from usage.models import UsageRollup
+from usage.models.statements import CACHE_SUMS
 from usage.queries.periods import Bucket, GroupBy, Period, UsageQuery
-from usage.queries.sums import CacheSums, PricedSum, add_up, grouped
+from usage.queries.sums import CacheSums, Total, add_up, grouped
 
 Dimension = Literal["model_identifier", "api_key_id"]
 _GROUPS: Final[Mapping[Dimension, GroupBy]] = {
@@ -26,8 +28,13 @@ _GROUPS: Final[Mapping[Dimension, GroupBy]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+_FIGURES: Final = (
+    *("requests", "backend_reported_input_tokens", "backend_reported_output_tokens"),
+    *CACHE_SUMS,
+)
+
+
+class Point(msgspec.Struct, frozen=True):
     """One model, or key, in one bucket, in one currency. Tokens as the backend reported them.
 
     ``name`` is the model's identifier or the key's id.
@@ -61,28 +68,21 @@ def series(
     Read from days, hours and rows as the summary is. Raises ``django.db.Error``.
     """
     group = (GroupBy.TIME, _GROUPS[by])
-    parts: defaultdict[tuple[str, str], list[PricedSum]] = defaultdict(list)
-    # A model's identifier may have belonged to several models.
-    for (start, name, *_), found in grouped(organization_id, query, [group])[group].items():
-        parts[start, name] += found
+    entries = grouped(organization_id, query, [group], _FIGURES)[group]
+    parts: dict[tuple[str, str], list[Total]] = {}
+    for (start, name, *_), found in entries.items():
+        # A model's identifier may have belonged to several models.
+        known = parts.get((start, name))
+        parts[start, name] = found if known is None else add_up((*known, *found))
+    moments = {start: datetime.fromisoformat(start) for start, _ in parts}
     points = []
     for (start, name), group_parts in sorted(parts.items()):
-        moment = datetime.fromisoformat(start)
-        for each in add_up(group_parts):
-            read, written, *_, cached, reported = each.figures
-            points.append(
-                Point(
-                    moment,
-                    name,
-                    each.currency,
-                    each.requests,
-                    read,
-                    written,
-                    each.cost,
-                    cached,
-                    reported,
-                )
+        for each in group_parts:
+            read, written, *cache = each.figures
+            point = Point(
+                moments[start], name, each.currency, each.requests, read, written, each.cost, *cache
             )
+            points.append(point)
     return points
 
 

@@ -12,9 +12,9 @@ from django.db import connection, transaction
 def database_snapshot() -> Iterator[None]:
     """Let every statement inside see one snapshot of the database, without blocking a writer.
 
-    Has no effect inside an open transaction.
+    Has no effect inside an open transaction or snapshot.
     """
-    if connection.in_atomic_block:
+    if connection.in_atomic_block or _is_in_snapshot():
         yield
     elif connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
@@ -28,6 +28,15 @@ def database_snapshot() -> Iterator[None]:
                 yield
             finally:
                 cursor.execute("ROLLBACK")
+
+
+def _is_in_snapshot() -> bool:
+    """Whether a snapshot of SQLite is open; one of PostgreSQL is an atomic block."""
+    return (
+        connection.vendor == "sqlite"
+        and connection.connection is not None
+        and connection.connection.in_transaction
+    )
 
 
 def plan_with(**settings: str) -> None:

@@ -7,14 +7,15 @@ stamped price and currency, so that a cost is the sum of a few exact products.
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import partial
+from operator import add, itemgetter
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 from django.db import connection
 
 from core.money import cost_of_units
@@ -23,7 +24,16 @@ from usage.queries import days
 from usage.queries.periods import Bucket, GroupBy, UsageQuery
 from usage.queries.selection import conditions
 from usage.queries.snapshot import database_snapshot, plan_with
-from usage.queries.sources import Source, moment_text, moments, select, sources, sum_of
+from usage.queries.sources import (
+    Source,
+    moment_text,
+    moments,
+    read,
+    select,
+    sources,
+    sum_of,
+    uuid_text,
+)
 
 Group = tuple[GroupBy, ...]
 """The dimensions of a breakdown, at most two."""
@@ -40,11 +50,14 @@ _DIMENSIONS = {
 }
 _POSTGRESQL_NULLS = {
     "model_identifier": "NULL::varchar",
-    "model_id": "NULL::uuid",
-    "api_key_id": "NULL::uuid",
+    "model_id": "NULL::text",
+    "api_key_id": "NULL::text",
     "bucket_start": "NULL::bigint",
 }
 _ALL_DIMENSIONS = [name for names in _DIMENSIONS.values() for name in names]
+_KEY_COLUMNS = 1 + len(_ALL_DIMENSIONS) + 1
+"""Columns of a result before the prices: a group's number, ``_ALL_DIMENSIONS``, and the currency."""
+_CURRENCY = itemgetter(_KEY_COLUMNS - 1)
 
 
 class HasCacheSums(Protocol):
@@ -66,8 +79,9 @@ class CacheSums(NamedTuple):
         """Add up those of ``parts``."""
         cached = reported = 0
         for part in parts:
-            cached += part.cache[0]
-            reported += part.cache[1]
+            each = part.cache
+            cached += each[0]
+            reported += each[1]
         return cls(cached, reported)
 
     @property
@@ -81,32 +95,13 @@ class CacheSums(NamedTuple):
         return f"{self.cached:,} of {self.reported:,} tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class PricedSum:
-    """The sums at one stamped price.
+class Total(msgspec.Struct, frozen=True):
+    """The sums of all prices in one currency.
 
-    ``figures`` are token counts and the requests with an independent count, in the order of the
-    contract's token figures (``usage.api.wire.TokenFigures``), and then ``CACHE_SUMS``. Prices are in
-    units of 10^-8, as stored: tokens times that is the cost in units of 10^-14, an integer.
-    """
-
-    currency: str
-    input_price: int
-    output_price: int
-    requests: int
-    figures: tuple[int, ...]
-
-    @property
-    def cache(self) -> CacheSums:
-        return CacheSums(*self.figures[-2:])
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The sums of all prices in one currency; ``figures`` as in ``PricedSum``.
-
-    Costs are in units of 10^-14 and exact. Reported tokens are what is billed; reasoning is included in
-    the output count.
+    ``figures`` begin with the input and output tokens and end with ``CACHE_SUMS``; where all are read, they
+    are the contract's token figures (``usage.api.wire.TokenFigures``), and then ``CACHE_SUMS``. Costs are
+    in units of 10^-14 and exact. Reported tokens are what is billed; reasoning is included in the output
+    count.
     """
 
     currency: str
@@ -119,6 +114,15 @@ class Total:
     def cache(self) -> CacheSums:
         return CacheSums(*self.figures[-2:])
 
+    def __add__(self, other: Total) -> Total:
+        return Total(
+            self.currency,
+            self.requests + other.requests,
+            tuple(map(add, self.figures, other.figures)),
+            self.input_units + other.input_units,
+            self.output_units + other.output_units,
+        )
+
     @property
     def units(self) -> int:
         """The cost of input and output together."""
@@ -130,24 +134,27 @@ class Total:
         return cost_of_units(self.units)
 
 
-def add_up(parts: Iterable[PricedSum]) -> list[Total]:
-    """Add up ``parts`` in each currency, by currency; the only place that turns sums into costs."""
-    found: defaultdict[str, list[PricedSum]] = defaultdict(list)
+def total_of(
+    currency: str, input_price: int, output_price: int, requests: int, *figures: int
+) -> Total:
+    """The total at one stamped price.
+
+    Prices are in units of 10^-8, as stored: tokens times that is the cost in units of 10^-14, an integer.
+    """
+    return Total(currency, requests, figures, figures[0] * input_price, figures[1] * output_price)
+
+
+def add_up(parts: Iterable[Total]) -> list[Total]:
+    """Add up ``parts`` in each currency, by currency."""
+    found: dict[str, Total] = {}
     for part in parts:
-        found[part.currency].append(part)
-    return [
-        Total(
-            currency,
-            sum(part.requests for part in group),
-            tuple(map(sum, zip(*(part.figures for part in group), strict=True))),
-            sum(part.figures[0] * part.input_price for part in group),
-            sum(part.figures[1] * part.output_price for part in group),
-        )
-        for currency, group in sorted(found.items())
-    ]
+        known = found.get(part.currency)
+        found[part.currency] = part if known is None else known + part
+    return [found[currency] for currency in sorted(found)]
 
 
-Breakdown = dict[Key, list[PricedSum]]
+Breakdown = dict[Key, list[Total]]
+"""The totals of each key in each currency, by currency."""
 
 
 def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdown]:
@@ -160,12 +167,15 @@ def breakdowns(organization_id: str, query: UsageQuery) -> dict[GroupBy, Breakdo
 
 
 def grouped(
-    organization_id: str, query: UsageQuery, groups: Sequence[Group]
+    organization_id: str,
+    query: UsageQuery,
+    groups: Sequence[Group],
+    figures: Sequence[str] = SUMMARY_SUMS,
 ) -> dict[Group, Breakdown]:
     """Return the sums of an organization for each of ``groups``, whatever ``query.group_by`` says.
 
-    Every row of the period is in each breakdown once, so each adds up to the total. Raises
-    ``django.db.Error``.
+    Every row of the period is in each breakdown once, so each adds up to the total. ``figures``: the
+    requests, and then the ``figures`` of each ``Total``. Raises ``django.db.Error``.
     """
     found: dict[Group, Breakdown] = {group: defaultdict(list) for group in groups}
     chosen = conditions(organization_id, query.filters)
@@ -173,15 +183,20 @@ def grouped(
         plan_with(jit="off", enable_sort="off")
         until = days.summed_until(organization_id)
         for together, by_hour in _passes(groups, query.bucket):
+            totals: dict[tuple[Any, ...], Total] = {}
             for source in sources(query.period, date.min if by_hour else until):
                 cursor.execute(
-                    _statement(source, together, chosen, query.bucket),
+                    _statement(source, together, figures, chosen, query.bucket),
                     [*moments(source), *chosen.values()],
                 )
-                for number, *columns in cursor.fetchall():
-                    group = together[number]
-                    key = _key(group, columns, query.bucket)
-                    found[group][key].append(_priced_sum(columns[len(_ALL_DIMENSIONS) :]))
+                for row in cursor.fetchall():
+                    key, part = row[:_KEY_COLUMNS], _part(*row[_KEY_COLUMNS - 1 :])
+                    known = totals.get(key)
+                    totals[key] = part if known is None else known + part
+            texts = [_key_texts(group, query.bucket) for group in together]
+            for key in sorted(totals, key=_CURRENCY):
+                entry = tuple([text(key[place]) for place, text in texts[key[0]]])
+                found[together[key[0]]][entry].append(totals[key])
     return found
 
 
@@ -195,51 +210,42 @@ def _passes(groups: Sequence[Group], bucket: Bucket) -> Iterator[tuple[list[Grou
         yield others, False
 
 
-def _key(group: Group, dimensions: Sequence[Any], bucket: Bucket) -> Key:
-    """The entry of a result row in the breakdown of ``group``."""
-    model_identifier, model_id, api_key_id, bucket_start, *_ = dimensions
-    key: Key = ()
-    for each in group:
-        if each is GroupBy.MODEL:
-            key += (model_identifier, _uuid_text(model_id))
-        elif each is GroupBy.API_KEY:
-            key += (_uuid_text(api_key_id),)
-        else:
-            key += (moment_text(bucket_start, bucket),)
-    return key
+def _key_texts(group: Group, bucket: Bucket) -> list[tuple[int, Callable[[Any], str]]]:
+    """For each part of a key of ``group`` its place in a result, and what makes it a text."""
+    texts: dict[str, Callable[[Any], str]] = {
+        "model_identifier": str,
+        "bucket_start": partial(moment_text, bucket=bucket),
+    }
+    names = [name for each in group for name in _DIMENSIONS[each]]
+    return [(1 + _ALL_DIMENSIONS.index(name), texts.get(name, uuid_text)) for name in names]
 
 
 def _statement(
-    source: Source, groups: Sequence[Group], chosen: Iterable[str], bucket: Bucket
+    source: Source,
+    groups: Sequence[Group],
+    figures: Sequence[str],
+    chosen: Iterable[str],
+    bucket: Bucket,
 ) -> str:
-    """SQL of the sums of ``groups``, preceded by a group's number, ``_ALL_DIMENSIONS`` and ``_STAMP``.
+    """SQL of the arguments of ``_part`` for ``groups``, preceded by a group's number and ``_ALL_DIMENSIONS``.
 
     The rows are aggregated once for all breakdowns, which then read the small result.
     """
     by = [[name for each in group for name in _DIMENSIONS[each]] for group in groups]
     wanted = list(dict.fromkeys(name for names in by for name in names))
-    shared = select(source, (*wanted, *_STAMP), SUMMARY_SUMS, chosen, bucket)
-    stamp = ", ".join(_STAMP)
-    sums = ", ".join(map(sum_of, SUMMARY_SUMS))
+    shared = select(source, (*wanted, *_STAMP), figures, chosen, bucket)
+    costs, stamp = _costs_and_stamp()
+    sums = ", ".join(map(sum_of, figures))
     selects = []
     for number, names in enumerate(by):
         columns = ", ".join(
-            _read(name) if name in names else _null(name) for name in _ALL_DIMENSIONS
+            read(name) if name in names else _null(name) for name in _ALL_DIMENSIONS
         )
-        if len(groups) == 1:
-            return f"SELECT {number}, {columns}, {stamp}, {', '.join(SUMMARY_SUMS)} FROM ({shared}) AS figures"  # noqa: S608
         selects.append(
-            f"SELECT {number}, {columns}, {stamp}, {sums} FROM figures "  # noqa: S608  # names are ours
+            f"SELECT {number}, {columns}, price_currency, {costs}, {sums} FROM figures "  # noqa: S608  # names are ours
             f"GROUP BY {', '.join(names)}, {stamp}"
         )
     return f"WITH figures AS ({shared}) {' UNION ALL '.join(selects)}"
-
-
-def _read(name: str) -> str:
-    """SQL to read a dimension. PostgreSQL's moments are epoch seconds: parsing texts is slower."""
-    if name == "bucket_start" and connection.vendor == "postgresql":
-        return "extract(epoch FROM bucket_start)::bigint"
-    return name
 
 
 def _null(name: str) -> str:
@@ -247,16 +253,23 @@ def _null(name: str) -> str:
     return _POSTGRESQL_NULLS[name] if connection.vendor == "postgresql" else "NULL"
 
 
-def _uuid_text(value: uuid.UUID | str) -> str:
-    return str(uuid.UUID(value) if isinstance(value, str) else value)
+def _costs_and_stamp() -> tuple[str, str]:
+    """SQL of the cost of input and output, or of their prices, and of what parts are grouped by."""
+    if connection.vendor == "postgresql":
+        return "{}, {}".format(
+            *(
+                f"sum(backend_reported_{kind}_tokens::numeric * {kind}_price_per_mtok)::text"
+                for kind in ("input", "output")
+            )
+        ), "price_currency"
+    # Its integers have 64 bits, which a sum of costs may exceed: Python multiplies.
+    return "input_price_per_mtok, output_price_per_mtok", ", ".join(_STAMP)
 
 
-def _priced_sum(columns: Sequence[Any]) -> PricedSum:
-    currency, input_price, output_price, requests, *figures = columns
-    return PricedSum(
-        currency=currency,
-        input_price=int(input_price),
-        output_price=int(output_price),
-        requests=int(requests),
-        figures=tuple(map(int, figures)),
-    )
+def _part(
+    currency: str, first: str | int, second: str | int, requests: int, *figures: int
+) -> Total:
+    """One part of an entry: ``first`` and ``second`` are costs as text, or prices."""
+    if isinstance(first, int) and isinstance(second, int):
+        return total_of(currency, first, second, requests, *figures)
+    return Total(currency, requests, figures, int(first), int(second))
