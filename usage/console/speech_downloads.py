@@ -27,7 +27,7 @@ from usage.models import SpeechRow
 from usage.queries.cursors import Cursor
 from usage.queries.latest import newer, of_period
 from usage.queries.periods import UsageQuery, parse_query
-from usage.queries.speech import SpeechSums, Spoken, speech_sums
+from usage.queries.speech import Shown, SpeechSums, Spoken, speech_sums
 
 COLUMNS: Final = (
     *("request_id", "occurred_at", "api_key_id", "api_key_label", "voice", "cloned", "engine"),
@@ -80,8 +80,12 @@ class SpeechTotals(SpeechDownload):
         asked = self.request.GET.get("by", "")
         by = asked if asked in GROUPS else GROUPS[0]
         sums = speech_sums(
-            str(self.organization.pk), self.query.period, self.query.filters, is_bounded=False
-        ).of_voice(self.voice)
+            str(self.organization.pk),
+            self.query.period,
+            self.query.filters,
+            Shown(voice=self.voice),
+            is_bounded=False,
+        )
         response = HttpResponse(content_type=CSV_TYPE, headers=self.headers(f"by-{by}"))
         writer = csv.writer(response)
         writer.writerow((*_NAMES[by], *_FIGURES))

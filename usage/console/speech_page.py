@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from operator import attrgetter
@@ -16,6 +15,7 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from msgspec.structs import replace
 
 from accounts.console.addresses import reverse
 from usage.console.charts import Cell, Measure, drawn_bucket, measured
@@ -26,13 +26,13 @@ from usage.console.request_filters import FAILED
 from usage.console.sorting import Order
 from usage.console.usage_page import UsagePage
 from usage.queries.periods import UsageQuery
-from usage.queries.speech import SpeechSums, Spoken, SpokenPart, speech_sums
+from usage.queries.speech import Dimension, Shown, SpeechSums, Spoken, SpokenPoint, speech_sums
 from usage.templatetags.formats import duration
 
 GROUPS: Final = ("day", "voice", "key")
 """What the sums can be downloaded by."""
 
-_BY: Final = ("voice", "key")
+_BY: Final[Mapping[str, Dimension]] = {"voice": "voice", "key": "api_key_id"}
 _MINUTE: Final = Decimal(60_000)
 _TENTH: Final = Decimal("0.1")
 
@@ -43,15 +43,6 @@ class SpeechMetric(StrEnum):
     CHARACTERS = "characters"
     AUDIO = "audio"
     REQUESTS = "requests"
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenPoint:
-    """One voice, or key, in one bucket, under the name that the chart shows."""
-
-    bucket_start: datetime
-    name: str
-    sums: Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +84,17 @@ class SpeechUsagePage(PeriodPage):
 
     def shown(self, query: UsageQuery) -> dict[str, Any]:
         bucket = drawn_bucket(query.period, query.bucket)
-        everything = speech_sums(str(self.organization.pk), query.period, query.filters, bucket)
-        self._voices = frozenset(part.voice for part in everything.parts)
-        sums = everything.of_voice(self.page_query.parameters.get("voice"))
-        names = names_of(self.organization, {part.api_key_id for part in sums.parts})
         metric, by = self._asked("metric", SpeechMetric), self._asked("by", _BY)
+        sums = speech_sums(
+            str(self.organization.pk),
+            query.period,
+            query.filters,
+            Shown(bucket, _BY[by], self.page_query.parameters.get("voice")),
+        )
+        self._voices = sums.voices
+        names = names_of(self.organization, {part.api_key_id for part in sums.parts})
         sort = self.page_query.parameters.get("sort")
-        points = _points(sums.parts, names if by == "key" else None)
+        points = _named(sums.points, names) if by == "key" else sums.points
         measure = _MEASURES[SpeechMetric(metric)]
         return {
             "sums": sums.total,
@@ -127,6 +122,10 @@ class SpeechUsagePage(PeriodPage):
         asked, known = self.page_query.parameters.get(name), [str(each) for each in choices]
         return asked if asked in known else known[0]
 
+    def offered_models(self, query: UsageQuery) -> list[str]:
+        """None: speech has no models."""
+        return []
+
     def _by_voice(self, sums: SpeechSums) -> list[SpokenLine]:
         return [
             SpokenLine(each.name, "", self.page_query.link(voice=each.name), each)
@@ -147,17 +146,10 @@ def usage_page(request: HttpRequest, **named: str) -> HttpResponseBase:
     return (SpeechUsagePage if asked == SPEECH else UsagePage).as_view()(request, **named)
 
 
-def _points(parts: Iterable[SpokenPart], names: Mapping[str, KeyName] | None) -> list[SpokenPoint]:
-    """Points by key, under their ``names``, or by voice without them."""
-    texts = distinct_texts(names) if names is not None else None
-    return [
-        SpokenPoint(
-            part.bucket_start,
-            part.voice if texts is None else texts[part.api_key_id],
-            part.sums,
-        )
-        for part in parts
-    ]
+def _named(points: Iterable[SpokenPoint], names: Mapping[str, KeyName]) -> list[SpokenPoint]:
+    """Points by key, under the names of the keys."""
+    texts = distinct_texts(names)
+    return [replace(point, name=texts[point.name]) for point in points]
 
 
 def _of(figure: Callable[[Spoken], int]) -> Callable[[SpokenPoint], Decimal]:

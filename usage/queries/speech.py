@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
 from django.db import connection
 
 from core.clock import now
@@ -24,7 +25,16 @@ from usage.queries.latest import of_period, time_reached
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters, conditions
 from usage.queries.snapshot import database_snapshot
-from usage.queries.sources import Source, cut, moment_of, moments, select
+from usage.queries.sources import (
+    Source,
+    cut,
+    moment_of,
+    moments,
+    read,
+    select,
+    sum_of,
+    uuid_text,
+)
 from usage.queries.speech_hours import FIGURES
 
 
@@ -37,14 +47,14 @@ def characters_of(organization_id: str | uuid.UUID, day: str | date) -> int:
     return sum(found.values_list("characters", flat=True))
 
 
+Dimension = Literal["voice", "api_key_id"]
 _DIMENSIONS: Final = ("bucket_start", "voice", "api_key_id")
 _FIGURES_OF: Final = attrgetter(*FIGURES)
 _UNSUMMED: Final = timedelta(days=1)
 """As much of a period a page reads from rows without a bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(msgspec.Struct, frozen=True):
     """Sums of one voice, key or moment: characters charged, and audio sent, in milliseconds.
 
     A client that disconnected is no failure.
@@ -57,21 +67,44 @@ class Spoken:
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenPart:
-    """One voice and key, by id, in one bucket."""
+class Shown(NamedTuple):
+    """What sums are of: one ``voice``, or all. ``by``: the points of each ``bucket``."""
 
-    bucket_start: datetime
+    bucket: Bucket = Bucket.DAY
+    by: Dimension = "voice"
+    voice: str | None = None
+
+
+_ALL: Final = Shown()
+
+
+class SpokenPart(msgspec.Struct, frozen=True):
+    """One voice and key, by id."""
+
     voice: str
     api_key_id: str
     sums: Spoken
 
 
+class SpokenPoint(msgspec.Struct, frozen=True):
+    """One voice, or key, in one bucket; ``name`` is its id."""
+
+    bucket_start: datetime
+    name: str
+    sums: Spoken
+
+
 @dataclass(frozen=True, slots=True)
 class SpeechSums:
-    """``since``: older requests than of this time are not included. Keys are named by id."""
+    """The sums of a period by voice and key, and over time.
+
+    ``voices``: those of the period, whichever was asked for. ``since``: older requests than of this time
+    are not included.
+    """
 
     parts: list[SpokenPart]
+    points: list[SpokenPoint]
+    voices: frozenset[str]
     since: datetime | None = None
 
     @property
@@ -87,13 +120,10 @@ class SpeechSums:
     @property
     def by_time(self) -> list[Spoken]:
         """Oldest first, named ``2026-11-20``."""
-        days = _grouped(self.parts, lambda part: part.bucket_start.date().isoformat())
-        return [_total(name, [part.sums for part in days[name]]) for name in sorted(days)]
-
-    def of_voice(self, voice: str | None) -> SpeechSums:
-        """The sums of one voice; of all without one."""
-        parts = [part for part in self.parts if voice in (None, part.voice)]
-        return SpeechSums(parts, self.since)
+        days: defaultdict[str, list[Spoken]] = defaultdict(list)
+        for point in self.points:
+            days[point.bucket_start.date().isoformat()].append(point.sums)
+        return [_total(name, days[name]) for name in sorted(days)]
 
     @property
     def total(self) -> Spoken:
@@ -104,7 +134,7 @@ def speech_sums(
     organization_id: str,
     period: Period,
     filters: Filters,
-    bucket: Bucket = Bucket.DAY,
+    shown: Shown = _ALL,
     *,
     is_bounded: bool = True,
 ) -> SpeechSums:
@@ -114,7 +144,7 @@ def speech_sums(
     """
     filters = Filters(api_key_id=filters.api_key_id)
     chosen = conditions(organization_id, filters)
-    parts: dict[tuple[datetime, str, str], Spoken] = {}
+    found: defaultdict[tuple[Any, ...], list[Spoken]] = defaultdict(list)
     reached = None
     with database_snapshot(), connection.cursor() as cursor:
         until = speech_hours.summed_until(organization_id)
@@ -124,14 +154,50 @@ def speech_sums(
             period = Period(reached, period.end)
         for source in _sources(period, until):
             cursor.execute(
-                select(source, _DIMENSIONS, tuple(FIGURES), chosen, bucket),
-                [*moments(source), *chosen.values()],
+                _statement(source, chosen, shown),
+                [*moments(source), *chosen.values(), *filter(None, [shown.voice])],
             )
-            for start, voice, key, *figures in cursor.fetchall():
-                where = (moment_of(start, bucket), voice, str(uuid.UUID(str(key))))
-                found = Spoken(voice, *figures)
-                parts[where] = _total(voice, (parts[where], found)) if where in parts else found
-    return SpeechSums([SpokenPart(*where, sums) for where, sums in parts.items()], reached)
+            for start, name, key, *figures in cursor.fetchall():
+                found[start, name, key].append(Spoken(name, *figures))
+    sums = {where: _total(where[1], parts) for where, parts in found.items()}
+    return _sums_of(sums, shown, reached)
+
+
+def _sums_of(
+    sums: Mapping[tuple[Any, ...], Spoken], shown: Shown, since: datetime | None
+) -> SpeechSums:
+    """``sums`` are by the first three columns of ``_statement``."""
+    text = str if shown.by == "voice" else uuid_text
+    parts = [
+        SpokenPart(name, uuid_text(key), each)
+        for (start, name, key), each in sums.items()
+        if start is None
+    ]
+    return SpeechSums(
+        [part for part in parts if (shown.voice or part.voice) == part.voice],
+        [
+            SpokenPoint(moment_of(start, shown.bucket), text(name), each)
+            for (start, name, _), each in sums.items()
+            if start is not None
+        ],
+        frozenset(part.voice for part in parts),
+        since,
+    )
+
+
+def _statement(source: Source, chosen: Iterable[str], shown: Shown) -> str:
+    """SQL of the sums by voice and key, without a bucket, and of the points, without a key.
+
+    The source is aggregated once for both.
+    """
+    sums = ", ".join(map(sum_of, FIGURES))
+    of_voice = "WHERE voice = %s " if shown.voice else ""
+    return (
+        f"WITH figures AS ({select(source, _DIMENSIONS, tuple(FIGURES), chosen, shown.bucket)}) "  # noqa: S608  # names are ours
+        f"SELECT NULL, voice, {read('api_key_id')}, {sums} FROM figures GROUP BY voice, api_key_id "
+        f"UNION ALL SELECT {read('bucket_start')}, {read(shown.by)}, NULL, {sums} FROM figures "
+        f"{of_voice}GROUP BY bucket_start, {shown.by}"
+    )
 
 
 def _sources(period: Period, until: datetime) -> Iterator[Source]:

@@ -18,7 +18,7 @@ from usage.models import SpeechHour, SpeechRow, SpeechWatermark
 from usage.queries import latest, speech_hours
 from usage.queries.periods import Bucket, Period
 from usage.queries.selection import Filters
-from usage.queries.speech import SpeechSums, speech_sums
+from usage.queries.speech import Dimension, Shown, SpeechSums, speech_sums
 from usage.verification.rebuild import rebuild
 from usage.verification.rollups import verify
 
@@ -46,10 +46,8 @@ def write(organization_id: str, at: datetime, **columns: Any) -> str:
     return one.request_id
 
 
-def sums(
-    organization_id: str, period: Period = EVERYTHING, bucket: Bucket = Bucket.DAY
-) -> SpeechSums:
-    return speech_sums(organization_id, period, Filters(), bucket)
+def sums(organization_id: str, period: Period = EVERYTHING) -> SpeechSums:
+    return speech_sums(organization_id, period, Filters())
 
 
 @settings(
@@ -62,15 +60,21 @@ def sums(
     bounds=st.tuples(moments, moments).filter(lambda pair: pair[0] != pair[1]),
     bucket=st.sampled_from(Bucket),
     key=st.none() | st.sampled_from(KEYS),
+    by=st.sampled_from(["voice", "api_key_id"]),
+    voice=st.none() | st.sampled_from(["ava", "leo"]),
 )
 def test_hours_and_rows_together_are_the_plain_sum_over_the_rows(
-    history: list[Any], bounds: tuple[datetime, datetime], bucket: Bucket, key: str | None
+    history: list[Any],
+    bounds: tuple[datetime, datetime],
+    bucket: Bucket,
+    key: str | None,
+    by: Dimension,
+    voice: str | None,
 ) -> None:
     organization_id = str(uuid.uuid4())
     period = Period(min(bounds), max(bounds))
-    requests: Counter[Any] = Counter()
-    characters: Counter[Any] = Counter()
-    failed: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
+    voices = set()
     for event in history:
         if event == "upkeep":
             speech_hours.sum_closed_hours()
@@ -78,22 +82,42 @@ def test_hours_and_rows_together_are_the_plain_sum_over_the_rows(
         at, columns = event
         write(organization_id, at, **columns)
         if period.start <= at < period.end and key in (None, columns["api_key_id"]):
-            start = hour_of(at) if bucket is Bucket.HOUR else at.replace(hour=0, minute=0)
-            start = start.replace(minute=0, second=0, microsecond=0)
-            where = (start, columns["voice"], columns["api_key_id"])
-            requests[where] += 1
-            characters[where] += columns["characters"]
-            failed[where] += columns["outcome"] == "backend_error"
+            voices.add(columns["voice"])
+            if voice in (None, columns["voice"]):
+                counts.update(figures_of(at, bucket, by, columns))
 
-    found = speech_sums(organization_id, period, Filters(api_key_id=key), bucket)
+    found = speech_sums(organization_id, period, Filters(api_key_id=key), Shown(bucket, by, voice))
 
-    by_part = {(part.bucket_start, part.voice, part.api_key_id): part.sums for part in found.parts}
-    assert len(by_part) == len(found.parts)
-    assert {where: each.requests for where, each in by_part.items()} == requests
-    assert {where: each.characters for where, each in by_part.items()} == characters
-    assert {where: each.failed for where, each in by_part.items()} == +failed | dict.fromkeys(
-        set(requests) - set(+failed), 0
+    parts = [((each.voice, each.api_key_id), each.sums) for each in found.parts]
+    points = [((each.bucket_start, each.name), each.sums) for each in found.points]
+    assert len(dict(parts)) == len(parts)
+    assert len(dict(points)) == len(points)
+    assert (
+        +Counter(
+            {
+                (where, name): getattr(each, name)
+                for where, each in (*parts, *points)
+                for name in ("requests", "characters", "failed")
+            }
+        )
+        == +counts
     )
+    assert found.voices == voices
+
+
+def figures_of(
+    at: datetime, bucket: Bucket, by: Dimension, columns: dict[str, Any]
+) -> dict[Any, int]:
+    """What a request adds to the part and to the point that it belongs to."""
+    start = hour_of(at) if bucket is Bucket.HOUR else at.replace(hour=0, minute=0)
+    start = start.replace(minute=0, second=0, microsecond=0)
+    places = ((columns["voice"], columns["api_key_id"]), (start, columns[by]))
+    figures = {
+        "requests": 1,
+        "characters": columns["characters"],
+        "failed": columns["outcome"] == "backend_error",
+    }
+    return {(place, name): figures[name] for place in places for name in figures}
 
 
 def test_a_row_that_changes_or_goes_is_summed_again() -> None:
