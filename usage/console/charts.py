@@ -17,6 +17,8 @@ from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 from zlib import crc32
 
+import msgspec
+
 from core import clock
 from core.money import cost_text
 from usage.queries.periods import Bucket, Period
@@ -57,8 +59,7 @@ class Stackable(Protocol):
 P = TypeVar("P", bound=Stackable)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """One series' part of one bar; ``x`` and ``width`` in per cent, the others in pixels."""
 
     x: str
@@ -68,8 +69,7 @@ class Segment:
     colour: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One bucket; ``title`` has the total and then a line for each part, ``link`` leads to it."""
 
     x: str
@@ -104,8 +104,7 @@ class LegendEntry:
     colour: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A number rounded for reading, and exact."""
 
     text: str
@@ -121,8 +120,7 @@ class Measure(Generic[P]):
     cell: Callable[[Decimal], Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(msgspec.Struct, frozen=True):
     """One bucket in the table that accompanies the chart."""
 
     bucket: str
@@ -154,8 +152,7 @@ class _Stacks:
     values: Mapping[datetime, list[Decimal]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Caption:
+class _Caption(msgspec.Struct, frozen=True):
     """What a bar has besides its shape."""
 
     title: str
@@ -258,9 +255,10 @@ def _cached(cache: CacheSums) -> Cell:
 
 def _stacks(points: Sequence[P], measure: Measure[P]) -> _Stacks:
     """Group ``points`` by bucket, the series ordered by their sums, the smallest combined."""
+    measured_points = [(point.bucket_start, point.name, measure.value(point)) for point in points]
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for point in points:
-        sums[point.name] += measure.value(point)
+    for _, name, value in measured_points:
+        sums[name] += value
     ranked = sorted(sums, key=lambda name: (-sums[name], name))
     own = len(ranked) if len(ranked) <= COLOURS else COLOURS - 1
     places = {name: min(place, own) for place, name in enumerate(ranked)}
@@ -269,9 +267,10 @@ def _stacks(points: Sequence[P], measure: Measure[P]) -> _Stacks:
     if len(ranked) > own:
         legend.append(LegendEntry(f"Other ({len(ranked) - own})", "series-other"))
     values: dict[datetime, list[Decimal]] = {}
-    for point in points:
-        stack = values.setdefault(point.bucket_start, [_ZERO] * len(legend))
-        stack[places[point.name]] += measure.value(point)
+    for start, name, value in measured_points:
+        if start not in values:
+            values[start] = [_ZERO] * len(legend)
+        values[start][places[name]] += value
     return _Stacks(tuple(legend), values)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from accounts.models import ApiKey, Organization, Scope
 from core.ids import NIL_UUID
@@ -19,6 +20,7 @@ class KeyName:
     prefix: str = ""
 
 
+_NAMED_BY: Final = ("pk", "label", "prefix")
 MOST_CHOICES = 100
 """How many of the newest API keys a filter offers; older ones are chosen by id."""
 
@@ -41,16 +43,9 @@ def key_name(api_key_id: str, label: str | None, prefix: str | None) -> KeyName:
 def names_of(organization: Organization, api_key_ids: Iterable[str]) -> dict[str, KeyName]:
     """The names of the API keys with ``api_key_ids`` that ``organization`` may see."""
     wanted = set(api_key_ids)
-    own = {
-        str(api_key.pk): api_key
-        for api_key in ApiKey.objects.filter(organization=organization, pk__in=wanted)
-    }
-    return {
-        each: key_name(each, own[each].label, own[each].prefix)
-        if each in own
-        else key_name(each, None, None)
-        for each in wanted
-    }
+    keys = ApiKey.objects.filter(organization=organization, pk__in=wanted)
+    own = {str(pk): (label, prefix) for pk, label, prefix in keys.values_list(*_NAMED_BY)}
+    return {each: key_name(each, *own.get(each, (None, None))) for each in wanted}
 
 
 def distinct_texts(names: Mapping[str, KeyName]) -> dict[str, str]:
@@ -66,12 +61,9 @@ def choices(
     organization: Organization, chosen: str | None, scopes: Iterable[Scope]
 ) -> list[KeyName]:
     """The choices of the key filter: the newest keys of ``scopes``, no key, and the ``chosen`` one."""
-    offered = [
-        key_name(str(api_key.pk), api_key.label, api_key.prefix)
-        for api_key in ApiKey.objects.filter(organization=organization, scope__in=scopes)[
-            :MOST_CHOICES
-        ]
-    ]
+    keys = ApiKey.objects.filter(organization=organization, scope__in=scopes)
+    newest = keys.values_list(*_NAMED_BY)[:MOST_CHOICES]
+    offered = [key_name(str(pk), label, prefix) for pk, label, prefix in newest]
     offered.append(UNATTRIBUTED)
     if chosen and chosen not in {each.api_key_id for each in offered}:
         offered += names_of(organization, [chosen]).values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from django.contrib import messages
@@ -155,7 +156,7 @@ class RequestsPage(PeriodPage):
     def frame(self) -> dict[str, Any]:
         """The variables of the page whether or not the filters are valid."""
         shown = surfaces(self.page_query, SPEECH if self.is_speech else "chat")
-        filters = self._filter_set()
+        filters = self._filter_set
         rare = [each for each in filters.form if each.name in filters.rare]
         return {
             "filter_form": [each for each in filters.form if each.name not in filters.rare],
@@ -165,13 +166,14 @@ class RequestsPage(PeriodPage):
             "surfaces": shown,
         }
 
+    @cached_property
     def _filter_set(self) -> RequestFilters:
         kind = SpeechFilters if self.is_speech else ChatFilters
         return kind(self.page_query.parameters, queryset=kind.Meta.model._default_manager.none())
 
     def _filters(self) -> RequestFilters:
         """The valid filters. Raises ``InvalidQuery`` for the first wrong one."""
-        filters = self._filter_set()
+        filters = self._filter_set
         for name, complaints in filters.form.errors.items():
             raise InvalidQuery(f"{filters.form.fields[name].label}: {complaints[0]}", param=name)
         return filters

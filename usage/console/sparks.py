@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from usage.console.charts import TimeLabel, bucket_text, labels_of, starts_of
 from usage.queries.health import Latency
 from usage.queries.outcomes import Endings
@@ -22,8 +24,7 @@ _LEAST: Final = 2.0
 """The height of the smallest bar: one failure among thousands is seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class SparkBar:
+class SparkBar(msgspec.Struct, frozen=True):
     """One bucket; ``x`` and ``width`` in per cent, the others in pixels."""
 
     x: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 
 from django import template
-from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
 
 from usage.console.charts import Bar, Cell, Chart
@@ -26,7 +26,7 @@ def _bar(bar: Bar, height: int) -> str:
     kind = "bar unfinished" if bar.unfinished else "bar"
     reads = f'aria-label="{title}" data-tip="{title}"'
     begin = (
-        f'<a class="{kind}" href="{conditional_escape(bar.link)}" {reads}>'
+        f'<a class="{kind}" href="{escape(bar.link)}" {reads}>'
         if bar.link
         else f'<g class="{kind}" tabindex="0" role="img" {reads}>'
     )
@@ -93,4 +93,5 @@ def _head(bucket: str) -> str:
 
 
 def _cell(cell: Cell, kind: str = "n") -> str:
-    return f'<td class="{kind}">{conditional_escape(exactly(cell.text, cell.exact))}</td>'
+    text = escape(cell.text) if cell.text == cell.exact else exactly(cell.text, cell.exact)
+    return f'<td class="{kind}">{text}</td>'
