@@ -349,11 +349,13 @@ class SpeechHour(models.Model):
 class SpeechWatermark(models.Model):
     """The hour up to which (exclusive) an organization's hours are summed in ``SpeechHour``.
 
-    A trigger on the rows lowers it to the hour of a row that is written or changed late.
+    A trigger on the rows lowers it to the hour of a row that is written or changed late, but never below
+    ``pruned``, before which rows were deleted and sums stay (``usage.retention.speech``).
     """
 
     organization_id = models.UUIDField(primary_key=True)
     until = models.DateTimeField()
+    pruned = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"{self.organization_id} until {self.until}"

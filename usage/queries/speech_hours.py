@@ -3,15 +3,17 @@
 Whole hours before an organization's watermark are read from these sums, what is later from the rows; so a
 reader is exact, however late upkeep runs. They are made of the rows alone: whichever release wrote a row, it
 is in them. A row that is written or changed after its hour has passed lowers the watermark in its own
-transaction (a trigger, migration ``0015``), and the hours from there are summed again.
+transaction (a trigger, migrations ``0015`` and ``0016``), and the hours from there are summed again.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models.functions import Coalesce, Greatest
 
 from core.clock import hour_of
 from usage.models import SpeechDay, SpeechHour, SpeechRow, SpeechWatermark
@@ -69,10 +71,21 @@ def sum_closed_hours() -> int:
 def invalidate(since: datetime) -> None:
     """Lower every watermark to the hour of ``since``, so that later hours are summed again.
 
-    Raises ``django.db.Error``.
+    Hours whose rows are pruned stay. Raises ``django.db.Error``.
     """
     hour = hour_of(since)
-    SpeechWatermark.objects.filter(until__gt=hour).update(until=hour)
+    SpeechWatermark.objects.filter(until__gt=hour).update(
+        until=Greatest(hour, Coalesce("pruned", hour))
+    )
+
+
+def pruned_days() -> dict[UUID, date]:
+    """The day before which the sums of an organization have lost their rows, where rows are pruned.
+
+    Raises ``django.db.Error``.
+    """
+    kept = SpeechWatermark.objects.exclude(pruned=None).values_list("pk", "pruned")
+    return {pk: pruned.date() for pk, pruned in kept if pruned is not None}
 
 
 def _sum(organization_id: Any, closed: datetime) -> None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,13 +125,17 @@ class PruneFailed(Exception):
     """The month is still in the ledger; nothing was lost."""
 
 
+def oldest_kept(keep: int, moment: datetime) -> datetime:
+    """The beginning of the last ``keep`` whole months at ``moment``."""
+    last = month_of(moment)
+    for _ in range(max(keep, FEWEST_MONTHS)):
+        last = month_of(last - timedelta(days=1))
+    return last
+
+
 def due(keep: int) -> Iterator[Month]:
     """Yield the months with rows before the last ``keep`` whole months, oldest first."""
-    last = month_of(now())
-    for _ in range(max(keep, FEWEST_MONTHS)):
-        last = last.replace(
-            year=last.year - (last.month == 1), month=12 if last.month == 1 else last.month - 1
-        )
+    last = oldest_kept(keep, now())
     oldest = (
         UsageRow.objects.filter(
             request_id__gte=SMALLEST_ID, request_id__lt=partitions.lower_bound(last)

@@ -62,8 +62,9 @@ def rebuild(since: datetime | None = None, progress: Progress[Rebuilt] | None = 
     days.sum_closed_days()
     speech_hours.invalidate(first or _EVER)
     speech_hours.sum_closed_hours()
+    pruned, day = speech_hours.pruned_days(), (first or _EVER).date()
     rebuilt.speech_days = sum(
-        _rebuild_speech(organization_id, (first or _EVER).date())
+        _rebuild_speech(organization_id, max(day, pruned.get(organization_id, day)))
         for organization_id in _organizations(SpeechRow, SpeechDay)
     )
     progress.ended()

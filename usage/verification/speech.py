@@ -26,6 +26,7 @@ from usage.models import (
     Transport,
 )
 from usage.models.statements import SPEECH
+from usage.queries import speech_hours
 from usage.queries.speech_hours import FIGURES, KEY, made_of
 from usage.verification import walk
 
@@ -40,17 +41,21 @@ Sums = tuple[int, ...]
 def compare(differ: Callable[[str], None], first: date | None) -> tuple[int, int]:
     """Compare the days from ``first`` on with their rows; report each difference to ``differ``.
 
+    Days and hours whose rows are pruned are left out.
     Return how many rows and days were checked. Raises ``django.db.Error``.
     """
     since = Q() if first is None else Q(day__gte=first)
     _check_rows(SpeechRow.objects.filter(since), differ)
     rows = days = 0
+    pruned = speech_hours.pruned_days()
     sides = merge(
         ((key, False, sums) for key, sums in _made(since)),
         ((key, True, sums) for key, sums in _stored(since)),
         key=itemgetter(0),
     )
     for key, of_day in groupby(sides, key=itemgetter(0)):
+        if key[1] < pruned.get(key[0], date.min):
+            continue
         found = {stored: sums for _, stored, sums in of_day}
         rows += found[False][0] if False in found else 0
         days += True in found
@@ -67,7 +72,10 @@ def _compare_hours(first: datetime, differ: Callable[[str], None]) -> None:
     hours = SpeechHour._meta.db_table
     identity = SpeechHour._meta.get_field("organization_id").get_db_prep_value
     for kept in SpeechWatermark.objects.order_by("pk").iterator(_CHUNK):
-        bounds = [identity(kept.pk, connection), *map(walk.adapt, (first, kept.until))]
+        bounds = [
+            identity(kept.pk, connection),
+            *map(walk.adapt, (max(first, kept.pruned or first), kept.until)),
+        ]
         with connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT hour, voice FROM ({made} UNION ALL SELECT {key}, {negated} FROM {hours} "  # noqa: S608
