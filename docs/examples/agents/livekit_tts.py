@@ -19,13 +19,13 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 
 class SvcTTS(tts.TTS):
-    def __init__(self, *, url: str, api_key: str, voice: str = "ava") -> None:
+    def __init__(self, *, url: str, api_key: str, voice: str = "ava", ssml: bool = False) -> None:
         super().__init__(
             capabilities=tts.TTSCapabilities(streaming=True, aligned_transcript=True),
             sample_rate=SAMPLE_RATE,
             num_channels=1,
         )
-        self._url, self._key, self._voice = url, api_key, voice
+        self._url, self._key, self._voice, self._ssml = url, api_key, voice, ssml
         self._session: SvcSession | None = None
         self._speaking = asyncio.Lock()
 
@@ -48,7 +48,9 @@ class SvcTTS(tts.TTS):
         async with self._speaking:
             try:
                 if self._session is None:
-                    self._session = await SvcSession.open(self._url, self._key, self._voice)
+                    self._session = await SvcSession.open(
+                        self._url, self._key, self._voice, ssml=self._ssml
+                    )
                 await self._speak(self._session, stream, emitter)
             except asyncio.CancelledError:
                 # The listener interrupted: the session stays for the next utterance.

@@ -21,7 +21,15 @@ from svc_session import SAMPLE_RATE, Sound, SvcSession
 
 
 class SvcTTSService(WebsocketTTSService):
-    def __init__(self, *, url: str, api_key: str, voice: str = "ava", **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        url: str,
+        api_key: str,
+        voice: str = "ava",
+        ssml: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__(
             # The session finds the sentences itself, and words are pushed when they are heard.
             text_aggregation_mode=TextAggregationMode.TOKEN,
@@ -32,7 +40,7 @@ class SvcTTSService(WebsocketTTSService):
             settings=TTSSettings(model=None, voice=voice, language=None),
             **options,
         )
-        self._url, self._key = url, api_key
+        self._url, self._key, self._ssml = url, api_key, ssml
         self._session: SvcSession | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._contexts: deque[str] = deque()
@@ -75,7 +83,9 @@ class SvcTTSService(WebsocketTTSService):
         await self._disconnect_websocket()
 
     async def _connect_websocket(self) -> None:
-        self._session = await SvcSession.open(self._url, self._key, self._settings.voice)
+        self._session = await SvcSession.open(
+            self._url, self._key, self._settings.voice, ssml=self._ssml
+        )
         self._websocket = self._session.connection
         await self._call_event_handler("on_connected")
 

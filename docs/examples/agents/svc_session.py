@@ -5,7 +5,9 @@ It needs the package ``websockets``. Messages: docs/api/speech.md, "Several utte
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +16,17 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 SAMPLE_RATE = 24_000
+
+_PIECE = re.compile(
+    r"<!--(?:(?!-->).)*(?:-->)?"  # a comment
+    r"""|<(?P<tag>/?\w*)(?:[^<>"']|"[^"]*"?|'[^']*'?)*>?"""
+    r"|&[^\s;&<]*;"
+    r"|.",
+    re.DOTALL,
+)
+"""A piece of SSML. The last tag may still be incomplete."""
+_BETWEEN_WORDS = ("speak", "p", "s", "break")
+"""Tags that end a word."""
 
 
 @dataclass(frozen=True)
@@ -43,25 +56,32 @@ class Spoken:
 class SvcSession:
     """One connection. Utterances are spoken in their order; ``interrupt`` drops all that wait."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection, *, ssml: bool = False) -> None:
         self.connection = connection
+        self._ssml = ssml
         self._texts = [""]
         """The utterances whose end was not received, the last one still open."""
         self._clears = 0
         self._seconds = 0.0
 
     @classmethod
-    async def open(cls, url: str, key: str, voice: str) -> SvcSession:
-        """``url`` is the speech surface's, such as ``ws://127.0.0.1:8001``. Raises
+    async def open(cls, url: str, key: str, voice: str, *, ssml: bool = False) -> SvcSession:
+        """``url`` is the speech surface's, such as ``ws://127.0.0.1:8001``. With ``ssml`` an utterance
+        that begins with ``<speak`` is a document in SSML, whose words are given without tags. Raises
         ``websockets.exceptions.InvalidHandshake`` or ``OSError``."""
         connection = await connect(
             f"{url}/v1/audio/speech/stream",
             additional_headers={"Authorization": f"Bearer {key}"},
             max_size=None,
         )
-        session = cls(connection)
+        session = cls(connection, ssml=ssml)
         await session._send(
-            type="start", voice=voice, response_format="pcm", keep_open=True, timestamps="word"
+            type="start",
+            voice=voice,
+            response_format="pcm",
+            keep_open=True,
+            timestamps="word",
+            ssml=ssml,
         )
         return session
 
@@ -130,10 +150,15 @@ class SvcSession:
     def _written(self, spoken: list[dict]) -> list[Word]:
         """The written words behind the ``spoken`` ones, each to the blanks around it: "three dollars" is
         one of them, "$3.00", and "well known" another, "well-known"."""
-        text = self._texts[0]
+        document = self._texts[0]
+        is_ssml = self._ssml and document.startswith("<speak")
+        text, begins, ends = _without_tags(document) if is_ssml else (document, [], [])
         words: list[tuple[int, int, float, float]] = []
         for word in spoken:
-            begin, end = _to_the_blanks(text, word["from"], word["to"])
+            begin, end = word["from"], word["to"]
+            if is_ssml:
+                begin, end = begins[begin], ends[end - 1]
+            begin, end = _to_the_blanks(text, begin, end)
             start = word["start"]
             if words and begin < words[-1][1]:
                 begin, before, start, _ = words.pop()
@@ -142,6 +167,7 @@ class SvcSession:
         return [
             Word(text[begin:end], self._seconds + start, self._seconds + stop)
             for begin, end, start, stop in words
+            if begin < end
         ]
 
     async def _send(self, **message: object) -> None:
@@ -155,3 +181,24 @@ def _to_the_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
     while end < len(text) and not text[end].isspace():
         end += 1
     return begin, end
+
+
+def _without_tags(document: str) -> tuple[str, list[int], list[int]]:
+    """The text of ``document``, and where each of its code points begins and ends in that text: those of
+    ``<sub alias="...">``, whose alias is spoken, at the text that the alias stands for."""
+    text = ""
+    begins: list[int] = []
+    ends: list[int] = []
+    alias = range(0)
+    for piece in _PIECE.finditer(document):
+        written = html.unescape(piece[0])
+        if piece[0].startswith("<"):
+            written = " " if (piece["tag"] or "").lstrip("/") in _BETWEEN_WORDS else ""
+        if piece["tag"] == "/sub":
+            ends[alias.start : alias.stop] = [len(text)] * len(alias)
+        begins += [len(text)] * len(piece[0])
+        text += written
+        ends += [len(text)] * len(piece[0])
+        if piece["tag"] == "sub":
+            alias = range(*piece.span())
+    return text, begins, ends

@@ -30,6 +30,29 @@ TEXTS = {
     ),
     "hi": ("मैं 5 बजे ₹250 लेकर आऊँगा, kal milte hain!", "वह धीरे-धीरे चला गया।"),
 }
+SSML = (
+    (
+        '<speak>Your code is <say-as interpret-as="digits">48 12</say-as>.<break time="100ms"/>Wait,'
+        ' <prosody rate="slow">please</prosody>! <!-- a > b -->AT&amp;T\'s <sub alias="World Wide'
+        ' Web">WWW</sub>: (<phoneme alphabet="ipa" ph="t\u0259\u02c8m\u0251\u02d0to\u028a">tomato</phoneme>)'
+        " <p>No SQL</p></speak>",
+        [
+            "Your",
+            "code",
+            "is",
+            "48 12.",
+            "Wait,",
+            "please!",
+            "AT&T's",
+            "WWW:",
+            "(tomato)",
+            "No",
+            "SQL",
+        ],
+    ),
+    ("This is no document.", ["This", "is", "no", "document."]),
+)
+"""Texts of a session that takes SSML, and the words that are heard of them."""
 NEURAL = {"en": ("heart", "af_heart"), "hi": ("kavya", "hf_alpha")}
 
 
@@ -39,9 +62,7 @@ async def heard(speech: SpeechAccount, voice: str, texts: tuple[str, ...]) -> No
     agents = importlib.import_module("svc_session")
     session = await agents.SvcSession.open(speech.url.replace("http", "ws"), speech.key, voice)
     for text in texts:
-        for at in range(0, len(text), 7):
-            await session.say(text[at : at + 7])
-        await session.end()
+        await _said(session, text)
     events = session.events()
     for text in texts:
         await _is_heard(events, text)
@@ -54,16 +75,39 @@ async def heard(speech: SpeechAccount, voice: str, texts: tuple[str, ...]) -> No
     await session.close()
 
 
-async def _is_heard(events: AsyncIterator[Any], text: str) -> None:
+async def heard_in_ssml(speech: SpeechAccount) -> None:
+    """Speak each document of ``SSML``, all of them sent before the first was spoken."""
+    agents = importlib.import_module("svc_session")
+    url = speech.url.replace("http", "ws")
+    session = await agents.SvcSession.open(url, speech.key, "ava", ssml=True)
+    for text, _ in SSML:
+        await _said(session, text)
+    events = session.events()
+    for _, words in SSML:
+        await _is_heard(events, words)
+    await session.close()
+
+
+async def _said(session: Any, text: str) -> None:
+    for at in range(0, len(text), 7):
+        await session.say(text[at : at + 7])
+    await session.end()
+
+
+async def _is_heard(events: AsyncIterator[Any], text: str | list[str]) -> None:
     words: list[Any] = []
     seconds = 0.0
     while hasattr(event := await anext(events), "pcm"):
         words += event.words
         seconds += len(event.pcm) / 48_000
-    written = [word for word in text.split() if word not in (FOREIGN, "[pause:100ms]")]
+    written = text if isinstance(text, list) else _written(text)
     assert [word.text for word in words] == written
     edges = [edge for word in words for edge in (word.start, word.end)]
     assert all(before <= after for before, after in pairwise([0.0, *edges, seconds + 0.01])), edges
+
+
+def _written(text: str) -> list[str]:
+    return [word for word in text.split() if word not in (FOREIGN, "[pause:100ms]")]
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +125,10 @@ def respelt(gateway: Gateway) -> SpeechAccount:
 @pytest.mark.parametrize(("language", "voice"), [("en", "ava"), ("hi", "asha")])
 def test_the_heard_words_are_the_written_ones(gateway: Gateway, language: str, voice: str) -> None:
     asyncio.run(heard(respelt(gateway), voice, TEXTS[language]))
+
+
+def test_the_heard_words_of_ssml_are_the_written_ones_without_tags(gateway: Gateway) -> None:
+    asyncio.run(heard_in_ssml(respelt(gateway)))
 
 
 @pytest.mark.long
