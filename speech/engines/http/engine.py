@@ -11,7 +11,7 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -177,10 +177,9 @@ class HttpEngine(Engine):
             backend = self._backend
             is_timed = is_timed and backend.has_word_times  # it may have changed meanwhile
             timeouts = Timeouts(backend.first_byte_seconds, backend.total_seconds)
-            post = _Post(backend, utterance, timeouts, is_timed)
-            response = await self._post(post)
+            post, response = await self._posted(_Post(backend, utterance, timeouts, is_timed))
             check = AudioCheck(_delivery(post, response), utterance.text, utterance.rate)
-            times = response.header(HEADER) if is_timed else ""
+            times = response.header(HEADER) if post.is_timed else ""
             words = header_words(times, utterance.text)
             while not check.complete and (
                 read := await self._calls.read(backend, response, timeouts)
@@ -226,6 +225,22 @@ class HttpEngine(Engine):
         if self._closed:
             self.slots.release(utterance.organization_id)
             raise EngineUnavailable("The engine is closed.")
+
+    async def _posted(self, post: _Post) -> tuple[_Post, Response]:
+        """The answer to ``post``, and to which request it is: a server that fails or refuses with times
+        is asked once more without.
+
+        Kokoro-FastAPI answers 500 where it has times for only some pieces of a sentence, as for numbers in
+        Hindi; vLLM-Omni 400 if it was started without an aligner.
+        """
+        try:
+            return post, await self._post(post)
+        except EngineError as error:
+            if not post.is_timed or type(error) not in (EngineError, RequestRefused):
+                raise
+            log.warning("speech backend %s: asked again without word times", post.backend.name)
+        post = replace(post, is_timed=False)
+        return post, await self._post(post)
 
     async def _post(self, post: _Post) -> Response:
         backend, clone_id = post.backend, post.utterance.clone_id

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 from base64 import b64encode
 
 import msgspec
+import numpy as np
 import pytest
 
-from speech.audio.pcm import SAMPLE_RATE, duration
-from speech.engines import EngineProtocolError, SpokenWord, Utterance
-from speech.engines.http.audio_readers import AudioCheck, Delivery
+from speech.audio.pcm import SAMPLE_RATE, duration, pcm_bytes
+from speech.engines import EngineFull, EngineProtocolError, SpokenWord, Utterance
+from speech.engines.http.audio_readers import AudioCheck, CaptionsReader, Delivery
 from speech.engines.http.backend import ServerRef
 from speech.engines.http.engine import HttpEngine
 from speech.engines.http.word_times import captions, header_words
 from speech.voices.snapshot import VoiceRef
+from tests.support.servers.scripted import ScriptedServer, running, sized
 from tests.support.speech.speech_server import SpeechServer, described, said, speaking
 
 DEEP = '{"x": ' + "[" * 5000 + "]" * 5000
+FFMPEG_HEADER = (
+    b"RIFF\xff\xff\xff\xffWAVEfmt "
+    + struct.pack("<IHHIIHH", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16)
+    + b"LIST\x1a\x00\x00\x00INFOISFT\x0d\x00\x00\x00Lavf62.3.100\x00\x00data\xff\xff\xff\xff"
+)
+LOUD = pcm_bytes(np.resize(np.array([9000, -9000], np.int16), SAMPLE_RATE))
 TEXT = "We walked along the river."
 WORDS = TEXT.rstrip(".").split()
 
@@ -100,6 +109,63 @@ def test_captions_have_a_sound_and_perhaps_times() -> None:
     ):
         with pytest.raises(EngineProtocolError):
             captions(broken, TEXT)
+
+
+def test_an_answer_as_kokoro_fastapi_composes_it_is_read() -> None:
+    """Its WAV is written by FFmpeg into a pipe, without sizes, and where it cut the silence before the first
+    word that begins before 0; signs are words of their own, and a name may be one word."""
+    pcm = pcm_bytes(np.arange(-6000, 6000, dtype=np.int16))
+    times = [
+        {"word": "We", "start_time": -0.012, "end_time": 0.1},
+        {"word": "like", "start_time": 0.1, "end_time": 0.2},
+        {"word": "New York", "start_time": 0.2, "end_time": 0.4, "voice": "af_heart"},
+        {"word": ".", "start_time": 0.4, "end_time": 0.4},
+    ]
+    answer = {
+        "audio": b64encode(FFMPEG_HEADER + pcm).decode(),
+        "audio_format": "audio/wav",
+        "timestamps": times,
+    }
+    reader = CaptionsReader(SAMPLE_RATE, "We like New York.", 100_000)
+    assert reader.feed(msgspec.json.encode(answer)) == b""
+
+    assert reader.finish() == pcm
+    assert reader.words == [
+        SpokenWord("We", 0.0, 0.1),
+        SpokenWord("like", 0.1, 0.2),
+        SpokenWord("New York", 0.2, 0.4),
+    ]
+
+
+@pytest.mark.parametrize("refusal", [sized(b"{}", 400), sized(b"{}", 500), sized(b"{}", 404)])
+@pytest.mark.parametrize("word_times", ["header", "captions"])
+async def test_a_server_that_fails_with_times_is_asked_without(
+    word_times: str, refusal: bytes
+) -> None:
+    server = ScriptedServer(
+        [[refusal], [sized(FFMPEG_HEADER + LOUD, 200, "content-type: audio/wav")]]
+    )
+    async with (
+        running(server),
+        speaking(described(server.url(""), word_times=word_times)) as engine,
+    ):
+        assert await timed(engine, said(TEXT)) == (LOUD, [])
+
+    with_times, without = server.requests
+    assert b"timestamps" in with_times
+    assert without.startswith(b"POST /v1/audio/speech ")
+    assert b"timestamps" not in without
+
+
+async def test_a_server_that_is_full_is_not_asked_again_without_times() -> None:
+    server = ScriptedServer([[sized(b"{}", 503)]])
+    async with (
+        running(server),
+        speaking(described(server.url(""), word_times="captions")) as engine,
+    ):
+        with pytest.raises(EngineFull):
+            await timed(engine, said(TEXT))
+    assert len(server.requests) == 1
 
 
 def test_no_answer_has_more_words_than_its_text_can_have() -> None:
