@@ -35,16 +35,34 @@ class Chosen(TypedDict, total=False):
     """True makes the user an owner of what it joins; False takes nothing away."""
 
 
-@transaction.atomic
+class _MadeMeanwhile(Exception):
+    """Another transaction made the user since this one looked for it."""
+
+
 def change(
     named: str | User, *, spare_operators: bool = False, **chosen: Unpack[Chosen]
 ) -> tuple[User, bool]:
-    """Set what is ``chosen`` of a user; of an address that none has, one is made.
+    """Set what is ``chosen`` of a user; of an address that none has, one is made. Of several that make
+    the same user at once, one does and the others change it.
 
     A user made without a password cannot log in until an operator or a one-time link sets one. With
     ``spare_operators`` an operator is not changed. Returns the user, and whether it was made. Raises
     ``django.core.exceptions.ValidationError`` that names an invalid field.
     """
+    try:
+        return _changed(named, chosen, spare_operators=spare_operators)
+    except _MadeMeanwhile:
+        pass
+    try:
+        return _changed(named, chosen, spare_operators=spare_operators)
+    except _MadeMeanwhile:
+        # Of one that was found, in other letters: such rows are older than the folding of addresses.
+        raise ValidationError({"email": "Another user has this address."}) from None
+
+
+@transaction.atomic
+def _changed(named: str | User, chosen: Chosen, *, spare_operators: bool) -> tuple[User, bool]:
+    """As ``change``; raises ``_MadeMeanwhile``."""
     # One that was found is known by the id: the address may have been changed since.
     of: dict[str, Any] = (
         {"email": named.strip().lower()} if isinstance(named, str) else {"pk": named.pk}
@@ -101,14 +119,13 @@ def _set_password(user: User, password: str) -> None:
 
 
 def _store(user: User) -> None:
-    user.full_clean()
+    # The database alone says whether the address is taken: only then the user is there to be changed.
+    user.full_clean(validate_unique=False, validate_constraints=False)
     try:
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        raise ValidationError(
-            {"email": "A user with this address was made at the same moment. Send it again."}
-        ) from None
+        raise _MadeMeanwhile from None
 
 
 def _set_owned(user: User, organizations: Iterable[Organization]) -> None:
