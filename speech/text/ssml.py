@@ -43,6 +43,10 @@ LONGEST_TAG: Final = 4096
 LONGEST_SAID: Final = 1000
 """Code points of text in a ``say-as`` or ``phoneme``, which is held until the end of the element."""
 
+MOST_SAID: Final = (3, 100)
+"""Code points of what a ``say-as`` is spoken as, for each of its text and beside these: only its text is
+metered, of which a sign such as ``!`` has a name of 16."""
+
 _NAME_OF_ALL: Final = "<speak"
 _BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
 _RUN = re.compile(r"[^<]+")
@@ -358,6 +362,13 @@ class SsmlReader(msgspec.Struct, tag=True):
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
             received = "".join(element.said)
             words = say_as.words(html.unescape(received), kind, form)
+            if len(words) > MOST_SAID[0] * len(received) + MOST_SAID[1]:
+                raise InvalidSsml(
+                    f"the names of the signs in <say-as> have {len(words)} characters for"
+                    f" {len(received)}; {MOST_SAID[0]} for each and {MOST_SAID[1]} may be spoken."
+                    " Send fewer signs.",
+                    element.at,
+                )
             self._say_instead(html.escape(words, quote=False), received, element.span)
         elif name in ("p", "s") and not any(one.said is not None for one in self._open):
             self._boundary(name, at)

@@ -108,6 +108,12 @@ def test_each_text_knows_its_place_in_the_document() -> None:
     assert received(third, "Bye") == "Bye"
 
 
+def test_signs_that_are_spoken_as_far_more_than_is_metered_are_refused() -> None:
+    assert "exclamation mark" in spoken(say_as("characters", "a+b!" * 5))
+    with pytest.raises(InvalidSsml, match="Send fewer signs"):
+        spoken(say_as("characters", "!" * 20))
+
+
 @pytest.mark.parametrize(
     ("content", "characters"),
     [
