@@ -179,3 +179,42 @@ def test_speech_servers_get_them_and_make_unreadable_words_readable(
     assert speech.speak(f"Now {marker}.", voice=remote["file"]).status_code == 200
     [request] = speech_server.requests_with(marker)
     assert request["body"]["input"] == f"Now {marker} said."
+
+
+UNREADABLE = "\u8fd9" * 300 + "\u3002"
+
+
+@pytest.mark.parametrize("before", ["nothing", "unreadable", "dropped"])
+def test_a_session_lengthens_only_what_it_is_charged_for(
+    client: SpeechAccount, before: str
+) -> None:
+    """All of its sentences share one allowance of 100 code points; those that are not charged add none."""
+    assert put(client, word="a", pronunciation="b " * 49 + "b").status_code == 201
+    until(lambda: _words_of(client, "a") > 1)
+    with client.session(keep_open=True, timestamps="word") as session:
+        if before == "unreadable":
+            session.text(f"{UNREADABLE}\n")
+            assert session.receive()["type"] == "error"
+        elif before == "dropped":
+            session.text("Go. " + "c" * 300 + "\n")
+            assert [word["text"] for word in session.receive()["words"]] == ["Go"]
+            session.frame()
+            session.send(type="clear")
+            # Unless the other sentence was made meanwhile.
+            while isinstance(message := session.socket.recv(60), bytes) or "cleared" not in message:
+                pass
+        session.text("a.\n" * 20)
+        session.done()
+        lengthened = 0
+        for _ in range(20):
+            lengthened += len(session.receive()["words"]) > 1
+            session.frame()
+    assert lengthened == (100 + 2 * len("a.\n" * 20)) // 98
+
+
+def _words_of(client: SpeechAccount, text: str) -> int:
+    """How many words the only sentence of a session has."""
+    with client.session(timestamps="word") as session:
+        session.text(text)
+        session.done()
+        return len(session.receive()["words"])
