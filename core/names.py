@@ -12,18 +12,23 @@ _MISLEADING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u
 """Characters that move a terminal's cursor, begin a line, or turn the direction of text."""
 
 
-def is_new(name: str, row: models.Model) -> bool:
+def is_new(name: str, row: models.Model, field: str = "name") -> bool:
     """Whether ``name`` is not what is stored of ``row``: rules hold for new names alone."""
-    stored = type(row)._default_manager.filter(pk=row.pk).values_list("name", flat=True)
+    stored = type(row)._default_manager.filter(pk=row.pk).values_list(field, flat=True)
     return stored.first() != name
 
 
-def check_name(name: str, row: models.Model) -> None:
+def check_name(name: str, row: models.Model, field: str = "name") -> None:
     """Refuse ``name`` as a new one of ``row`` where it has control characters, or blanks around it.
 
-    Raises ``ValidationError``.
+    Raises ``ValidationError`` for ``field``.
     """
-    if (_MISLEADING.search(name) or name != name.strip()) and is_new(name, row):
+    if (_MISLEADING.search(name) or name != name.strip()) and is_new(name, row, field):
         raise ValidationError(
-            {"name": "Leave out control characters, and blanks at the beginning and end."}
+            {field: "Leave out control characters, and blanks at the beginning and end."}
         )
+
+
+def allowed(name: str) -> str:
+    """``name``, from before it was checked, without what ``check_name`` refuses."""
+    return _MISLEADING.sub("", name).strip()

@@ -13,6 +13,7 @@ from django.core.signing import BadSignature, Signer
 from accounts.keys import admin_keys
 from accounts.keys.keys import require_right_to_end, require_room
 from accounts.models import AdminKey, ApiKey, Scope
+from core.names import check_name
 
 _OPERATORS: Final = "operators"
 _SALT: Final = "accounts.keys.forms"
@@ -44,6 +45,11 @@ class NewKeyForm(forms.Form):
         help_text="Where it will be used, such as “checkout, production”. Shown in the usage by key.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        check_name(cleaned.get("label", ""), ApiKey(), "label")
+        return cleaned
 
 
 class NewKeyOfOrganizationForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only

@@ -274,6 +274,10 @@ class ApiKey(models.Model):
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.label or self.get_scope_display()})"
 
+    def clean(self) -> None:
+        """Refuse a new label that misleads: it names the key in the audit log."""
+        check_name(self.label, self, "label")
+
 
 class ChangeStamp(models.Model):
     """A counter per subject that grows with every change; workers compare it with their own.

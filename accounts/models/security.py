@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from django.db import models
 
 from core import clock
+from core.names import check_name
 
 
 class AdminKey(models.Model):
@@ -27,6 +28,10 @@ class AdminKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.label})"
+
+    def clean(self) -> None:
+        """Refuse a new label that misleads: it names the key in the audit log."""
+        check_name(self.label, self, "label")
 
 
 class FailedLogins(models.Model):

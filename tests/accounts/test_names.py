@@ -9,7 +9,8 @@ from django.core.exceptions import ValidationError
 
 from accounts.api import organizations as organizations_api
 from accounts.api import users as users_api
-from accounts.models import Organization, User
+from accounts.keys import admin_keys, keys
+from accounts.models import ApiKey, Organization, Scope, User
 
 pytestmark = pytest.mark.django_db
 AN_ID = "11111111-2222-4333-8444-555555555555"
@@ -25,6 +26,24 @@ def test_an_organization_is_renamed_to_nothing_that_misleads(name: str) -> None:
     older = Organization.objects.create(name=name)
     older.plan = "enterprise"
     older.full_clean()
+
+
+@pytest.mark.parametrize("label", ["a\nb", "a\u202eb", "a\u2066b", " a"])
+def test_a_key_gets_no_label_that_misleads_in_the_audit_log(ask: Any, label: str) -> None:
+    row = Organization.objects.create(name="Acme")
+    for make in (lambda: keys.mint(row, Scope.SPEECH, label), lambda: admin_keys.mint(label)):
+        with pytest.raises(ValidationError, match="Leave out control characters"):
+            make()
+    if label.strip() == label:
+        fields = {"organization": "Acme", "scope": "speech", "label": label}
+        refused = ask("POST", "keys", fields)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "label")
+
+    older = keys.mint(row, Scope.SPEECH, "ab").api_key
+    ApiKey.objects.update(label=label)
+    older.refresh_from_db()
+    keys.change(older, {"requests_per_minute": 5})
+    assert keys.rotate(older).api_key.label == label.strip().replace(label.strip()[1:-1], "")
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
