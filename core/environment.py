@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -47,6 +47,10 @@ _TAILS: Final = {
     **dict.fromkeys(("smtp", "smtps", "smtp+tls", "smtp+ssl"), ""),
 }
 """What follows the port in addresses of servers, by scheme."""
+_REDIS_NUMBERS: Final = re.compile(
+    r"db|health_check_interval|max_connections|protocol|((socket_)?(connect_)?timeout)"
+)
+"""Parameters in an address of Redis that are numbers; redis-py takes ``nan`` and ``inf`` for some."""
 _OWN: Final = "SVC_"
 _FILE: Final = "_FILE"
 _OF_OTHERS: Final = re.compile(
@@ -122,13 +126,22 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
         return given.lower() in _TRUE
 
     def whole(
-        self, var: str, least: int = 0, most: int | None = None, default: int | None = None
+        self,
+        var: str,
+        least: int = 0,
+        most: int | None = None,
+        default: int | None = None,
+        *,
+        or_zero: bool = False,
     ) -> int:
-        """A whole number from ``least`` to ``most``; ``default`` where the table has none."""
+        """A whole number from ``least`` to ``most``; ``default`` where the table has none; with ``or_zero``
+        also 0, which switches something off."""
         given = self._plain(var) or str(default)
         if not _NUMBER.fullmatch(given) or "." in given:
             raise ImproperlyConfigured(f"{var} must be a whole number, not {given!r}.")
-        return int(_within(var, int(given), least, most))
+        if or_zero and int(given) < least and int(given) != 0:
+            raise ImproperlyConfigured(f"{var} must be 0, or at least {least}.")
+        return int(given) if or_zero else int(_within(var, int(given), least, most))
 
     def given_by_svc(self, var: str) -> int:
         """A number that the parent of the workers sets for each; 0 without one."""
@@ -254,6 +267,10 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
                 "port from 1 to 65535. USER, PASSWORD and what follows HOST may be left out; write "
                 "# / ? @ in a password as %23 %2F %3F %40."
             )
+        if scheme in ("redis", "rediss", "unix") and (wrong := _first_no_number(value)):
+            raise ImproperlyConfigured(
+                f"{var}: {wrong} in the address must be a number in plain digits."
+            )
         if value == "unix://":
             raise ImproperlyConfigured(f"{var} must have the form unix:///PATH of a socket.")
         return value
@@ -296,11 +313,12 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
         return value
 
     def _plain(self, var: str) -> str:
-        """The value without blanks around it, or the default."""
+        """The value without spaces around it, or the default. Other blanks, such as a no-break space that was
+        pasted, are no part of a value; they are refused with it."""
         value = self._given(var)
         if value == "":
             raise ImproperlyConfigured(f"{var} is empty. Give it a value, or do not set it.")
-        return self._defaults[var] if value is None else value.strip()
+        return self._defaults[var] if value is None else value.strip(" ")
 
 
 def _within(var: str, value: float, least: float, most: float | None) -> float:
@@ -319,6 +337,14 @@ def _names_server(value: str) -> bool:
     # redis-py takes localhost where there is no host.
     is_named = bool(parts.hostname) or (parts.scheme == "redis" and parts.path.strip("/"))
     return bool(is_named) and _has_port(parts) and not parts.path.strip("/0123456789")
+
+
+def _first_no_number(value: str) -> str | None:
+    """The first parameter in an address of Redis that should be a number, and is none."""
+    for name, given in parse_qsl(urlsplit(value).query, keep_blank_values=True):
+        if _REDIS_NUMBERS.fullmatch(name) and not _NUMBER.fullmatch(given):
+            return f"{name}={given}"
+    return None
 
 
 def _has_port(parts: SplitResult) -> bool:

@@ -436,9 +436,14 @@ SECTIONS: Final = (
                 "600",
                 "The lease after which a silent process that [has admissions in the "
                 "database](explain/metering.md#admissions-in-the-database) is taken for dead and "
-                "another closes its requests.",
+                "another closes its requests; a second at least.",
             ),
-            Setting("SVC_JOURNAL_MAX_BYTES", "1073741824", "Bound of one process's journal."),
+            Setting(
+                "SVC_JOURNAL_MAX_BYTES",
+                "1073741824",
+                "Bound of one process's journal, 1048576 at least; 0: none is kept, so that no "
+                "request is taken while the database is away.",
+            ),
             Setting(
                 "SVC_EXPORT_DOWNLOADS",
                 "8",

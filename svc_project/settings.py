@@ -327,8 +327,8 @@ SVC_LEDGER_ANSWER_SECONDS = 0.25
 # Whether a request is dispatched only when its admission is committed in the database, and how
 # long a process must be silent until others close its requests.
 SVC_DURABLE_ADMISSIONS = env.flag("SVC_DURABLE_ADMISSIONS")
-SVC_ADMISSION_LEASE_SECONDS = env.number("SVC_ADMISSION_LEASE_SECONDS", least=0.001)
-SVC_JOURNAL_MAX_BYTES = env.whole("SVC_JOURNAL_MAX_BYTES")
+SVC_ADMISSION_LEASE_SECONDS = env.number("SVC_ADMISSION_LEASE_SECONDS", least=1)
+SVC_JOURNAL_MAX_BYTES = env.whole("SVC_JOURNAL_MAX_BYTES", least=1024 * 1024, or_zero=True)
 # CSV downloads: how many at once, in all workers together and of one organization; how long one
 # may take in all, and the slowest pace of a reader.
 SVC_EXPORT_DOWNLOADS = env.whole("SVC_EXPORT_DOWNLOADS", least=1)
