@@ -69,7 +69,7 @@ def inline(text: str) -> str:
     """Remove the marks within a line or part of one."""
     text = _kept_code(_ESCAPE.sub(lambda escape: escape[1].translate(_KEEP), text))
     text = _without_marks(text)
-    if _SPACED_CELL_END.search(text):
+    if _SPACED_CELL_END.search(text) and not text.startswith("$ "):
         text = _listed(_SPACED_CELL_END.split(text))
     return text.translate(_RESTORE)
 
@@ -164,6 +164,8 @@ def _is_operator(before: str, signs: str, after: str) -> bool:
         return signs == "*"
     if before[-1].isspace():
         return signs == "*" and before[0].isdigit() and after[0].isdigit()
+    if before[-1] == "(" and after[0] == ")":
+        return signs == "*"
     if not (is_word(before[-1]) or before[-1] in ")]"):
         return False
     if signs == "**":

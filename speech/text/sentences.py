@@ -111,7 +111,9 @@ def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str
     return f"(?:{looks}){after}"
 
 
-_ALWAYS = _words("Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv vs")
+_ALWAYS = _words(
+    "Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv vs Opp Nr nr dep arr Dep Arr viz dt Exp bt Civ Crim Evid Pen Veh Fam Inj Tab Cap"
+)
 _BEFORE_FIGURES = spellings(Place.NUMBER)
 _BEFORE_MORE = (
     *_words("Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"),
@@ -120,7 +122,9 @@ _BEFORE_MORE = (
     *(unit[:-1] for unit in UNITS if unit.endswith(".") and unit.isascii()),
 )  # fmt: skip
 """Abbreviations that may also end a sentence: the next word must continue it."""
-_HINDI = _words("डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो")
+_HINDI = _words(
+    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून जन फर फ़र अप्रै अग सित सितं अक्टू नव नवं दिस दिसं"
+)
 _IN_HINDI = "[\u0900-\u097f]"
 _HINDI_INITIALS = "|".join(rf"(?<=\.{_IN_HINDI * length}\.)" for length in range(1, 5))
 """The last dot of ``मि.ली.`` or ``आर.के.``."""
@@ -134,7 +138,7 @@ _PROTECTED = re.compile(
             _ends_with(
                 *_BEFORE_FIGURES, after=r"(?=\s?(?:[\d#]|(?:[IVX]{2,4}|[VXB-H])\b|[AI](?=[,.;:)])))"
             ),
-            _ends_with(*_BEFORE_MORE, after=rf"(?=,|\s{{1,2}}(?:[a-z0-9]|{_MONTH}))"),
+            _ends_with(*_BEFORE_MORE, after=rf"(?=,|-[a-z]|\s{{1,2}}(?:[a-z0-9$£€₹]|{_MONTH}))"),
             _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
             _ends_with("H", after=r"(?=\s?No\b)"),
             _ends_with("मि", "मी", "ली", before=r"\d\s"),
@@ -154,6 +158,9 @@ _CODE_NAME = re.compile(
 )
 """A dot within a name of a program."""
 _FACTORIAL = re.compile(r"!(?:(?<=\d!)|(?<=\b[a-z]!))(?=\s?[=+*/×÷^−])")  # noqa: RUF001
+_QUERY = re.compile(r"\?(?<=\s\?)(?=[A-Z])")
+"""What a doctor suspects: ``?LRTI``."""
+_UNEQUAL = re.compile(r"!(?===? ?[\w\"'(-])")
 _LEADING_DOTS = re.compile(r"\.(?:(?<=[\s(]\.)|(?<=[\s(]\.\.))(?=\.?[/\w])")
 _MARKS = re.compile(r"[.…!?।॥]{2,}+")
 _DOTS = frozenset(".…")
@@ -273,7 +280,8 @@ def _last_word_character(text: str) -> int:
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """The ends of the sentences of one line, except the end of the line."""
     plain, places = _without_signs(text)
-    shielded = _FACTORIAL.sub(_SHIELD, _PROTECTED.sub(_SHIELD, plain))
+    shielded = _UNEQUAL.sub(_SHIELD, _FACTORIAL.sub(_SHIELD, _PROTECTED.sub(_SHIELD, plain)))
+    shielded = _QUERY.sub(_SHIELD, shielded)
     shielded = _CODE_NAME.sub(_SHIELD, shielded)
     shielded = _LEADING_DOTS.sub(lambda dots: _SHIELD * len(dots[0]), shielded)
     shielded = _PLAIN_WORD.sub("!", shielded)

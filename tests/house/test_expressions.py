@@ -49,6 +49,7 @@ SENTENCE = Bound(
 )
 BOUNDS = {
     "speech.text.normalise.": SENTENCE,
+    "speech.text.kinds.": SENTENCE,
     "speech.text.hindi.": SENTENCE,
     "speech.engines.": SENTENCE,
     "speech.text.": SESSION,
@@ -64,8 +65,7 @@ than the product."""
 
 BUILT = {
     ("speech.engines.espeak.mnemonics", "_reader"): "its symbols are in tables",
-    ("speech.text.normalise.abbreviations", "_rule"): "its rules are in tables",
-    ("speech.text.normalise.signs", "_rule"): "its rules are in tables",
+    ("speech.text.normalise.rules", "rule"): "its rules are in tables",
     ("simulators.chat.answers.hints", "mention"): "a phrase of the table, quoted",
     ("simulators.chat.answers.schema_values", "string_value"): "from the table of the module",
 }

@@ -56,6 +56,38 @@ _MAIN_NOUNS = frozenset({
     "page", "station", "topic", "thing", "power",
 })  # fmt: skip
 """Nouns that often follow English ``main``, in Hindi too."""
+_PUTTING = re.compile(r"(?:द[िेीो]|दूँ|दूं|ल[िेीो]|रह|कर|न[ाेी]$|सक|चुक|ते$|ता$|ती$)")
+"""A verb after the stem of ``daalna``, to put; elsewhere it is a dish."""
+_OF_APPS = frozenset({
+    "crash", "update", "download", "install", "uninstall", "reinstall", "open", "hang", "store", "version", "login", "load", "launch",
+    "icon", "size", "link", "developer", "delete", "restart", "lock", "data", "cache", "ka", "का", "की", "के",
+})  # fmt: skip
+_APPS_NAMED = frozenset(
+    {
+        "mobile",
+        "phone",
+        "banking",
+        "bank",
+        "payment",
+        "android",
+        "web",
+        "new",
+        "नया",
+        "नई",
+        "ये",
+        "यह",
+        "इस",
+        "उस",
+        "कौनसा",
+        "the",
+        "bhim",
+    }
+)
+"""Words beside ``app`` in its English meaning."""
+_OF_LOGS = frozenset(
+    {"file", "files", "in", "out", "entry", "level", "message", "book", "line", "lines", "table"}
+)
+_LOGS_NAMED = frozenset({"error", "server", "crash", "debug", "call", "audit", "change", "access"})
 _SLEEPING = re.compile(r"(?:जा|रह|गय|गए|गई|चुक|पा|ले|ली|लि|कर|के|उठ|हु|न$|नहीं)")
 _USING = re.compile(r"(?:कर|कि[यए]|की|हो|हु)")
 _BEFORE_SUBJECT = frozenset({
@@ -149,9 +181,27 @@ def _kaha(place: Neighbourhood) -> str | None:
     return "कहा" if place.agent or place.beside(1) in {"कि", "की", "था"} else "कहाँ"
 
 
+def _app(place: Neighbourhood) -> str | None:
+    """An application beside a word about one; elsewhere ``app`` is typed for आप."""
+    of_one = place.beside(1) in _OF_APPS or place.beside(-1) in _APPS_NAMED
+    return None if of_one else "आप"
+
+
+def _daal(place: Neighbourhood) -> str | None:
+    return "डाल" if _PUTTING.match(place.beside(1)) else "दाल"
+
+
+def _pad(place: Neighbourhood) -> str | None:
+    return "पड़" if _PUTTING.match(place.beside(1)) or place.beside(1)[:1] == "ग" else "पद"
+
+
+def _log(place: Neighbourhood) -> str | None:
+    return None if place.beside(1) in _OF_LOGS or place.beside(-1) in _LOGS_NAMED else "लोग"
+
+
 RULES: dict[str, Callable[[Neighbourhood], str | None]] = {
     "main": _main, "mein": _mein, "me": _mein, "mei": _mein, "the": _the, "so": _so, "use": _use, "are": _are, "hi": _hi, "he": _he,
-    "ki": _ki, "kaha": _kaha,
+    "ki": _ki, "kaha": _kaha, "app": _app, "daal": _daal, "dal": _daal, "pad": _pad, "log": _log,
 }  # fmt: skip
 """Rule by Latin word: its Devanagari, or None when it is English there."""
 
@@ -214,6 +264,8 @@ class Reading:
 def reading(word: str) -> Reading:
     """The reading of lower-case Latin ``word``."""
     english = english_zipf(word)
+    if english >= RARE and _ENGLISH_SPELLING.match(word):
+        return Reading(None, None, 1.0, english)
     found = match(word)
     if found is None:
         guessed = guess(word) if english < RARE else None
@@ -251,9 +303,17 @@ def _weight(typed: str, first: bool, read: Reading) -> float:
     return _COMMON_ENGLISH_WORD if read.english_score > _COMMON else _ENGLISH_WORD
 
 
+_ENGLISH_SPELLING = re.compile(r"c(?!h)|.*(?:ll|ss|ff|ck|tch|tion|ght)$")
+"""A common English word (``cab``, ``mall``): who types Hindi writes k, and no letter twice at the end."""
+_NO_HINDI = re.compile(r"[bdgjkmpt](?=[bcdfgjkmpqtxz])|.*(?<!c)c(?!c?h)|[^aeiouy]+$")
+"""Consonants that no Hindi word begins with, a letter that nobody types for a Hindi sound, no vowel:
+names such as ``gpay`` and ``crocin``, and letters such as ``bhk``."""
 _RUN = re.compile(r"\S+")
 _LINK = re.compile(r"://|@|www\.")
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]['’])[A-Za-z]{1,40}(?![A-Za-z0-9'’])")  # noqa: RUF001
+_POSTPOSITIONS = frozenset({"me", "mein", "mei", "se", "ka", "ke", "ki", "ko", "tak", "pe", "par"})
+_DEVANAGARI_BEFORE = re.compile(r"(?P<word>[\u0900-\u097f]{1,30}) \Z")
+"""A word before the first Latin one of a clause: a figure in words."""
 _CLAUSE_END = re.compile(r"[.,;:!?।\n]")
 _NEIGHBOURS = 2.0
 """How far a word's neighbours move its Hindi score, in Zipf units. Only exceptions and words that
@@ -310,15 +370,29 @@ def _by_context(
     """The exceptions among Hindi words, by their place: Devanagari or the word itself."""
     decided: dict[int, str] = {}
     for first, end in _clauses(text, words):
-        clause = [_candidate(words[at][0], readings[at]) for at in range(first, end)]
-        for place in neighbourhoods(clause):
-            at = first + place.at
+        written = _DEVANAGARI_BEFORE.search(
+            text, max(0, words[first].start() - 40), words[first].start()
+        )
+        clause = [written["word"]] if written else []
+        offset = first - len(clause)
+        clause += [_candidate(words[at][0], readings[at]) for at in range(first, end)]
+        for place in neighbourhoods(clause)[first - offset :]:
+            at = offset + place.at
             typed, read = words[at][0], readings[at]
-            if evidence[at] <= 0 or read.group is None or typed.isupper():
+            if read.group is None or typed.isupper():
+                continue
+            if evidence[at] <= 0 and not _follows_devanagari(text, words[at]):
                 continue
             rule = RULES.get(typed.lower())
             decided[at] = (rule(place) if rule else read.hindi) or typed
     return decided
+
+
+def _follows_devanagari(text: str, word: re.Match[str]) -> bool:
+    """Whether it is a postposition right after a figure in words: ``सौ me``."""
+    start = word.start()
+    is_after = start > 1 and text[start - 1] == " " and "\u0900" <= text[start - 2] <= "\u097f"
+    return is_after and word[0].lower() in _POSTPOSITIONS
 
 
 def _clauses(text: str, words: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
@@ -350,4 +424,4 @@ def _chosen(typed: str, read: Reading, lean: float, evidence: float) -> str:
     surely = lean >= _SURELY_HINDI and read.english_score < _UNKNOWN and len(typed) > 2
     if read.guess and (surely or evidence >= _HINDI_AROUND):
         return read.guess
-    return (surely and spelled(typed)) or typed
+    return (surely and not _NO_HINDI.match(typed) and spelled(typed)) or typed

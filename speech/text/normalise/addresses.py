@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.kinds import programs
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
@@ -33,6 +34,10 @@ _BARE = re.compile(
 _FILE = re.compile(
     rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w|\.[A-Z])"
 )
+_RELATIVE = re.compile(
+    rf"(?<![\w@./:-])(?P<folder>(?:[A-Za-z_][\w.-]{{0,63}}/){{1,8}})(?P<name>[A-Za-z_][\w-]{{0,63}})\.(?P<ending>{_FILES})(?![\w/]|\.[A-Z])"
+)
+"""A file in a folder: ``app/views.py``."""
 _LINE_NUMBER = re.compile(
     r"(?<![\w@.])(?P<file>[A-Za-z_][\w/-]{0,63}\.(?:java|py|js|ts|tsx|jsx|go|rs|rb|php|cpp|cs|kt|c|h))(?P<lines>(?::\d{1,6}){1,2}):?(?!\w)"
 )
@@ -42,7 +47,9 @@ _CODE_NAME = re.compile(
 )
 """A dotted name of a program: ``java.lang.String``, ``foo.bar()``."""
 _HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
-_TAG = re.compile(r"(?<![\w#&])#(?!\d{2,12}[A-Z]{1,2}(?!\w))(?P<name>(?=\w*[^\W\d_])\w{1,100})")
+_TAG = re.compile(
+    r"(?<![\w#&])#(?!\d{2,12}[A-Z]{1,2}(?!\w)|[A-Z]{1,4}\d*-[A-Z\d]*\d)(?P<name>(?=\w*[^\W\d_])\w{1,100})"
+)
 _LOCAL = re.compile(
     r"(?<![\w@./-])localhost:(?P<port>\d{1,5})(?!\d)(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)"
 )
@@ -85,7 +92,8 @@ _AT = ("at", "ऐट")
 
 
 def written_out(text: str, locale: Locale) -> str:
-    """``text`` with its addresses as words."""
+    """``text`` with its addresses, and the signs of its programs, as words."""
+    in_program = programs.is_meant(text)
     if "/" in text:
         text = _FILE_PATH.sub(lambda match: _file_path(match, locale), text)
     if "@" in text:
@@ -94,6 +102,8 @@ def written_out(text: str, locale: Locale) -> str:
         for pattern in (_URL, _BARE):
             text = pattern.sub(lambda match: _web(match, locale), text)
         text = _LINE_NUMBER.sub(lambda match: _line(match, locale), text)
+        if "/" in text:
+            text = _RELATIVE.sub(lambda match: _spoken_path(match[0], locale), text)
         text = _FILE.sub(lambda match: _spoken(match[0], locale), text)
         text = _CODE_NAME.sub(
             lambda match: match[0].replace(".", f" {_SIGNS['.'][locale.is_hindi]} "), text
@@ -102,6 +112,7 @@ def written_out(text: str, locale: Locale) -> str:
         text = _URL.sub(lambda match: _web(match, locale), text)
     if "localhost:" in text:
         text = _LOCAL.sub(lambda match: _local(match, locale), text)
+    text = programs.written_out(text, locale, meant=in_program)
     text = _HANDLE.sub(lambda match: f"{_AT[locale.is_hindi]} {_name(match, locale)}", text)
     return _TAG.sub(lambda match: f"{_HASHTAG[locale.is_hindi]} {_name(match, locale)}", text)
 
@@ -140,6 +151,10 @@ def _file_path(match: re.Match[str], locale: Locale) -> str:
     path = match["path"].rstrip(".")
     end = match["path"][len(path) :]
     return f"{_spoken(match['start'] or '', locale)}{_path(path, locale)}{end}".strip()
+
+
+def _spoken_path(path: str, locale: Locale) -> str:
+    return _path(path, locale).strip().partition(" ")[2]
 
 
 def _path(path: str, locale: Locale) -> str:

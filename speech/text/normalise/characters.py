@@ -15,6 +15,7 @@ _PICTURE = (
     "\U0001f000-\U0001faff\U000e0000-\U000e007f\ufe00-\ufe0f\u20e3"
     "\u2300-\u23ff\u2460-\u2bff\u2190\u2191\u2193-\u21d1\u21d3-\u21ff"
 )
+_RATED = re.compile(r"(?<=\d) ?[★⭐](?![★☆⭐])")
 _PICTURES = re.compile(rf"\s?(?:[{_PICTURE}]\u200d?)++")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u206f\ufeff\x00-\x08\x0e-\x1f\x7f]")
 _STYLED = re.compile(
@@ -35,7 +36,9 @@ _FRACTIONS = {
         ("⅝", 5, 8), ("⅞", 7, 8), ("⅑", 1, 9), ("⅒", 1, 10), ("↉", 0, 3),
     )
 }  # fmt: skip
-_FRACTION = re.compile(rf"(?:(?P<whole>\d)\s?)?(?P<sign>[{''.join(_FRACTIONS)}])(?P<after>\d?)")
+_FRACTION = re.compile(
+    rf"(?:(?P<whole>\d)\s?)?(?P<sign>[{''.join(_FRACTIONS)}])(?P<after>[\dA-Za-z]?)"
+)
 _SPACES = re.compile(" {2,}")
 
 
@@ -43,7 +46,7 @@ def cleaned(text: str) -> str:
     """Remove entities, emoji and invisible characters from ``text``: for every engine."""
     text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _INVISIBLE.sub("", text)
-    text = _PICTURES.sub(" ", _circled(text))
+    text = _PICTURES.sub(" ", _circled(_RATED.sub(" star", text)))
     return _tight(_SPACES.sub(" ", text))
 
 
@@ -68,7 +71,7 @@ def plain(text: str) -> str:
     text = _STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _POWER.sub(_raised, text).translate(_LOWERED)
     text = _FRACTION.sub(_fraction, text)
-    text = text.replace("\u2044", "/").replace("\u2215", "/")
+    text = text.replace("\u2044", "/").replace("\u2215", "/").replace("\u2206", "Δ")
     return "".join(_ascii_digit(character) for character in text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from speech.text.normalise import numbers
-from speech.text.normalise.locale import Locale
+from speech.text.normalise.locale import Locale, Region
 
 # ruff: noqa: RUF001  # signs that look like others are the point
 
@@ -33,7 +33,7 @@ _NO_VERSION = "".join(
 _AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje)(?![\w\u0900-\u097f])| in the (?:morning|afternoon|evening)\b)"
 _POINTED = (
     re.compile(
-        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs)\b)"
+        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs|show|shift|batch|slot)\b)"
     ),
     re.compile(
         rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to)\s?(?:2[0-4]|1\d|0?\d))"
@@ -44,13 +44,17 @@ _POINTED = (
     ),
 )
 _AFTER_EVENT = re.compile(
-    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?)(?: (?:at|from))?:? "
-    r"|\b(?:gets? (?:in|there|here|home)|(?:pulls?|comes?|goes) in|due(?: in)?|meet(?: (?:me|us|you|up))?|see (?:you|u|ya)|pick (?:\w{1,12} )?up|home|back) at )"
+    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?|k\.?o\.?|orders|curtain|first act)(?: (?:at|from))?:? |\b(?:appt|appointment|meeting|mtg|lesson|class|lecture|flight|train|bus|coach|service|booked|film)(?: (?:at|from|for)) "
+    r"|\b(?:gets? (?:in|there|here|home)|(?:pulls?|comes?|goes) in|due(?: in)?|meet(?: (?:me|us|you|up))?|see (?:you|u|ya)|pick (?:\w{1,12} )?up|home|back) at |\b(?:until|till|til|’til) |[,;] (?=\d{1,2}\.\d\d (?:at [A-Z]|outside|@))|\b(?:got|get|getting|catch|catching|caught|missed|take|taking|for|on) the (?=\d{1,2}\.\d\d(?:[,.;!?]?\s|$))"
+    r"|(?:day|appt|appointment|\d(?:st|nd|rd|th)|of \w{3,9}|\d/\d{1,2}) (?:at|@) )"
     r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
     re.IGNORECASE,
 )
+_POINTED_FIGURE = re.compile(r"\d\.\d\d")
+_METRES = re.compile(r"\dm\b")
 _MINUTES = re.compile(
-    r"(?:(?<=[Tt]ime: )|(?<=[Tt]ime )|(?<![\w.,:/$€£₹-])(?=\d{1,3}m (?:ago|late|left|read|walk|drive|timer|rest|break)\b))"
+    r"(?:(?<=[Tt]ime: )|(?<=[Tt]ime )|(?<![\w.,:/$€£₹-])(?=\d{1,3}m (?:ago|late|left|read|walk|drive|timer|rest|break|uptime|delay|downtime)\b)"
+    r"|(?<=[Ee]very )|(?<=[Ll]ast )|(?<=[Pp]ast )|(?<=[Nn]ext )|(?<=[Tt]ook )|(?<=[Uu]ptime )|(?<=[Tt]imeout )|(?<=[Ii]nterval )|(?<=[Rr]etry in )|(?<=[Bb]ack in )|(?<=% for ))"
     r"(?P<figure>\d{1,3})m\b"
 )
 _SPANS = (
@@ -82,12 +86,37 @@ _EARLIER = "|".join(f"{hour}/{hour - 1}" for hour in range(2, 13))
 _TIME_ZONES = re.compile(rf"{_FREE}(?P<zones>{_EARLIER}|(?<=\bat )1/12)c(?!\w)")
 """The eastern time and the central one, which is an hour earlier: ``8/7c``. 1/12c may be flour."""
 _HOURS_UNIT = re.compile(r"(?<=\d:[0-5]\d) ?[Hh]rs?\b\.?")
+_WHOLE_HOURS = re.compile(rf"{_FREE}(?P<hour>2[0-4]|[01]?\d):00 ?[Hh]rs?\b\.?")
 _NOON = re.compile(r"\b(?P<from>[Nn]oon|[Mm]idnight)\s?[-–—]\s?(?=\d)")
+_PARTS_OF_HOUR = re.compile(
+    r"(?<![\w./])(?P<part>1/[24]) (?P<to>to|past|til|till) (?=\d{1,2}(?!\w|[:.,/]\d))"
+)
 _LAP = re.compile(
     rf"{_FREE}(?P<minutes>\d{{1,2}}):(?P<seconds>[0-5]\d)(?P<fraction>\.\d{{1,3}})(?!\w|[.,:]\d)"
 )
 _DAY_HOURS = re.compile(
     r"(?<=day )(?P<first>\d{1,2})(?:\.(?P<minute>[0-5]\d))?(?P<dash>\s?[-–]\s?)(?P<last>\d{1,2})\.(?P<end>[0-5]\d)(?![\w.])"
+)
+_LETTER_RANGE = re.compile(
+    r"(?<![\w.,:/$-])(?P<first>\d{1,2}(?::[0-5]\d)?)(?P<half>[ap])?\s?[-–]\s?(?P<last>\d{1,2}(?::[0-5]\d)?)(?P<end>[ap])(?![\w.])"
+)
+"""Hours of American shops: ``7a-9p``."""
+_TO_NOON = re.compile(
+    r"(?:(?<=[ap]\.m\.)|(?<=\d[ap]m)|(?<= [ap]m)|(?<=[AP]M)|(?<=:[0-5]\d)|(?<=\d))\s?[-–—]\s?(?=(?:noon|midnight)\b)"
+)
+_QUARTER = r"(?:00|15|20|30|45)"
+_POINTED_RANGE = re.compile(
+    rf"(?<![\w.,:/$€£₹-])(?P<first>2[0-4]|1\d|0?[1-9])\.(?P<minute>{_QUARTER})(?P<dash>\s?(?:[-–]|to)\s?)(?P<last>2[0-4]|1\d|0?[1-9])\.(?P<end>{_QUARTER})"
+    r"(?![\w%]|[.,-]\d| ?(?:per|million|crore|lakh|[a-zµ]{1,2}\b|%))"
+)
+_THE_SERVICE = re.compile(
+    r"(?P<before>\b[Tt]he )(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?= (?:to|from|train|bus|coach|service|departure|flight|ferry)\b|(?<=1\d\.\d\d)(?:[.,!?](?:\s|$)|$)|(?<=2\d\.\d\d)(?:[.,!?](?:\s|$)|$))"
+)
+_MILITARY_RANGE = re.compile(
+    r"(?<![\w.,:/$€£₹-])(?P<hour>0\d)(?P<minute>[0-5]\d)(?P<dash>\s?[-–]\s?)(?P<last>[01]\d|2[0-4])(?P<end>[0-5]\d)(?![\w/-]|[.,]\d)"
+)
+_HOUR_LETTER = re.compile(
+    r"(?P<before>\b(?:at|until|till|by|from|to|after|before|open|opens|closes?|starts?|ends?|around|til) |@ ?)(?P<hour>1[0-2]|[1-9])(?P<half>[ap])(?![\w.'’])"
 )
 _HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?![\w.])")
 _RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9})(?::| : )(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
@@ -98,31 +127,66 @@ def written_out(text: str, locale: Locale) -> str:
     if not any(map(str.isdecimal, text)):
         return text
     to = "से" if locale.is_hindi else "to"
-    if locale.day_first:
-        text = _AFTER_EVENT.sub(r"\g<before>\g<hour>:\g<minute>", text)
-        text = _DAY_HOURS.sub(
-            lambda match: (
-                f"{match['first']}:{match['minute'] or '00'}{match['dash']}{match['last']}:{match['end']}"
-            ),
-            text,
-        )
+    if locale.day_first and _POINTED_FIGURE.search(text):
+        text = _with_points(text)
     text = _LAP.sub(lambda match: _lap(match, locale), text)
+    if not locale.is_hindi:
+        text = _only_in_english(text, locale)
     text = _HOURS_UNIT.sub(" बजे" if locale.is_hindi else " hours", text)
+    text = _TO_NOON.sub(f" {to} ", text)
     text = _NOON.sub(rf"\g<from> {to} ", text)
     text = _HALF_LETTER.sub(r"\g<half>m", text)
     for pattern in _POINTED:
         text = pattern.sub(_with_colon, text)
-    text = _MINUTES.sub(r"\g<figure> min", text)
+    if _METRES.search(text):
+        text = _MINUTES.sub(r"\g<figure> min", text)
     for pattern in _SPANS:
         text = pattern.sub(_span, text)
     text = _FOUR_DIGITS.sub(lambda match: _four_digits(match, locale), text)
-    if not locale.is_hindi:
-        text = _TIME_ZONES.sub(lambda match: f"{match['zones'].replace('/', ', ')} central", text)
     for pattern in (_CLOCKS, _HOURS):
         text = pattern.sub(lambda match: f"{match['first']} {to} ", text)
     for pattern in (_TIME, _HOUR):
         text = pattern.sub(lambda match: _time(match, locale), text)
     return _RATIO.sub(lambda match: _ratio(match, locale), text)
+
+
+def _with_points(text: str) -> str:
+    """Put a colon into the times of British and Indian texts: at 17.42."""
+    text = _AFTER_EVENT.sub(r"\g<before>\g<hour>:\g<minute>", text)
+    text = _THE_SERVICE.sub(r"\g<before>\g<hour>:\g<minute>", text)
+    text = _POINTED_RANGE.sub(r"\g<first>:\g<minute>\g<dash>\g<last>:\g<end>", text)
+    return _DAY_HOURS.sub(
+        lambda match: (
+            f"{match['first']}:{match['minute'] or '00'}{match['dash']}{match['last']}:{match['end']}"
+        ),
+        text,
+    )
+
+
+def _only_in_english(text: str, locale: Locale) -> str:
+    if "1/" in text:
+        text = _PARTS_OF_HOUR.sub(
+            lambda match: f"{'half' if match['part'] == '1/2' else 'quarter'} {match['to']} ", text
+        )
+    text = _WHOLE_HOURS.sub(
+        lambda match: f"{_hundred_hours(int(match['hour']), 0, locale)} hours", text
+    )
+    if locale.region is Region.US:
+        # Elsewhere a p after a figure is pence.
+        text = _LETTER_RANGE.sub(_letter_range, text)
+        text = _HOUR_LETTER.sub(r"\g<before>\g<hour> \g<half>m", text)
+    text = _TIME_ZONES.sub(lambda match: f"{match['zones'].replace('/', ', ')} central", text)
+    return _MILITARY_RANGE.sub(lambda match: _military_range(match, locale), text)
+
+
+def _letter_range(match: re.Match[str]) -> str:
+    half = f" {match['half']}m" if match["half"] else ""
+    return f"{match['first']}{half} to {match['last']} {match['end']}m"
+
+
+def _military_range(match: re.Match[str], locale: Locale) -> str:
+    first = _hundred_hours(int(match["hour"]), int(match["minute"]), locale)
+    return f"{first} to {_hundred_hours(int(match['last']), int(match['end']), locale)}"
 
 
 def _lap(match: re.Match[str], locale: Locale) -> str:
@@ -167,10 +231,14 @@ def _four_digits(match: re.Match[str], locale: Locale) -> str:
         return match[0]
     if locale.is_hindi:
         return f"{match['hour']}:{match['minute']}"
-    hour, minute = int(match["hour"]), int(match["minute"])
+    return f"{_hundred_hours(int(match['hour']), int(match['minute']), locale)} hours"
+
+
+def _hundred_hours(hour: int, minute: int, locale: Locale) -> str:
+    """A time of four digits: oh seven hundred."""
     low = "oh " if 0 < hour < 10 else ""
     past = f"{'oh ' if minute < 10 else ''}{numbers.cardinal(minute, locale)}"
-    return f"{low}{numbers.cardinal(hour, locale)} {past if minute else 'hundred'} hours"
+    return f"{low}{numbers.cardinal(hour, locale)} {past if minute else 'hundred'}"
 
 
 def _is_span(match: re.Match[str]) -> bool:

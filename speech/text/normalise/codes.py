@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.normalise import numbers
+from speech.text.normalise import names, numbers
 from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.numbers import FIGURE
 
@@ -40,22 +40,23 @@ _WORDS = (
     r"train|flight|reg|call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
     r"confirmation|booking|case|pnr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
 )
-_SHORT_WORDS = r"(?:ending|ends)(?: in| with)?|card|pin|code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
-_OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?#?"
+_SHORT_WORDS = r"(?:ending|ends)(?: in| with)?(?: [Xx*]{1,4}(?=\d{4}))?|card|pin|(?<!exit )(?<!return )code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
+_OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?[#-]?"
 _NAMED = re.compile(
     rf"(?<!\w)(?P<before>(?:(?:{_WORDS}){_OF}(?=\d{{5}}|\d{{3,4}} \d{{3,4}} \d)|(?:{_SHORT_WORDS}){_OF}(?=\d{{3}}|\d\d[- ]\d\d)))"
     rf"(?P<figure>\d++(?:[ -]\d{{2,6}}(?!\d)){{0,3}}){_END}",
     re.IGNORECASE,
 )
+_MASK = re.compile(r"(?<= )[Xx*]{1,4}\Z")
 _SHORT = re.compile(_SHORT_WORDS, re.IGNORECASE)
 _EMERGENCY = re.compile(
     r"(?P<before>(?<!\w)(?:call|dial|dialled|dialed) )(?P<figure>911|112|999|100|101|102|108|411|311|988)(?![\w.,-]?\d|\w)"
-    r"|(?<![\w.,])(?P<hindi>112|100|101|102|108|1098|181)(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन)))",
+    r"|(?<![\w.,])(?P<hindi>\d{3,5})(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन|संपर्क)|par call|pe call))",
     re.IGNORECASE,
 )
 _LEADING_ZERO = re.compile(r"(?<![\w.,:/-])(?P<figure>0\d++)(?![\w:/]|[.,]\d)")
 _FOUR_DIGITS = re.compile(
-    r"(?P<before>\b(?:ISO|RFC|IEEE|DIN|Form|Model|Room|Flight|flight|Suite|Unit|Box|Bus|Route|Highway|Bulletin|Engine|Channel) )"
+    r"(?P<before>\b(?:ISO|RFC|IEEE|DIN|Form|Model|Room|Flight|flight|Suite|Unit|Box|Bus|Route|Highway|Bulletin|Engine|Channel|[Pp]ort) )"
     r"(?P<figure>[1-9]\d{3})(?!\w|[.,-]\d)"
 )
 """Numbers that are names: four digits in two halves."""
@@ -64,9 +65,18 @@ _ADDRESS = re.compile(
 )
 _STATES = "A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|T[NX]|UT|V[AT]|W[AIVY]"
 _ZIP = re.compile(
-    rf"(?<=,) (?P<state>{_STATES}),? (?P<figure>\d{{5}}(?:-\d{{4}})?)(?![\w-])|\b(?P<alone>{_STATES}) (?P<five>\d{{5}})(?=\s*[,.;)]|\s*$)"
+    rf"(?<=,) (?P<state>{_STATES}),? (?P<figure>\d{{5}}(?:-\d{{4}})?)(?![\w-])|\b(?P<alone>{_STATES}|NYC) (?P<five>\d{{5}})(?=\s*[,.;)]|\s*$)"
 )
 """The ZIP code of an American address."""
+_PIN_AFTER_DASH = re.compile(
+    r"(?<=[\w)\u0900-\u097f.])\s?[-–]\s?(?P<figure>[1-8]\d{2}(?!000)\d{3})(?=\s*[,.;)।]|\s*$)"
+)
+_INDIAN_TRAIN = re.compile(
+    r"(?<![\w.,/-])(?P<figure>[012]\d{4})(?= (?:[A-Z]\w+ ){0,4}(?:Rajdhani|Shatabdi|Duronto|Express|Exp|Mail|SF|Superfast|Passenger|Vande|Intercity|Garib)\b)"
+)
+_TRAIN_AFTER = re.compile(
+    r"(?<=Express )(?P<figure>[012]\d{4})(?!\d)|(?<=Rajdhani )(?P<other>[012]\d{4})(?!\d)"
+)
 _INDIAN_PIN = re.compile(
     r"(?P<place>(?:(?<=, )|(?<=\w )(?=\S{2,20} ?[-–] ?\d)|(?<![^,\n])(?=\S{2,20} ?[-–] ?\d))(?:[A-Z][a-z]{2,20}|[\u0900-\u097f]{2,20}))"
     r",? ?[-–]? ?(?P<figure>[1-8]\d{2}(?!000)\d{3})(?=\s*[,.;)।]|\s*$)"
@@ -95,6 +105,20 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _PRODUCT = re.compile(rf"(?:{_PRODUCTS})[ -]\Z", re.IGNORECASE)
+_VERSIONS = re.compile(
+    rf"(?P<name>\b(?:{_PRODUCTS}) )(?P<first>v?\d{{1,3}}(?:\.\d{{1,3}}){{0,2}})(?P<sign>\s?[-–]\s?|/)(?P<last>v?\d{{1,3}}(?:\.\d{{1,3}}){{0,2}})(?![\w/.-]\w|\w)",
+    re.IGNORECASE,
+)
+"""Several versions: ``Python 3.9-3.12``, ``Windows 10/11``."""
+_SCREEN = re.compile(
+    r"(?<![\w.,])(?P<wide>[1-9]\d{3}) ?[x×] ?(?P<high>[1-9]\d{3})(?!\w|[.,]\d| ?[x×])"
+)
+"""Pixels of a screen, in two halves as they are named: 1920x1080."""
+_NAMED_ROOM = re.compile(
+    r"(?P<before>\b(?:[Rr]oom|[Rr]m|[Ff]light|[Rr]oute|[Hh]ighway|[Ii]nterstate|[Ss]uite|[Aa]partment|[Uu]nit|[Gg]ate|[Ee]rror|HTTP|[Ss]tatus|[Ee]xit|[Bb]us|[Ff]lat|[Cc]hannel|[Ee]xit code)"
+    r"(?: number|:| status)?:? |\bI-|(?=\d0\d\([a-z]\)))(?P<figure>[1-9]0[1-9])(?!\w|[.,-]\d|/)"
+)
+"""Names with a zero between two digits: four oh four."""
 _V_ALONE = re.compile(r"(?<![\w.])v(?P<figure>\d{1,3})(?![\w.,])")
 
 
@@ -110,6 +134,9 @@ def written_out(text: str, locale: Locale) -> str:
     text = _ZIP.sub(lambda match: _zip(match, locale), text)
     if locale.is_indian:
         text = _PLATE.sub(lambda match: _plate(match, locale), text)
+        text = _INDIAN_TRAIN.sub(lambda match: numbers.digits(match["figure"], locale), text)
+        text = _TRAIN_AFTER.sub(lambda match: numbers.digits(match[0], locale), text)
+        text = _PIN_AFTER_DASH.sub(lambda match: f", {_grouped(match['figure'], locale)}", text)
         text = _INDIAN_PIN.sub(
             lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
         )
@@ -126,6 +153,12 @@ def written_out(text: str, locale: Locale) -> str:
             lambda match: match["before"] + numbers.year(int(match["figure"]), locale), text
         )
     text = _LEADING_ZERO.sub(lambda match: _grouped(match["figure"], locale), text)
+    if not locale.is_hindi:
+        text = _NAMED_ROOM.sub(
+            lambda match: match["before"] + numbers.named(int(match["figure"]), locale), text
+        )
+        text = _SCREEN.sub(lambda match: _screen(match, locale), text)
+    text = _VERSIONS.sub(lambda match: _versions(match, locale), text)
     text = _ADDRESS.sub(lambda match: _address(match, locale), text)
     text = _VERSION.sub(lambda match: _version(match, locale), text)
     return _V_ALONE.sub(lambda match: f"{_called(locale)} {_part(match['figure'], locale)}", text)
@@ -136,7 +169,7 @@ def _named(match: re.Match[str], locale: Locale) -> str:
     before, figure = match["before"], match["figure"]
     if figure[0] != "0" and figure.endswith("000") and not _SHORT.match(before):
         return match[0]
-    return before + _grouped(figure, locale)
+    return _MASK.sub("", before) + _grouped(figure, locale)
 
 
 def _grouped(figure: str, locale: Locale) -> str:
@@ -165,7 +198,8 @@ def _toll_free(code: str, locale: Locale) -> str:
 def _zip(match: re.Match[str], locale: Locale) -> str:
     """The digits of a ZIP code after its state."""
     state, figure = match["state"] or match["alone"], match["figure"] or match["five"]
-    return f"{' ' if match['state'] else ''}{state} {_grouped(figure, locale)}"
+    named = state if locale.is_hindi else names.BY_LETTERS.get(state, state)
+    return f"{' ' if match['state'] else ''}{named} {_grouped(figure, locale)}"
 
 
 def _plate(match: re.Match[str], locale: Locale) -> str:
@@ -208,9 +242,22 @@ def _version(match: re.Match[str], locale: Locale) -> str:
     named = _PRODUCT.search(match.string, max(0, match.start() - 16), match.start())
     if not match["v"] and figure.count(".") == 1 and not named:
         return match[0]
-    point = f" {numbers.point(locale)} "
-    said = point.join(_part(part, locale) for part in figure.split("."))
+    said = _pointed(figure, locale)
     return f"{_called(locale)} {said}" if match["v"] else said
+
+
+def _screen(match: re.Match[str], locale: Locale) -> str:
+    return " by ".join(numbers.year(int(match[name]), locale) for name in ("wide", "high"))
+
+
+def _versions(match: re.Match[str], locale: Locale) -> str:
+    first, last = (_pointed(match[name].lstrip("vV"), locale) for name in ("first", "last"))
+    word = ", " if match["sign"] == "/" else " से " if locale.is_hindi else " to "
+    return f"{match['name']}{first}{word}{last}"
+
+
+def _pointed(figure: str, locale: Locale) -> str:
+    return f" {numbers.point(locale)} ".join(_part(part, locale) for part in figure.split("."))
 
 
 def _part(figure: str, locale: Locale) -> str:
@@ -223,9 +270,17 @@ _TOKEN = re.compile(
     r"(?<![\w.,])(?=[A-Za-z]{0,40}[-]?\d)(?!\d+(?![A-Za-z\d-]))[A-Za-z\d]++(?:-[A-Za-z\d]++)*+"
 )
 _JOINED = re.compile(r"(?<=[A-Za-z])-(?=\d+\.\d)")
+_WITH_VERSION = re.compile(
+    r"(?<![\w.])(?P<name>[A-Za-z]{2,12})(?P<figure>\d{1,3}(?:\.\d{1,3}){1,3})(?!\w|\.\d)"
+)
+"""A name and a version in one: ``python3.11``, ``PM2.5``."""
+_ANY_VERSION = re.compile(r"(?<=\d)\.x(?!\w)")
+_AFTER_WORD = re.compile(r"(?<=[a-z]{2})\.(?=\d{1,3}(?!\d))")
 _HEXADECIMAL = re.compile(r"(?<![\w.,])0x[0-9a-fA-F]{1,16}(?!\w)")
 _POINT_IN_NAME = re.compile(r"(?<=\b[A-Z])\.(?=\d)")
 _PART = re.compile(r"\d++|[A-Z]{1,2}(?![A-Za-z])|[A-Za-z]++")
+_SEVERAL = re.compile(r"(?P<one>[A-Z]{1,3}-?\d{1,2})s")
+"""Several of one model: ``F-16s``."""
 _LONG_TOKEN = 9
 """Characters from which a name of letters and digits is a code, read digit by digit."""
 _ELEMENTS = (
@@ -242,6 +297,10 @@ def remaining_written_out(text: str, locale: Locale) -> str:
     """Write every remaining digit of ``text`` in words. Apply it last."""
     if not any(map(str.isdecimal, text)):
         return text
+    if "." in text:
+        text = _ANY_VERSION.sub(f" {numbers.point(locale)} x", text)
+        text = _WITH_VERSION.sub(lambda match: _with_version(match, locale), text)
+        text = _AFTER_WORD.sub(f" {numbers.point(locale)} ", text)
     text = _JOINED.sub(" ", text)
     text = _POINT_IN_NAME.sub(" डॉट " if locale.is_hindi else " dot ", text)
     text = _TOKEN.sub(lambda match: _token(match[0], locale), text)
@@ -255,6 +314,8 @@ def _token(token: str, locale: Locale) -> str:
         return _formula(token, locale)
     words: list[str] = []
     is_long = len(token) >= _LONG_TOKEN and "-" not in token
+    if not locale.is_hindi and (several := _SEVERAL.fullmatch(token)):
+        return numbers.plural(_token(several["one"], locale))
     for part in _PART.findall(token):
         if part.isdecimal():
             words.append(_in_token(part, locale, digits=is_long))
@@ -263,6 +324,12 @@ def _token(token: str, locale: Locale) -> str:
         else:
             words.append(part)
     return " ".join(words)
+
+
+def _with_version(match: re.Match[str], locale: Locale) -> str:
+    name = match["name"]
+    said = " ".join(name) if len(name) == 2 and name.isupper() else name
+    return f"{said} {_pointed(match['figure'], locale)}"
 
 
 def _formula(token: str, locale: Locale) -> str:

@@ -57,17 +57,39 @@ _BETWEEN_DATES = re.compile(
     rf"(?<=\d)(?:st|nd|rd|th)?\s?[-–—]\s?(?={_MONTH} {_DAY}(?!\d))|(?<=[a-z])\s?[–—]\s?(?={_DAY} {_MONTH})"
 )
 _SLASHED_RANGE = re.compile(
-    rf"{_FREE}(?P<first>{_DAY})/(?P<second>{_DAY})\s?[-–—]\s?(?P<third>{_DAY})/(?P<fourth>{_DAY})(?![\w/]|[.,]\d)"
+    rf"{_FREE}(?P<first>{_DAY})/(?P<second>{_DAY})\s?[-–—]\s?(?P<third>{_DAY})/(?P<fourth>{_DAY})(?![\w/]|[.,]\d| (?:cups?|tsp|tbsp|inch|inches|lbs?|oz|miles?|hours?|of)\b)"
 )
 _DASHED = re.compile(
-    rf"(?P<before>\b(?:on|dated|date:?|dt\.?|by|from|till|until) )(?P<one>{_DAY})-(?P<two>{_DAY})-(?P<year>\d\d)(?![\w-])",
+    rf"(?P<before>(?:दिनांक|तारीख|\b(?:on|dated|date:?|dt\.?|by|from|till|until)):? )(?P<one>{_DAY})-(?P<two>{_DAY})-(?P<year>\d\d)(?![\w-])",
     re.IGNORECASE,
 )
+_PAIR = re.compile(r"\d/\d")
 _WEEK_OF = re.compile(
-    rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart)s?(?: on| by)?|[Dd]ated?|[Ee]ffective|RSVP(?: by)?"
+    rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart|[Ss]een|[Rr]eviewed|[Aa]dmitted|[Pp]osted|[Ss]ent|[Bb]ooked|[Ff]iled|[Ii]ssued|[Pp]aid|[Bb]orn|[Gg]iven)s?(?: on| by)?|[Dd]ated?|[Ee]ffective|RSVP(?: by)?"
     rf"|{_ANY_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day),? )(?!24/7)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way)\b)"
 )
 """A day and a month without a year, after a word that says so: other pairs are fractions."""
+_ON_DAY = re.compile(
+    rf"(?P<before>\b(?:[Oo]n|[Uu]ntil|[Tt]ill|[Tt]hru|[Bb]efore|[Aa]fter|[Ss]ince|[Bb]y|[Cc][Oo][Bb]|EOD|DOB|[Ff]rom) )(?!24/7|9/11)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way|odds|majority|scale|cup|in|to|past)\b)"
+)
+_BY_AMOUNT = re.compile(
+    r"\b(?:reduc|cut|increas|grew|grow|fell|fall|drop|multipl|divid|scal|shr|ris|rose|rais|down|up|off|less|more|out|rate|scor)\w*(?: [\w']+){0,3} (?:by|from|on) \Z"
+)
+_PART_OF = re.compile(
+    r" (?!(?:at|and|or|for|so|because|if|we|i|you|he|she|they|please|pls|via|with|w|from|until|till|by|but|after|before|night|morning|evening)\b)[a-z]|-[a-z]"
+)
+"""A noun after a fraction; a date has none."""
+_OF_WEEK = {
+    "T/Th": "Tuesday, Thursday", "Tu/Th": "Tuesday, Thursday", "M/W/F": "Monday, Wednesday, Friday", "M/W": "Monday, Wednesday",
+    "M-F": "Monday to Friday", "M–F": "Monday to Friday", "M-Th": "Monday to Thursday", "M-Sa": "Monday to Saturday", "M-Sat": "Monday to Saturday",
+}  # fmt: skip
+_DAY_LETTERS = re.compile(
+    rf"(?<![\w/-])(?:{'|'.join(sorted(_OF_WEEK, key=len, reverse=True))})(?![\w/-])"
+)
+"""Days of the week by their first letters."""
+_BETWEEN_DAYS = re.compile(
+    r"(?<=\d/\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)|(?<=\d/\d\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)"
+)
 _MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")
 _ABBREVIATED = re.compile(
     r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|,| [A-Z]{2})|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
@@ -75,8 +97,10 @@ _ABBREVIATED = re.compile(
 _DAY_RANGE = re.compile(rf"(?<!\w)(?P<first>{_ANY_DAY})\.?\s?[-–—]\s?(?P<last>{_ANY_DAY})(?!\w)\.?")
 _DAY_NAME = re.compile(
     rf"(?<!\w)(?P<day>{_SURE})(?:\.(?=,| )|\.(?=$)|(?![\w'’]))"
-    r"|(?:(?<=\b[Oo]n |\b[Bb]y )|(?<=day and )|(?<=day or )|(?<=day, )|(?<=Sat and |Fri and |Thu and )|(?<=day & ))(?P<after>Sat|Sun)(?![\w'’])"
-    rf"|(?<!\w)(?<!\b[Tt]he )(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|\s?@| (?:at|from|by|night|morning|evening|afternoon)\b|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|[&/] ?(?:{_ANY_DAY})| (?:and|or|&) (?:{_ANY_DAY})))"
+    r"|(?P<after>Sat|Sun)(?![\w'’])(?:(?<=\b[Oo]n S..)|(?<=\b[Bb]y S..)|(?<=day and S..)|(?<=day or S..)|(?<=day, S..)"
+    r"|(?<=Sat and S..)|(?<=Fri and S..)|(?<=Thu and S..)|(?<=day & S..)|(?<=\bthis S..)|(?<=\bnext S..)|(?<=\blast S..)|(?<=\bevery S..))"
+    r"|(?P<until>Sat)(?![\w'’])(?:(?<=\bfor Sat)|(?<=\buntil Sat)|(?<=\btill Sat)|(?<=\bafter Sat)|(?<=\bsince Sat))"
+    rf"|(?<!\w)(?<!\b[Tt]he )(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|\s?@| (?:at|from|by|night|morning|evening|afternoon)\b|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|:| (?:ko|se|tak|ki|ka|subah|shaam|sham|raat|को|से|तक|की|का|सुबह|शाम|रात)(?![\w\u0900-\u097f])| ?[&/] ?(?:{_ANY_DAY}|[Bb]ank)| (?:and|or|&) (?:{_ANY_DAY}|[Bb]ank|[Pp]ublic)| (?:only|closed)\b))"
 )
 
 
@@ -90,6 +114,10 @@ _FULL_NAME = (
     r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
     r"|जनवरी|फ़रवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर|दिसंबर)"
 )
+_SHORT_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
+_MONTHS_RANGE = re.compile(
+    rf"(?<![\w-])(?P<first>{_SHORT_MONTH})\.?\s?[-–—]\s?(?P<month>{_SHORT_MONTH})(?![\w-])\.?(?! \d{{1,2}}(?!\d))"
+)
 _NAMES_RANGE = re.compile(
     rf"(?:(?<=[a-z])|(?<=[\u0900-\u097f]))\s?[-–—]\s?(?={_FULL_NAME}(?!\w))"
     r"|(?<=\d)\s?[-–—]\s?(?=(?:सुबह|दोपहर|शाम|रात) \d)"
@@ -98,8 +126,12 @@ _NAMES_RANGE = re.compile(
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the dates of ``text`` in words. The locale decides the order, except in ISO dates."""
+    if not locale.is_hindi and ("M" in text or "T" in text) and _DAY_LETTERS.search(text):
+        text = _DAY_LETTERS.sub(lambda match: _OF_WEEK[match[0]], text)
     text = _DAY_RANGE.sub(lambda match: _day_range(match, locale), text)
     text = _HINDI_RANGE.sub(r"\g<first> से ", text)
+    if "-" in text or "–" in text or "—" in text:
+        text = _MONTHS_RANGE.sub(lambda match: _months_range(match, locale), text)
     text = _NAMES_RANGE.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
     text = _DAY_NAME.sub(lambda match: _day_name(match, locale), text)
     if any(map(str.isdecimal, text)):
@@ -110,7 +142,10 @@ def written_out(text: str, locale: Locale) -> str:
         text = _SLASHED.sub(lambda match: _slashed(match, locale), text)
         text = _BETWEEN_DATES.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
         text = _SLASHED_RANGE.sub(lambda match: _slashed_range(match, locale), text)
-        text = _WEEK_OF.sub(lambda match: _month_and_day(match, locale), text)
+        text = _BETWEEN_DAYS.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
+        if _PAIR.search(text):
+            text = _WEEK_OF.sub(lambda match: _month_and_day(match, locale), text)
+            text = _ON_DAY.sub(lambda match: _on_day(match, locale), text)
         text = _DAY_MONTH.sub(lambda match: _day_month(match, locale), text)
         text = _MONTH_DAY.sub(lambda match: _month_day(match, locale), text)
         text = _MONTH_YEAR.sub(lambda match: _month_year(match, locale), text)
@@ -135,8 +170,16 @@ def _day_range(match: re.Match[str], locale: Locale) -> str:
     return f"{first} {'से' if locale.is_hindi else 'to'} {last}"
 
 
+def _months_range(match: re.Match[str], locale: Locale) -> str:
+    first = _name(_NUMBER_OF[match["first"].lower()], locale)
+    return f"{first} {'से' if locale.is_hindi else 'to'} {_name(_month(match), locale)}"
+
+
 def _day_name(match: re.Match[str], locale: Locale) -> str:
-    return _day_of_week(match["day"] or match["after"] or match["weekend"], locale)
+    return _day_of_week(
+        match["day"] or match["after"] or match["until"] or match["weekend"],
+        locale,
+    )
 
 
 def said(day: int, month: int, year: int | None, locale: Locale) -> str:
@@ -175,6 +218,15 @@ def _month_and_day(match: re.Match[str], locale: Locale) -> str:
     first, second = int(match["first"]), int(match["second"])
     day, month = (first, second) if locale.day_first else (second, first)
     return match["before"] + said(day, month, None, locale) if month <= 12 else match[0]
+
+
+def _on_day(match: re.Match[str], locale: Locale) -> str:
+    is_part = int(match["first"]) < int(match["second"])
+    if is_part and _PART_OF.match(match.string, match.end()):
+        return match[0]
+    if _BY_AMOUNT.search(match.string, max(0, match.start() - 40), match.start("first")):
+        return match[0]
+    return _month_and_day(match, locale)
 
 
 def _slashed_range(match: re.Match[str], locale: Locale) -> str:

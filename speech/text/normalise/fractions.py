@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import re
 
-from speech.text.normalise import cricket, dates, numbers
+from speech.text.kinds import cricket
+from speech.text.normalise import dates, numbers
 from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.units import INCH, INCH_SIGNS, UNITS, in_quotation
 
 _FREE = r"(?<![\w.,/:$€£₹])"
 _END = r"(?![\w/]|[.,]\d)"
-_ALWAYS = re.compile(rf"{_FREE}24/7(?P<days>/365)?{_END}")
+_SLASH = re.compile(r"/\s?\d|24x7")
+_ALWAYS = re.compile(rf"{_FREE}24[/x]7(?P<days>/365)?{_END}")
 _OUT_OF = re.compile(
     rf"{_FREE}(?P<one>\d{{1,3}}) ?/ ?(?P<two>5|10|20|50|100){_END}(?= (?:stars?|points|marks|rating|on|अंक))"
-    rf"|(?P<before>\b(?:[Rr]ated|[Ss]cored?|[Gg]ot|[Rr]ating(?: of|:)?|[Gg]ave it) (?:it )?(?:an? )?){_FREE}(?P<some>\d{{1,3}})/(?P<of>5|10|20|50|100){_END}"
+    rf"|(?P<before>\b(?:[Rr]ated|[Ss]cored?|[Gg]ot|[Rr]ating(?: of|:)?|[Gg]ave it|GCS|MMSE|MoCA|A(?:pgar|PGAR)) (?:it |of )?(?:an? )?){_FREE}(?P<some>\d{{1,3}})/(?P<of>5|10|15|20|25|30|40|50|60|75|80|100){_END}"
+)
+_RANGE = re.compile(
+    r"(?<=\d)\s?[-–]\s?(?=\d{1,3} \d{1,2}/\d{1,2}(?!\d))|(?:(?<=\d/\d)|(?<=\d/\d\d))\s?[-–]\s?(?=\d{1,2}/\d)"  # noqa: RUF001
+)
+"""The dash before a mixed number, or between two fractions; ``1-1/2`` is a mixed number."""
+_AFTER_UNIT = re.compile(
+    r"(?<=\d)/(?=\d{2,3} ?°)|(?<=\d[a-z])/(?=(?:\d{1,3} )?\d/\d)|(?<=\d[a-z]{2})/(?=(?:\d{1,3} )?\d/\d)"
+)
+"""Between two measures: ``100g/3½oz``."""
+_ROW = re.compile(
+    r"(?<![\w./])(?=[\d/]{0,30}\d{3})(?!\d{1,2}/\d{1,2}/(?:\d\d|(?:19|20)\d\d)(?![\d/]))\d{1,4}(?:/\d{1,4}){2,5}(?![\w/]|[.,]\d)"
+)
+_SHARE = re.compile(
+    rf"{_FREE}(?P<one>\d{{1,6}}(?:\.\d{{1,3}})?)(?P<unit> ?(?:[KMGTP]i?B))?\s?/\s?(?=(?P<two>\d{{1,6}}(?:\.\d{{1,3}})?) ?(?P<of>[KMGTP]i?B)\b)"
+)
+"""A part of a memory or disk: ``7.8/16 GB``."""
+_COUNTED = re.compile(
+    rf"{_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}(?= (?:tests?|pods|checks|replicas|nodes|tasks|jobs|files|items|questions|students|users|people|members|"
+    r"dentists|doctors|patients|respondents|times|correct|passed|passing|ready|running|healthy|attempts|reviews|votes|matches|games|wins|seats)\b)"
 )
 _OF = re.compile(
-    rf"(?P<before>\b(?:attempt|step|page|part|round|slide|try|batch|epoch|chapter|episode|question|level|lap)s? ){_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}",
+    rf"(?P<before>\b(?:attempt|retry|retries|test|chunk|shard|image|photo|file|disc|track|vol|volume|dose|day|week|match|game|instal?lment|EMI|task|stage|phase|item|set|step|page|part|round|slide|try|batch|epoch|chapter|episode|question|level|lap)s? ){_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}",
     re.IGNORECASE,
 )
 _ATTEMPTS = re.compile(
@@ -38,6 +59,11 @@ _NO_NOUN = re.compile(
 _OVER = re.compile(
     rf"{_FREE}(?P<top>\d{{1,15}}+(?:\.\d{{1,9}})?+)/(?P<bottom>\d{{1,15}}){_END}(?P<pressure> ?mmHg\b)?"
 )
+_ODDS_AFTER = re.compile(
+    r",? (?:shots?|fav|favou?rites?|outsiders?|odds|chance|joint|each[- ]way|second fav|co-fav|against|on)\b"
+)
+_ODDS_BEFORE = re.compile(r"\b(?:odds(?: of)?|priced at|backed at|SP|at) \Z")
+_NUMBER_BEFORE = re.compile(r"\b(?:[Nn]umber|[Cc]ase|FIR):? \Z")
 _BOTTOMS = frozenset([*range(2, 13), 16, 20, 32, 50, 64, 100])
 _MEASURES = frozenset(
     [
@@ -80,23 +106,44 @@ _HINDI_PARTS = {
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the fractions of ``text`` in words."""
-    if "/" not in text:
+    if not _SLASH.search(text):
         return text
+    text = _AFTER_UNIT.sub(", ", text)
+    text = _RANGE.sub(" से " if locale.is_hindi else " to ", text)
+    text = _SHARE.sub(lambda match: _share(match, locale), text)
     text = _ALWAYS.sub(lambda match: _always(match, locale), text)
     if not locale.is_hindi:
         text = _CUPS.sub(_cups, text)
     if not locale.is_hindi:
         text = _OF.sub(r"\g<before>\g<one> of \g<two>", text)
+        text = _COUNTED.sub(_counted, text)
         text = _ATTEMPTS.sub(_attempts, text)
     text = _OUT_OF.sub(lambda match: _out_of(match, locale), text)
+    text = _ROW.sub(lambda match: match[0].replace("/", ", "), text)
     text = _MIXED.sub(lambda match: _mixed(match, locale), text)
-    return _OVER.sub(lambda match: _over(match, locale), text)
+    if not _OVER.search(text):
+        return text
+    in_cricket = locale.region is Region.IN or cricket.is_meant(text)
+    return _OVER.sub(lambda match: _over(match, locale, in_cricket=in_cricket), text)
 
 
 def _attempts(match: re.Match[str]) -> str:
     if int(match["one"]) > int(match["two"]):
         return match[0]
     return f"{match['before']}{match['one']} for {match['two']}"
+
+
+def _share(match: re.Match[str], locale: Locale) -> str:
+    unit = match["unit"] or ""
+    if unit.strip() == match["of"] and float(match["one"]) > float(match["two"]):
+        return f"{match['one']}{unit}, "
+    return f"{match['one']}{unit}{' में से ' if locale.is_hindi else ' of '}"
+
+
+def _counted(match: re.Match[str]) -> str:
+    """A part of several things, unless it is a part of each: ``3/4 times``."""
+    one, two = int(match["one"]), int(match["two"])
+    return f"{one} of {two}" if one <= two and two not in (2, 3, 4) else match[0]
 
 
 def _always(match: re.Match[str], locale: Locale) -> str:
@@ -120,9 +167,7 @@ def _out_of(match: re.Match[str], locale: Locale) -> str:
 def _mixed(match: re.Match[str], locale: Locale) -> str:
     top, bottom = int(match["top"]), int(match["bottom"])
     noun = match["noun"] or ""
-    if not 0 < top < bottom or bottom not in _BOTTOMS or match["bottom"][0] == "0":
-        return match[0]
-    if match["whole"] is None and (top, bottom) == (9, 11):
+    if not _is_part(match, top, bottom):
         return match[0]
     below = f"{numbers.minus(locale)} " if match["minus"] else ""
     whole = int(match["whole"]) if match["whole"] else 0
@@ -157,6 +202,17 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
             else f"{below}{part} of {article} {name}"
         )
     return below + part + noun
+
+
+def _is_part(match: re.Match[str], top: int, bottom: int) -> bool:
+    """Whether it is a part of one, and no share such as 87/100."""
+    if not 0 < top < bottom or bottom not in _BOTTOMS or match["bottom"][0] == "0":
+        return False
+    if match["whole"]:
+        return True
+    noun = match["noun"] or ""
+    measured = noun.strip(" -") in UNITS or noun in INCH_SIGNS
+    return (top, bottom) != (9, 11) and (measured or top <= 12 or bottom not in (20, 50, 100))
 
 
 def _named(noun: str, locale: Locale, *, one: bool) -> str:
@@ -195,7 +251,7 @@ def _in_hindi(whole: int, top: int, bottom: int, locale: Locale) -> str:
     return f"{numbers.cardinal(whole, locale)} सही {named}"
 
 
-def _over(match: re.Match[str], locale: Locale) -> str:
+def _over(match: re.Match[str], locale: Locale, *, in_cricket: bool) -> str:
     """Write out a slash that is no fraction: a date, a score, a share, or a quotient."""
     one, two = match["top"], match["bottom"]
     if day := _day(one, two, locale):
@@ -204,12 +260,15 @@ def _over(match: re.Match[str], locale: Locale) -> str:
     if match["pressure"]:
         over = "बटा" if locale.is_hindi else "over"
         return f"{top} {over} {bottom} {UNITS['mmHg'][locale.language].many}"
-    if (one, two) in (("9", "11"), ("50", "50"), ("80", "20")):
+    if (one, two) == ("9", "11") or _shares(one, two):
         return f"{top} {bottom}"
     if numbers.value(one) <= numbers.value(two) and two in ("5", "10", "20", "50", "100"):
         return f"{bottom} में से {top}" if locale.is_hindi else f"{top} out of {bottom}"
-    is_cricket = locale.region is Region.IN or cricket.is_meant(match.string)
-    if is_cricket and _is_score(one, two):
+    if named := _of_year(match, locale):
+        return named
+    if not locale.is_hindi and _is_odds(match):
+        return f"{top} to {bottom}"
+    if in_cricket and _is_score(one, two):
         return f"{top} {'पर' if locale.is_hindi else 'for'} {bottom}"
     return f"{top} बटा {bottom}" if locale.is_hindi else f"{top} over {bottom}"
 
@@ -223,6 +282,33 @@ def _day(one: str, two: str, locale: Locale) -> str | None:
     if not (12 < day <= 31 and 0 < month <= 12) or two in ("16", "20"):
         return None
     return dates.said(day, month, None, locale)
+
+
+def _shares(one: str, two: str) -> bool:
+    """Whether two figures are the parts of a hundred: 60/40."""
+    return one.isdecimal() and two.isdecimal() and int(one) + int(two) == 100
+
+
+def _of_year(match: re.Match[str], locale: Locale) -> str | None:
+    """The number of a case and its year, or of a bill behind its year: ``No. 112/2026``."""
+    if locale.is_hindi or not _NUMBER_BEFORE.search(
+        match.string, max(0, match.start() - 12), match.start()
+    ):
+        return None
+    one, two = match["top"], match["bottom"]
+    if re.fullmatch(r"(?:19|20)\d\d", two):
+        return f"{numbers.spoken(one, locale)} of {numbers.year(int(two), locale)}"
+    if re.fullmatch(r"(?:19|20)\d\d", one):
+        return f"{numbers.year(int(one), locale)} slash {numbers.spoken(two, locale)}"
+    by = "by" if locale.is_indian else "slash"
+    return f"{numbers.spoken(one, locale)} {by} {numbers.spoken(two, locale)}"
+
+
+def _is_odds(match: re.Match[str]) -> bool:
+    return bool(
+        _ODDS_AFTER.match(match.string, match.end())
+        or _ODDS_BEFORE.search(match.string, max(0, match.start() - 16), match.start())
+    )
 
 
 def _is_score(runs: str, wickets: str) -> bool:

@@ -23,7 +23,7 @@ from speech.text.normalise.units import (
 # ruff: noqa: RUF001  # signs that look like others are the point
 
 
-_SIGN = r"(?P<minus>(?<![\w)])[-−]\s?)?"
+_SIGN = r"(?P<minus>(?<![\w)])(?:[-−]|(?<!\S )[-−]\s))?"
 _AMOUNT = rf"(?P<first>{FIGURE})(?:\s?(?:[-–—]|to|से)\s?(?P<last>{FIGURE}))?+"
 _SCALE = (
     r"(?P<scale> (?:thousand|million|billion|trillion|lakh|crore|हज़ार|हजार|लाख|करोड़|अरब)(?= ))?+"
@@ -38,13 +38,14 @@ _SCIENTIFIC = re.compile(
 """A figure with a power of ten, and its unit."""
 _PER_UNIT = re.compile(rf"(?<=\bper )(?P<unit>(?=\w\w)(?:{UNIT})){END}(?!\.\w)")
 _TIMES_MEASURE = re.compile(
-    rf"(?<=[\d\"])\s?[x×]\s?(?={FIGURE}(?:\s?[x×]\s?{FIGURE})?(?:\s?(?:{UNIT}){END}|\"))"
+    rf"(?<=[\d\"])\s?[x×]\s?(?={FIGURE}(?:\s?[x×]\s?{FIGURE})?(?:\s?(?:{UNIT}|in\.?){END}|\"|\s?in\.)|{FIGURE}\s?[x×]\s?{FIGURE})"
 )
 _STONE = re.compile(
     r"(?<![\w.,])(?P<stone>\d{1,2})\s?st\.?\s?(?P<pounds>\d{1,2})\s?lbs?(?!\w)|(?<![\w.,])(?P<first>\d{1,2})\s?st (?P<last>\d{1,2})(?![\w.,%])|(?<![\w.,])(?P<only>\d{1,2}) st\b\.?"
 )
 _HEIGHT = re.compile(
     r"(?<![\w.,])(?P<feet>\d{1,2})\s?(?:['’′]|ft\.?)\s?(?P<inches>\d{1,2})(?:\"|”|″|''|’’|\s?in(?:ches|\.)?(?!\w))"
+    r"|(?<![\w.,'’])(?P<foot>[4-7])['’](?P<left>\d|1[01])(?![\w'’\"”])"
 )
 _FEET = re.compile(
     rf"{START}(?P<first>{FIGURE})\s?(?:′|['’](?=\s?(?:[x×]\s?\d|(?:by|wide|tall|long|high|deep)\b))|(?<=[x×]\d)['’]|(?<=[x×]\d\d)['’])"
@@ -52,24 +53,31 @@ _FEET = re.compile(
 _ROOM = re.compile(rf"{START}(?P<one>{FIGURE})\s?['’′]\s?(?:[x×]|by)\s?(?P<two>{FIGURE})\s?['’′]")
 _INCHES = re.compile(
     rf"{START}(?P<first>{FIGURE})(?:\s?″|(?P<mark>[\"”])"
-    rf"|\s?in\.(?=\s[a-z,]|[,;:)])|(?P<stop>\s?in\.)(?=\s*$|\s+[A-Z])|in{END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
+    rf"|\s?in\.(?=\s[a-z,]|[,;:)])|(?P<stop>\s?in\.)(?=\s*$|\s+(?!Hg)[A-Z])|in{END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
 )
 _SHAPE = re.compile(
     r"\s?(?:$|[x×,.;)]|(?:by|x|wide|tall|long|high|deep|thick|in|and|or|to|at|of|from|is|was|apart|below|above)\b)"
 )
 """What follows inches that are counted; before a noun the word is singular."""
 _INCH_RANGE = re.compile(
-    rf"{START}(?P<first>{FIGURE})\s?[-–—]\s?(?P<last>{FIGURE})\s?(?P<mark>[\"”″])"
+    rf"{START}(?P<first>{FIGURE})\s?[-–—]\s?(?P<last>{FIGURE})(?:\s?(?P<mark>[\"”″])|\s?in\.(?=\s[a-z,(]|[,;:)]))"
 )
 _DEVICE = re.compile(
-    r" (?:battery|bulb|charger|adapter|adaptor|motor|heater|panel|camera|screen|monitor|display|limit|zone|drive|card|"
+    r"\.?\)?,? (?:kettle|spoons?|fuse|breaker|circuit|supply|socket|outlet|cable|tins?|cans?|pkg|package|packs?|box|bag|pot|saucepan|pan|dish|bowl|skillet|carton|container|relay|freestyle|backstroke|final|hurdles|jack|battery|bulb|charger|adapter|adaptor|motor|heater|panel|camera|screen|monitor|display|limit|zone|drive|card|"
     r"engine|tank|stick|file|plan|connection|screws?|bolts?|drill|bit|nails?|pipe|hose|lens|film|race|run|walk|radius|bottle|can|jar)\b"
 )
 """Nouns that a measure is part of, so that it is singular: a 9 volt battery."""
 _LAKHS = re.compile(
     rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE})L(?= (?!of\b)(?:[a-z]+ )?(?!(?:bottle|can|pack|jar|tank|container|carton|"
-    r"engine|pouche|bucket|cooker|kettle|jug|pot|bag)s\b)(?:[a-z]+s|people|women|men|children)\b)"
+    r"engine|pouche|bucket|cooker|kettle|jug|pot|bag)s\b)(?:[a-z]+s|people|women|men|children|package|salary|loan|bonus|subsidy|prize|fee|deposit|budget|advance|profit|turnover|CTC)\b)"
 )
+_SAVED = re.compile(
+    r"₹|\bRs\b|\brupees?\b|रुपये|\bSIP\b|\bEMI\b|\bCTC\b|\bcr\b|\b[Ss]alary\b|\b[Ll]oan\b|\bpackage\b"
+)
+_LAKHS_SAVED = re.compile(
+    rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE})L(?=[.,;)+]|$| (?:in|by|per|p\.a|ho|hai|ka|ki|tak|a year)\b)"
+)
+"""Lakhs in a sentence about money; a noun after them may be a liquid."""
 _CRORES = re.compile(rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE}) ?[cC]r(?![\w.])")
 _AMPERES = re.compile(
     rf"{START}(?P<figure>{FIGURE})(?: ?A(?= (?:fuse|breaker|charger|circuit|supply|adapter|adaptor|socket|outlet|current|load|max|cable|battery|motor)s?\b)|(?<=V/\d)A{END}|(?<=V/\d\.\d)A{END}|(?<=\.\d) ?A{END})"
@@ -77,7 +85,7 @@ _AMPERES = re.compile(
 _NOT_NOUNS = "hurdles|races|backstroke|breaststroke|butterfly|long|wide|high|tall|deep|away|from|to|and|or|of|in|by|below|above|under|is|was|has|this|race|run|across|as|us|sprint|freestyle|dash"
 _SHORT = re.compile(
     rf"(?<![\w.$€£₹-])(?<!\d,)(?P<first>{FIGURE})(?:\s?[-–—]\s?(?P<last>{FIGURE}))?+(?P<magnitude>[kKmMbB]|\s?(?:bn|mn|tn))(?P<more>\+?)"
-    rf"(?![\w'’^/]|[-.]\w)(?=(?P<next> (?:[a-z]+ )?(?!(?:{_NOT_NOUNS})\b)(?:[a-z]+s|people|children|women|men|model|parameter)\b)?)(?P<run>(?= (?:run|race|video|TV|resolution|monitor|display|screen|runs|races|streaming)\b))?"
+    rf"(?![\w'’^]|[-.]\w|/(?!(?:mo|month|yr|year|day|week|wk|person|head)\b))(?=(?P<next> (?:[a-z]+ )?(?!(?:{_NOT_NOUNS})\b)(?:[a-z]+s|people|children|women|men|model|parameter)\b)?)(?P<run>(?= (?:run|race|video|TV|resolution|monitor|display|screen|runs|races|streaming)\b))?"
 )
 _RAN = re.compile(
     r"\b(?:ran|run|running|jog|jogged|walk|walked|first|parkrun)(?: an?| the| my)? \Z",
@@ -98,6 +106,8 @@ def written_out(text: str, locale: Locale) -> str:
         return text
     if locale.is_indian:
         text = _CRORES.sub(rf"\g<figure> {'करोड़' if locale.is_hindi else 'crore'}", text)
+        if _SAVED.search(text):
+            text = _LAKHS_SAVED.sub(rf"\g<figure> {'लाख' if locale.is_hindi else 'lakh'}", text)
         text = _LAKHS.sub(rf"\g<figure> {'लाख' if locale.is_hindi else 'lakh'}", text)
     if "^" in text or "e" in text or "E" in text:
         text = _SCIENTIFIC.sub(lambda match: _scientific(match, locale), text)
@@ -119,12 +129,15 @@ def _counted(figure: str, nouns: Nouns, locale: Locale) -> str:
 
 
 def _height(match: re.Match[str], locale: Locale) -> str:
+    if match["foot"]:
+        foot, left = (numbers.spoken(match[name], locale) for name in ("foot", "left"))
+        return f"{foot} {FOOT[locale.language].one} {left}"
     return f"{_counted(match['feet'], FOOT, locale)} {_counted(match['inches'], INCH, locale)}"
 
 
 def _inch_range(match: re.Match[str], locale: Locale) -> str:
     """A range with the sign of inches, unless the sign closes a quotation."""
-    if in_quotation(match.string[: match.start()]):
+    if match["mark"] and in_quotation(match.string[: match.start()]):
         return match[0]
     return f"{_amount(match, locale)} {INCH[locale.language].many}"
 
@@ -192,7 +205,7 @@ def _short(match: re.Match[str], locale: Locale) -> str:
     magnitude = match["magnitude"].strip()
     if (
         magnitude in "kK"
-        and match["first"] in ("5", "10")
+        and float(match["first"].replace(",", "")) <= 50
         and _RAN.search(match.string, max(0, match.start() - 10), match.start())
     ):
         return match[0]

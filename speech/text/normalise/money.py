@@ -51,7 +51,7 @@ _CURRENCIES: Mapping[str, Currency] = {
     "NZ$": _dollar("New Zealand ", "न्यूज़ीलैंड "), "HK$": _dollar("Hong Kong ", "हांगकांग "),
     "S$": _dollar("Singapore ", "सिंगापुर "), "SGD": _dollar("Singapore ", "सिंगापुर "),
     "€": _EURO, "EUR": _EURO, "£": _POUND, "GBP": _POUND,
-    "₹": _RUPEE, "INR": _RUPEE, "Rs.": _RUPEE, "Rs": _RUPEE, "RS.": _RUPEE, "रु.": _RUPEE,
+    "₹": _RUPEE, "INR": _RUPEE, "Rs.": _RUPEE, "Rs": _RUPEE, "RS.": _RUPEE, "rs.": _RUPEE, "rs": _RUPEE, "रु.": _RUPEE,
     "रू.": _RUPEE, "रु": _RUPEE, "रू": _RUPEE, "रुपए": _RUPEE,
     "¥": _YEN, "JPY": _YEN, "CNY": _YUAN, "RMB": _YUAN, "CHF": _FRANC,
     "₩": Currency(_nouns("won", "won", "वॉन"), None), "₽": Currency(_nouns("rouble", "roubles", "रूबल"), None),
@@ -81,33 +81,50 @@ _MAGNITUDE = (
 )
 _TO = r"\s?(?:[-–—]|to|से)\s?"
 _TO_SIGN = rf"(?:\s?(?:to|से)\s?|\s?[-–—]\s?(?:{_any(_CURRENCIES)})?\s?)"
+_BLOOD = r"(?!INR [0-5]\.\d(?!\d| ?(?:cr|lakh|lac|L|mn|bn|million|billion|k)\b))"
+"""The international normalized ratio of a patient's blood, which is no amount of rupees."""
 _BEFORE = re.compile(
-    rf"(?P<minus>(?<![\w)])[-−]\s?)?(?<![^\W\d_])(?P<sign>{_any(_CURRENCIES)})\s?(?P<inner>[-−])?"
+    rf"(?P<minus>(?<![\w)])(?:[-−]|(?<!\S )[-−]\s))?(?<![^\W\d_])(?<![A-Z]/){_BLOOD}(?P<sign>{_any(_CURRENCIES)})\s?(?P<inner>[-−])?"
     rf"(?P<first>{FIGURE})(?:(?P<early>[kKmMbBL]|bn|Cr)?{_TO_SIGN}(?P<last>{FIGURE})(?![\w.-]?\d))?+"
     rf"{_MAGNITUDE}(?P<dash>\s?/-|(?<=\.\d\d)p(?!\w))?{PER}(?! ?/ ?\d)"
     r"(?P<follows> (?=(?:bills?|notes?|coins?|gift|fine|price|budget|loan|project|deal|fee|tickets?|limit|question)\b))?"
 )
 _AFTER = re.compile(
     rf"{numbers.START}(?<![-/])(?P<minus>(?<![\w)])[-−])?(?P<first>{FIGURE})(?:(?P<early>[kKmMbBL]|bn|Cr)?{_TO}(?P<last>{FIGURE}))?+{_MAGNITUDE}"
-    rf"(?:\s?/-)?\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|रु\.?|रू\.?)(?![\w\u0900-\u097f]){PER}(?P<dash>)(?P<inner>)(?P<follows>)"
+    rf"(?:\s?/-)?\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|[Rr]s\b\.?(?!\s?\d)|रु\.?|रू\.?)(?![\w\u0900-\u097f]){PER}(?P<dash>)(?P<inner>)(?P<follows>)"
 )
 _PER_ANNUM = re.compile(rf"{numbers.START}(?P<amount>{FIGURE}) ?LPA(?!\w)")
 """Lakhs of rupees a year, as Indian salaries are written."""
 _EACH_WORDS = {
     "pcm": "per calendar month", "pw": "per week", "pp": "per person", "pppn": "per person per night",
+    "ph": "per hour", "pa": "per annum", "ea": "each",
 }  # fmt: skip
-_EACH = re.compile(r"(?<=\d) ?(?P<each>pcm|pw|pppn|(?<=\d)pp)\b")
+_EACH = re.compile(
+    r"(?<=\d) ?(?P<each>pcm|pw|pppn|(?<=\d)pp)\b|(?P<amount>[$€£₹] ?\d[\d,.]{0,12}[kKm]?(?:-\d[\d,.]{0,12})?)(?: ?(?P<then>pp|ph|pa|ea)\b|/(?P<slashed>ea)\b\.?)"
+)
 """Rents and fares, as British ones are written."""
+_SO_MANY = re.compile(r"(?P<amount>[$£€₹]\s?\d[\d,]{0,12}(?:\.\d{1,2})?) ?[x×] ?(?=\d)")
+_SEVERAL = re.compile(r"(?<=\d)\s?[x×]\s?(?=[$£€₹]\s?\d)")
+"""So many at an amount: ``3 x $1.25``."""
+_ALONE = re.compile(
+    r"(?P<before>\b(?:[Pp]er|[Aa]|[Tt]he|[Ii]n|[Uu]S|to|vs|versus)|प्रति|एक) (?P<sign>[$£€₹¥])(?=[\s,.;:!?)/]|$)"
+)
+"""The sign of a currency without an amount: ``per $``."""
 _FOR_MONEY = re.compile(r"(?<![\w$€£₹.,/])(?P<count>\d{1,2})/(?=[$£€₹]\s?\d)")
 """Several for an amount: ``3/$7``."""
-_CENTS = re.compile(rf"{numbers.START}(?P<figure>\d++(?:\.\d++)?+)\s?(?P<sign>¢|p(?=\b))(?!\w)")
+_CENTS = re.compile(
+    rf"{numbers.START}(?:(?P<from>\d{{1,3}}(?:\.\d)?)\s?[-–]\s?)?+(?P<figure>\d++(?:\.\d++)?+)\s?(?P<sign>¢|p(?=\b))(?!\w){PER}"
+)
 
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the amounts of money in ``text`` in words. Pass ``canonical`` figures."""
     if not any(map(str.isdecimal, text)):
         return text
-    text = _EACH.sub(lambda match: f" {_EACH_WORDS[match['each']]}", text)
+    text = _ALONE.sub(lambda match: _alone(match, locale), text)
+    text = _EACH.sub(_each, text)
+    text = _SO_MANY.sub(rf"\g<amount> {'गुणा' if locale.is_hindi else 'times'} ", text)
+    text = _SEVERAL.sub(" गुणा " if locale.is_hindi else " times ", text)
     text = _FOR_MONEY.sub(r"\g<count> में " if locale.is_hindi else r"\g<count> for ", text)
     lakhs = "लाख प्रति वर्ष" if locale.is_hindi else "lakh per annum"
     text = _PER_ANNUM.sub(rf"\g<amount> {lakhs}", text)
@@ -170,4 +187,16 @@ def _cents(match: re.Match[str], locale: Locale) -> str:
         return match[0]
     nouns = _PENNY if match["sign"] == "p" else _CENT
     name = nouns[locale.language].name(match["figure"])
-    return f"{numbers.spoken(match['figure'], locale)} {name}"
+    since = f"{numbers.spoken(match['from'], locale)} {_to(locale)} " if match["from"] else ""
+    return f"{since}{numbers.spoken(match['figure'], locale)} {name}{per(match, locale)}"
+
+
+def _alone(match: re.Match[str], locale: Locale) -> str:
+    name = _CURRENCIES[match["sign"]].whole[locale.language]
+    return f"{match['before']} {name.many if match['before'].lower() == 'in' else name.one}"
+
+
+def _each(match: re.Match[str]) -> str:
+    """The short words after an amount; ``pp`` after another figure is pages."""
+    short = match["each"] or match["then"] or match["slashed"]
+    return f"{match['amount'] or ''} {_EACH_WORDS[short]}"

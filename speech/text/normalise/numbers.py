@@ -137,6 +137,21 @@ def year(number: int, locale: Locale) -> str:
     return f"{cardinal(century, locale)} {'oh ' if rest < 10 else ''}{tens}"
 
 
+def plural(words: str) -> str:
+    """The plural of an English number: sixes, twenties, sixteens."""
+    if words.endswith("y"):
+        return f"{words[:-1]}ies"
+    return f"{words}{'es' if words.endswith('x') else 's'}"
+
+
+def named(number: int, locale: Locale) -> str:
+    """A number of three digits that is a name: four oh four, one hundred thirty seven."""
+    hundreds, rest = divmod(number, 100)
+    if locale.is_hindi or not 0 < rest < 10:
+        return cardinal(number, locale)
+    return f"{cardinal(hundreds, locale)} oh {cardinal(rest, locale)}"
+
+
 def port(figure: str, locale: Locale) -> str:
     """The number of a network port: four digits in two halves, as a year."""
     if figure[0] == "0" or len(figure) > 4:
@@ -235,13 +250,13 @@ def value(figure: str) -> float:
     return float(figure.replace(",", ""))
 
 
-_ARTICLE = re.compile(r"(?<!\w)[Aa]n? \Z")
+_ARTICLE = re.compile(r"(?<!\w)[Aa]n? (?:\d[\d.,]{0,6} by ){0,2}\Z")
 _NOUN = re.compile(r"-? ?[a-z]{2}")
 
 
 def is_compound(match: re.Match[str]) -> bool:
     """Whether a measure stands between an article and a noun and so is singular: a 5 km run."""
-    before = _ARTICLE.search(match.string, max(0, match.start() - 4), match.start())
+    before = _ARTICLE.search(match.string, max(0, match.start() - 26), match.start())
     return bool(before and _NOUN.match(match.string, match.end()))
 
 

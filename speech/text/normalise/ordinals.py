@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import Language
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
@@ -14,6 +15,18 @@ _ENGLISH = re.compile(
 )
 _ORDINAL_RANGE = re.compile(
     r"(?:(?<=\dst)|(?<=\dnd)|(?<=\drd)|(?<=\dth))\s?[-–]\s?(?=\d{1,4}(?:st|nd|rd|th)\b)"
+)
+_HINDI_AFTER = re.compile(
+    r" (?:(?P<feminine>(?:class|kaksha|std|board|pass|anniversary|team|innings|ball|seat|baar|bar|tareekh|tarikh|date|kakshaa|कक्षा|क्लास|पारी|बार)\b|(?:me|mein|mei|में|ko|को|se|से|tak|तक)(?!\w))"
+    r"|(?:[a-z]{3,12}|[\u0900-\u097f]{2,12}) (?:pe|par|pr|me|mein|mei|se|ko|tak|पर|पे|में|से|को|तक)(?![\w\u0900-\u097f]))"
+)
+"""What follows a Latin ordinal in Hindi and decides its ending: a class of a school, a postposition."""
+_LOAN_AFTER = re.compile(
+    r" (?:class|AC|hand|half|year|sem|semester|round|prize|rank|position|gear|attempt|birthday|anniversary|floor|wave|dose|edition|season|episode|batch|shift|innings|standard)\b"
+)
+"""English nouns, before which Hindi says the English ordinal: 2nd class."""
+_AGES = re.compile(
+    r"(?P<from>[1-8]\d)(?:(?<=\bof ..)|(?<=\bamong ..)|(?<=\bthe ..)|(?<=\bfor ..)|(?<=\ball ..))\s?[-–]\s?(?P<age>[1-9]\d)s(?!\w)"
 )
 _UNDER_AGE = re.compile(r"(?<=[nN]der[- ]|[oO]ver[- ])(?P<age>\d\d)s(?!\w)")
 _ENDINGS = {
@@ -210,6 +223,7 @@ def written_out(text: str, locale: Locale) -> str:
     """Write the ordinals and Roman numerals of ``text`` in words."""
     if any(map(str.isdecimal, text)):
         text = _ORDINAL_RANGE.sub(" से " if locale.is_hindi else " to ", text)
+        text = _AGES.sub(lambda match: f"{match['from']} to {_under_age(match, locale)}", text)
         text = _UNDER_AGE.sub(lambda match: _under_age(match, locale), text)
         text = _ENGLISH.sub(lambda match: _english(match, locale), text)
         if locale.is_hindi:
@@ -235,6 +249,10 @@ def _english(match: re.Match[str], locale: Locale) -> str:
     number = int(match["figure"].replace(",", ""))
     if number > numbers.GREATEST:
         return numbers.spoken(match["figure"], locale)
+    if locale.is_hindi and _LOAN_AFTER.match(match.string, match.end()):
+        return numbers.ordinal(number, Locale(Language.ENGLISH, locale.region))
+    if locale.is_hindi and (after := _HINDI_AFTER.match(match.string, match.end())):
+        return numbers.ordinal(number, locale, "ी" if after["feminine"] else "े")
     return numbers.ordinal(number, locale) + (" " if match[0].endswith("-") else "")
 
 
@@ -243,7 +261,7 @@ def _under_age(match: re.Match[str], locale: Locale) -> str:
     words = numbers.cardinal(int(match["age"]), locale)
     if locale.is_hindi:
         return words
-    return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
+    return numbers.plural(words)
 
 
 def _hindi(match: re.Match[str], locale: Locale) -> str:

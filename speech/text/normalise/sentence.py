@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
+from speech.text.kinds import cricket, notes, quantities
 from speech.text.language import Language
 from speech.text.normalise import (
     abbreviations,
     addresses,
     clock,
     codes,
-    cricket,
     dates,
     fractions,
     measures,
@@ -30,6 +30,7 @@ from speech.text.normalise.locale import Locale, Region
 
 _RULES = (
     addresses.written_out,
+    notes.written_out,
     abbreviations.written_out,
     cricket.written_out,
     signs.comparisons_written_out,
@@ -39,6 +40,7 @@ _RULES = (
     money.written_out,
     fractions.written_out,
     years.decades_written_out,
+    quantities.written_out,
     measures.written_out,
     ordinals.written_out,
     signs.ranges_written_out,

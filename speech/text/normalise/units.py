@@ -120,6 +120,23 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("µmol μmol", "micromole", "micromoles", "माइक्रोमोल"),
     ("mmHg", "millimetre of mercury", "millimetres of mercury", "मिलीमीटर पारा"),
     ("IU", "international unit", "international units", "अंतरराष्ट्रीय यूनिट"),
+    ("atm", "atmosphere", "atmospheres", "ऐटमॉस्फ़ियर"),
+    ("Å", "angstrom", "angstroms", "ऐंग्स्ट्रॉम"),
+    ("kDa", "kilodalton", "kilodaltons", "किलोडाल्टन"),
+    ("mM", "millimolar", "millimolar", "मिलीमोलर"),
+    ("µM μM", "micromolar", "micromolar", "माइक्रोमोलर"),
+    ("mSv", "millisievert", "millisieverts", "मिलीसीवर्ट"),
+    ("kmol", "kilomole", "kilomoles", "किलोमोल"),
+    ("GPa", "gigapascal", "gigapascals", "गीगापास्कल"),
+    ("Torr", "torr", "torr", "टॉर"),
+    ("Ltr Ltrs ltr ltrs", "litre", "litres", "लीटर"),
+    ("amps amp", "amp", "amps", "ऐम्पियर"),
+    ("ly", "light year", "light years", "प्रकाश वर्ष"),
+    ("reb reb. rebs", "rebound", "rebounds", "रिबाउंड"),
+    ("ast ast. asts", "assist", "assists", "असिस्ट"),
+    ("stl stl.", "steal", "steals", "स्टील"),
+    ("gls", "goal", "goals", "गोल"),
+    ("units", "unit", "units", "यूनिट"),
     ("µL μL uL", "microlitre", "microlitres", "माइक्रोलीटर"),
     ("ng", "nanogram", "nanograms", "नैनोग्राम"),
     ("pg", "picogram", "picograms", "पिकोग्राम"),
@@ -133,8 +150,12 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("Tsp Tsp. tsps TSP", "teaspoon", "teaspoons", "छोटा चम्मच/छोटे चम्मच"),
     ("doz doz. dz", "dozen", "dozen", "दर्जन"),
     ("pc pcs pc. pcs. Pcs", "piece", "pieces", "नग"),
+    ("bps bp", "basis point", "basis points", "आधार अंक"),
+    ("nos nos.", "number", "numbers", "नग"),
+    ("ct ct.", "count", "count", "नग"),
     ("pkt pkts pkt. pkts.", "packet", "packets", "पैकेट"),
-    ("pk pk.", "pack", "packs", "पैक"),
+    ("pk pk.", "pack", "pack", "पैक"),
+    ("pks pks.", "pack", "packs", "पैक"),
     ("cal cals", "calorie", "calories", "कैलोरी"),
     ("bbl bbl.", "barrel", "barrels", "बैरल"),
     # -- time
@@ -195,6 +216,7 @@ _SQUARE_AND_CUBIC: tuple[tuple[str, str, str, str], ...] = (
     (r"sq\.? ?in\.?", "square inch", "square inches", "वर्ग इंच"),
     (r"cu\.? ?ft\.?", "cubic foot", "cubic feet", "घन फ़ुट"),
     (r"cu\.? ?m\.?", "cubic metre", "cubic metres", "घन मीटर"),
+    (r"in\. ?Hg|inHg", "inch of mercury", "inches of mercury", "इंच पारा"),
     (r"fl\.? ?oz\.?", "fluid ounce", "fluid ounces", "फ़्लूइड औंस"),
 )
 
@@ -226,7 +248,7 @@ UNIT = "|".join(
 END = r"(?![\w\u0900-\u097f])"
 PER = (
     rf"(?:\s?/\s?(?P<each>\d{{1,4}})? ?(?P<per>{UNIT})(?:\^?(?P<per_power>[23]))?{END}"
-    rf"(?:/(?P<then>{UNIT}){END})?|\s?/\s?(?P<noun>[a-z]{{3,14}}|[\u0900-\u097f]{{2,14}}){END})?+"
+    rf"(?:/(?P<then>{UNIT}){END})?|(?:/|\s/\s?(?![\u0900-\u097f])|/\s)(?:(?P<many>\d{{1,4}}) (?=[a-z]{{2,13}}s\b))?(?P<noun>[a-z]{{3,14}}|[\u0900-\u097f]{{2,14}}){END})?+"
 )
 """An expression of what follows a measure or an amount: ``/kg``, ``/5 mL``, ``/kg/h``, ``/night``."""
 
@@ -234,6 +256,32 @@ _HINDI_NOUNS = {
     "day": "दिन", "week": "हफ़्ता", "month": "माह", "year": "वर्ष", "hour": "घंटा", "minute": "मिनट",
     "night": "रात", "person": "व्यक्ति", "piece": "नग",
 }  # fmt: skip
+
+_DOSES = frozenset(
+    [
+        *[
+            "mg",
+            "mcg",
+            "µg",
+            "μg",
+            "g",
+            "kcal",
+            "kJ",
+            "IU",
+            "mmol",
+            "mEq",
+            "units",
+            "ng",
+            "$",
+            "£",
+            "€",
+            "₹",
+            "Rs",
+        ],
+        "Rs.",
+    ]
+)
+_DOSED = frozenset(["mL", "ml", "L", "l", "dL", "dl", "kg", "h", "hr", "min"])
 
 _OPENS = re.compile(r"(?<![^\s(\[=:])\"|“")
 _CLOSES = re.compile(r"(?<=[^\s(\[=:\d])\"|”")
@@ -260,14 +308,24 @@ def per(match: re.Match[str], locale: Locale) -> str:
     """The words of a match of ``PER``, which begin with a space; empty when nothing follows."""
     word = "प्रति" if locale.is_hindi else "per"
     if noun := match["noun"]:
-        return f" {word} {_HINDI_NOUNS.get(noun, noun) if locale.is_hindi else noun}"
+        many = f"{match['many']} " if match["many"] else ""
+        return f" {word} {many}{_HINDI_NOUNS.get(noun, noun) if locale.is_hindi else noun}"
     if not match["per"]:
         return ""
     each = nouns_of(match["per"])[locale.language]
+    if match["each"] and not _is_dose(match):
+        # The same in other units: 225g/8oz.
+        return f", {match['each']} {each.name(match['each'])}"
     figure = f"{match['each']} " if match["each"] else ""
     named = each.many if figure else each.one
     then = f" {word} {nouns_of(match['then'])[locale.language].one}" if match["then"] else ""
     return f" {word} {figure}{powered(named, match['per_power'], locale)}{then}"
+
+
+def _is_dose(match: re.Match[str]) -> bool:
+    """Whether a measure after a slash is what it is counted by: ``5 mg/5 mL``, ``12 g/100 g``."""
+    unit = match.groupdict().get("unit") or match.groupdict().get("sign") or ""
+    return unit in _DOSES and (match["per"] in _DOSED or match["each"] == "100")
 
 
 def in_quotation(before: str) -> bool:

@@ -1,0 +1,1 @@
+"""Rules of one kind of writing each: cricket, programs, notes of clinics and offices, quantities."""
