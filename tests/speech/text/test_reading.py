@@ -9,8 +9,10 @@ import pytest
 from tests.support.texts.reading import lines
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs/explain/speech-reading.md"
-LEAST = {"development": 209, "scored": 190, "fresh": 48}
-"""Lines that are right; of the other parts those of the first measurement, which the page says."""
+FIRST = {"development": 209, "scored": 190, "fresh": 48, "fresh2": 41, "fresh3": 40}
+"""Lines that were right when a part was first measured, which the page says."""
+LEAST = {"development": 209, "scored": 208, "fresh": 59, "fresh2": 60, "fresh3": 60}
+"""Lines that are right since its misses have rules."""
 
 
 @pytest.mark.parametrize("part", LEAST)
@@ -19,13 +21,14 @@ def test_sentences_of_many_kinds_of_writing_are_read_as_published(part: str) -> 
     wrong = [line.written for line in every if not line.is_right]
 
     assert len(every) - len(wrong) >= LEAST[part], wrong
-    assert f"{LEAST[part]} of {len(every)}" in DOCUMENTATION.read_text("utf-8")
+    page = DOCUMENTATION.read_text("utf-8")
+    assert f"{FIRST[part]} of {len(every)}" in page
+    assert f"{LEAST[part]} of {len(every)}" in page
 
 
 def test_the_misses_that_are_left_are_listed() -> None:
     text = DOCUMENTATION.read_text("utf-8")
-    both = [*lines("scored"), *lines("fresh")]
-    wrong = [line.written for line in both if not line.is_right]
+    wrong = [line.written for part in LEAST for line in lines(part) if not line.is_right]
 
     assert [written for written in wrong if f"`{written}`" not in text.replace(r"\|", "|")] == []
 
