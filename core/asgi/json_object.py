@@ -12,10 +12,8 @@ or while they are read.
 from __future__ import annotations
 
 import codecs
-import json
 import math
 import re
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -167,38 +165,3 @@ def _not_json(body: bytes, message: str, what: str) -> InvalidField:
 def kind_of(value: Any) -> str:
     """The kind of a JSON value in words, for messages: a string, a number, ..."""
     return _KINDS.get(type(value), "a number")
-
-
-class _Repeating(dict[str, Any]):
-    """A JSON object that has the member ``name`` more than once."""
-
-    def __init__(self, members: list[tuple[str, Any]], name: str) -> None:
-        super().__init__(members)
-        self.name = name
-
-
-def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) == len(members):
-        return found
-    counts = Counter(name for name, _ in members)
-    return _Repeating(members, next(name for name, count in counts.items() if count > 1))
-
-
-def first_repeated(body: bytes) -> str | None:
-    """The place of a member that an object of the valid JSON ``body`` has twice, or None.
-
-    Readers of JSON disagree about which of the two counts (RFC 8259, section 4), and one of them is a
-    mistake.
-    """
-    read = json.loads(body, object_pairs_hook=_object_of, parse_int=str, parse_float=str)
-    waiting = [("", read)]
-    while waiting:
-        where, each = waiting.pop()
-        if isinstance(each, _Repeating):
-            return f"{where}.{each.name}".lstrip(".")
-        if isinstance(each, dict):
-            waiting += [(f"{where}.{name}".lstrip("."), value) for name, value in each.items()]
-        elif isinstance(each, list):
-            waiting += [(f"{where}[{index}]", value) for index, value in enumerate(each)]
-    return None

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from core.asgi.json_object import first_repeated, kind_of, parse_object
+from core.asgi.json_object import kind_of, parse_object
 from core.errors import InvalidField
 from speech.models import LONGEST_WORD, WordPronunciation
 from speech.text.ipa import UnknownPhonemes, written_ipa
@@ -71,12 +71,8 @@ def served(row: WordPronunciation) -> PronunciationObject:
 
 
 def read_request(body: bytes) -> Pronunciation:
-    """Parse a body. Raises ``InvalidField`` for the first wrong field, and for one that is there twice:
-    which of the two was meant would be heard only in a call."""
-    fields = parse_object(body, _EXAMPLE)
-    if (repeated := first_repeated(body)) is not None:
-        raise InvalidField(f"'{repeated[:200]}' is there twice.", param=repeated[:200])
-    return checked(fields)
+    """Parse a body. Raises ``InvalidField`` for the first wrong field."""
+    return checked(parse_object(body, _EXAMPLE))
 
 
 def checked(fields: Mapping[str, Any]) -> Pronunciation:

@@ -109,15 +109,6 @@ def test_a_wrong_field_is_refused_by_name(
     assert listed(client) == []
 
 
-def test_a_member_that_is_there_twice_is_refused_by_name(client: SpeechAccount) -> None:
-    body = b'{"word": "nginx", "pronunciation": "engine x", "word": "Nginx"}'
-    answer = client.request("POST", "/v1/pronunciations", content=body)
-
-    assert kind_of(answer) == (400, "invalid_request_error")
-    assert answer.json()["error"]["message"] == "'word' is there twice."
-    assert listed(client) == []
-
-
 def test_the_number_and_the_body_are_bounded(client: SpeechAccount) -> None:
     WordPronunciation.objects.bulk_create(
         WordPronunciation(
