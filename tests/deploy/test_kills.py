@@ -97,7 +97,7 @@ def test_a_kill_costs_what_that_process_was_answering(
     if again is not None:
         again.stop()
 
-    print(f"\n{kill.__name__}: back after {back:.1f} s; {load.sent}")
+    print(f"\n{kill.__name__}: back after {back:.2f} s; {load.sent}")
     if kill is kill_pages:
         assert (load.sent.failed, load.sent.cut) == ([], [])
     elif kill is kill_parent:  # its workers finish what runs
