@@ -44,8 +44,8 @@ LONGEST_SAID: Final = 1000
 """Code points of text in a ``say-as`` or ``phoneme``, which is held until the end of the element."""
 
 MOST_SAID: Final = (3, 100)
-"""Code points of what a ``say-as`` is spoken as, for each of its text and beside these: only its text is
-metered, of which a sign such as ``!`` has a name of 16."""
+"""The most code points that a ``say-as`` is spoken as: so many for each of its text, and so many more. Only
+its text is metered, and a sign such as ``!`` has a name of 16 code points."""
 
 _NAME_OF_ALL: Final = "<speak"
 _BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
@@ -362,11 +362,11 @@ class SsmlReader(msgspec.Struct, tag=True):
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
             received = "".join(element.said)
             words = say_as.words(html.unescape(received), kind, form)
-            if len(words) > MOST_SAID[0] * len(received) + MOST_SAID[1]:
+            most = MOST_SAID[0] * len(received) + MOST_SAID[1]
+            if len(words) > most:
                 raise InvalidSsml(
-                    f"the names of the signs in <say-as> have {len(words)} characters for"
-                    f" {len(received)}; {MOST_SAID[0]} for each and {MOST_SAID[1]} may be spoken."
-                    " Send fewer signs.",
+                    f"a <say-as> of {len(received)} characters would be spoken as {len(words)};"
+                    f" at most {most} are allowed. Send fewer signs.",
                     element.at,
                 )
             self._say_instead(html.escape(words, quote=False), received, element.span)
