@@ -227,15 +227,16 @@ class HttpEngine(Engine):
             raise EngineUnavailable("The engine is closed.")
 
     async def _posted(self, post: _Post) -> tuple[_Post, Response]:
-        """The answer to ``post``, and to which request it is: a server that fails or refuses with times
-        is asked once more without.
+        """Return the answer, and the request that it answers.
 
+        A server that fails or refuses when it is asked for word times is asked once more without them.
         Kokoro-FastAPI answers 500 where it has times for only some pieces of a sentence, as for numbers in
         Hindi; vLLM-Omni 400 if it was started without an aligner.
         """
         try:
             return post, await self._post(post)
         except EngineError as error:
+            # Not for subclasses such as a full or unavailable server, which word times have no part in.
             if not post.is_timed or type(error) not in (EngineError, RequestRefused):
                 raise
             log.warning("speech backend %s: asked again without word times", post.backend.name)

@@ -139,7 +139,7 @@ def _minute(match: re.Match[str], locale: Locale) -> str:
     minute = int(match["minute"])
     if match["added"]:
         return f"{numbers.cardinal(minute, locale)} plus {match['added'][1:]}"
-    return f"{numbers.cardinal(minute, locale)} {'मिनट' if locale.is_hindi else 'minutes'}"
+    return f"{numbers.cardinal(minute, locale)} minutes"
 
 
 def _short(match: re.Match[str], locale: Locale) -> str:
@@ -159,23 +159,16 @@ def _course(match: re.Match[str], locale: Locale) -> str:
     """So many sevenths of a week: 5/7 is five days."""
     count = int(match["count"])
     before = match["before"]
-    if (
-        before.strip() in ("for", "in", "after")
-        and match["seventh"] != "52"
-        and count < int(match["seventh"])
-        and locale.day_first is False
-    ):
+    is_told = before.strip() in ("for", "in", "after")
+    is_part = match["seventh"] != "52" and count < int(match["seventh"])
+    if is_told and is_part and not locale.day_first:
         return match[0]
     part, hindi = _PARTS[match["seventh"]]
     if before.strip() == "review":
         before = f"{before}in "
-    joined = (
-        ""
-        if before.strip() in ("for", "in", "after", "review in") or "review" in before
-        else ("" if locale.is_hindi else "for ")
-    )
     if locale.is_hindi:
         return f"{before}{numbers.cardinal(count, locale)} {hindi}"
+    joined = "" if is_told or "review" in before else "for "
     return f"{before}{joined}{numbers.cardinal(count, locale)} {part}{'s' if count != 1 else ''}"
 
 

@@ -29,7 +29,7 @@ _PIPE = re.compile(r"(?<=\S) \| (?=[a-z])")
 _REMAINDER = re.compile(r"(?:(?<=\b[a-z])|(?<=[)\]])) ?% ?(?=[\da-z(])")
 _DIVIDED = re.compile(r"(?<=\b[a-z]) / (?=[\da-z])")
 _SIGNAL = re.compile(r"(?<=kill) -(?=\d)")
-_NONE = re.compile(r"(?<![\w!])!(?=[a-z]{2})")
+_NOT = re.compile(r"(?<![\w!])!(?=[a-z]{2})")
 _EVERY = re.compile(
     r"(?<![\w*])\*(?=\.\w)|(?<=\bSELECT )\*|(?<=\(DISTINCT )\*|(?<=(?i:count)\()\*(?=\))"
 )
@@ -58,7 +58,7 @@ def written_out(text: str, locale: Locale, *, meant: bool) -> str:
     text = _DOT.sub(" डॉट " if hindi else " dot ", text)
     text = _SLASH.sub(" स्लैश " if hindi else " slash ", text)
     text = _SIGNAL.sub(" डैश " if hindi else " dash ", text)
-    text = _NONE.sub("not ", text)
+    text = _NOT.sub("not ", text)
     text = _REMAINDER.sub(" mod ", text)
     return _DIVIDED.sub(" भाग " if hindi else " divided by ", text)
 

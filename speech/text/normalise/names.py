@@ -30,7 +30,7 @@ SHORTENED = {
 _STREET_ENDS = r"(?=\s*$|\s*[,;:)]|\s+(?:[a-z]|\d)|\s+[A-Z]{2}\b)"
 
 
-def point(pattern: str, english: str, hindi: str) -> tuple[Rule, Rule]:
+def _point(pattern: str, english: str, hindi: str) -> tuple[Rule, Rule]:
     """Rules for an abbreviation whose point may also end the sentence."""
     return (
         rule(rf"\b{pattern}\.(?=\s*$)", f"{english}.", f"{hindi}."),
@@ -53,7 +53,7 @@ def _named(short: str, english: str, hindi: str) -> tuple[Rule, Rule]:
     return at_end, rule(anywhere, inside.english, inside.hindi)
 
 
-CAPITAL = r"(?=\s?[A-Z\u0900-\u097F])"
+_CAPITAL = r"(?=\s?[A-Z\u0900-\u097F])"
 _NUMBERED_STREET = r"(?P<name>\b\d{1,5} (?:[NSEW]\.? )?(?:[A-Z][a-z]+ ){1,2})"
 STREETS: tuple[Rule, ...] = (
     rule(rf"{_NUMBERED_STREET}St\b\.?", r"\g<name>Street", r"\g<name>स्ट्रीट"),
@@ -74,22 +74,22 @@ STREETS: tuple[Rule, ...] = (
     *_street("Gdns", "Gardens", "गार्डन्स"),
     *_street("Cir", "Circle", "सर्किल"),
     *_street("Trl", "Trail", "ट्रेल"),
-    *point("Blvd", "Boulevard", "बुलेवार्ड"),
-    *point("Rd", "Road", "रोड"),
-    *point("Ave", "Avenue", "एवेन्यू"),
-    *point("Hwy", "Highway", "हाईवे"),
+    *_point("Blvd", "Boulevard", "बुलेवार्ड"),
+    *_point("Rd", "Road", "रोड"),
+    *_point("Ave", "Avenue", "एवेन्यू"),
+    *_point("Hwy", "Highway", "हाईवे"),
 )
 TITLES: tuple[Rule, ...] = (
-    rule(rf"\bDr\.?{CAPITAL.replace('?', '')}", "Doctor", "डॉक्टर"),
-    rule(rf"\bDr\.{CAPITAL}", "Doctor ", "डॉक्टर "),
+    rule(rf"\bDr\.?{_CAPITAL.replace('?', '')}", "Doctor", "डॉक्टर"),
+    rule(rf"\bDr\.{_CAPITAL}", "Doctor ", "डॉक्टर "),
     rule(r"\bDr\.", "Doctor", "डॉक्टर"),
     rule(r"\bProf\.(?=\s|$)", "Professor", "प्रोफ़ेसर"),
     rule(r"\bMr\b\.?", "Mister", "मिस्टर"),
     rule(r"\bMrs\b\.?", "Missus", "मिसेज़"),
     rule(r"\bMs\.", "Miz", "मिस"),
     rule(r"\bSmt\.", "Shrimati", "श्रीमती"),
-    *point("Jr", "Junior", "जूनियर"),
-    *point("Sr", "Senior", "सीनियर"),
+    *_point("Jr", "Junior", "जूनियर"),
+    *_point("Sr", "Senior", "सीनियर"),
     rule(r"\bSt\.?(?=\s[A-Z])", "Saint", "सेंट"),
     rule(r"\bSts\.(?=\s[A-Z])", "Saints", "संत"),
     rule(r"\bMt\.?(?=\s[A-Z])", "Mount", "माउंट"),
