@@ -42,8 +42,9 @@ class _MadeMeanwhile(Exception):
 def change(
     named: str | User, *, spare_operators: bool = False, **chosen: Unpack[Chosen]
 ) -> tuple[User, bool]:
-    """Set what is ``chosen`` of a user; of an address that none has, one is made. Of several that make
-    the same user at once, one does and the others change it.
+    """Set what is ``chosen`` of a user; one is made for an address that none has.
+
+    Of several calls that make the same user at once, one makes it and the others change it.
 
     A user made without a password cannot log in until an operator or a one-time link sets one. With
     ``spare_operators`` an operator is not changed. Returns the user, and whether it was made. Raises
@@ -56,13 +57,14 @@ def change(
     try:
         return _changed(named, chosen, spare_operators=spare_operators)
     except _MadeMeanwhile:
-        # Of one that was found, in other letters: such rows are older than the folding of addresses.
+        # The row that is in the way has the address in other letters, from before addresses were folded, so
+        # that no search finds it.
         raise ValidationError({"email": "Another user has this address."}) from None
 
 
 @transaction.atomic
 def _changed(named: str | User, chosen: Chosen, *, spare_operators: bool) -> tuple[User, bool]:
-    """As ``change``; raises ``_MadeMeanwhile``."""
+    """Do what ``change`` says, once. Raises ``_MadeMeanwhile`` too."""
     # One that was found is known by the id: the address may have been changed since.
     of: dict[str, Any] = (
         {"email": named.strip().lower()} if isinstance(named, str) else {"pk": named.pk}
@@ -119,7 +121,7 @@ def _set_password(user: User, password: str) -> None:
 
 
 def _store(user: User) -> None:
-    # The database alone says whether the address is taken: only then the user is there to be changed.
+    # Only the database says whether the address is taken: a user that it knows is there to be changed.
     user.full_clean(validate_unique=False, validate_constraints=False)
     try:
         with transaction.atomic():

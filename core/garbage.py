@@ -14,7 +14,7 @@ _COLLECT_EVERY: Final = 20_000
 
 
 def wait_for_the_start() -> None:
-    """Search nothing until ``keep_loaded_objects``.
+    """Search for no garbage until ``keep_loaded_objects`` is called.
 
     Nearly all that a start makes are modules and classes, which stay: searching them again and again
     takes a seventh of its processor time.

@@ -29,6 +29,6 @@ def check_name(name: str, row: models.Model, field: str = "name") -> None:
         )
 
 
-def allowed(name: str) -> str:
-    """``name``, from before it was checked, without what ``check_name`` refuses."""
+def cleaned(name: str) -> str:
+    """Return ``name``, which may be older than the rule, without what ``check_name`` refuses."""
     return _MISLEADING.sub("", name).strip()

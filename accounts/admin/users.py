@@ -115,7 +115,10 @@ class UserCreationForm(EmailCreationForm):
 
 
 class UserPasswordForm(PasswordOfUserForm):
-    """Another password for a user, or none; nothing but a password or a one-time link logs in here."""
+    """Sets another password of a user, or takes it away.
+
+    Django's words are replaced where they speak of other ways to log in: there are only passwords here.
+    """
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)

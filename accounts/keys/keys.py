@@ -28,7 +28,7 @@ from accounts import changes
 from accounts.audit import trail
 from accounts.models import AdminKey, ApiKey, Organization, Scope
 from core import clock
-from core.names import allowed
+from core.names import cleaned
 
 PREFIXES: Mapping[Scope, str] = MappingProxyType(
     {Scope.INFERENCE: "svc_live_", Scope.READ: "svc_read_", Scope.SPEECH: "sk_"}
@@ -341,7 +341,7 @@ def rotate(api_key: ApiKey, old_valid_until: datetime | None = None) -> NewKey:
             ApiKey(
                 organization=old.organization,
                 scope=old.scope,
-                label=allowed(old.label),
+                label=cleaned(old.label),
                 requests_per_minute=old.requests_per_minute,
                 tokens_per_minute=old.tokens_per_minute,
                 priority=old.priority,

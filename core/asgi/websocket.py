@@ -145,8 +145,7 @@ class SocketConsumer(AsyncConsumer, Holder, ABC):  # type: ignore[misc]  # chann
                 await self._fail(error)
         except Exception as error:
             log_unexpected(log, self.request_id, error)
-            failure = InternalError()
-            await self._fail(failure)
+            await self._fail(InternalError())
         finally:
             drain.leave(self)
             self.release_place()
