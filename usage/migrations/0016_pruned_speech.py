@@ -1,6 +1,6 @@
-"""Speech whose rows are deleted and whose sums stay (``usage.retention.speech``).
+"""Adds ``pruned`` to the watermark: rows before it are deleted, and their sums stay (``usage.retention.speech``).
 
-A row that goes or comes before ``pruned`` does not lower the watermark any more.
+The triggers no longer lower the watermark for a row before ``pruned`` that is written, changed or deleted.
 """
 
 from django.db import migrations, models

@@ -110,7 +110,10 @@ def sums(
         parts[key] = parts[key] + part if key in parts else part
         last[key] = max(last.get(key, _NEVER), moment_of(hour, Bucket.HOUR))
     return sorted(
-        (_entry(tuple(map(_text, columns, key)), part, last[key]) for key, part in parts.items()),
+        (
+            _entry(tuple(map(_text, columns, key[:-1])), part, last[key])  # without the currency
+            for key, part in parts.items()
+        ),
         key=lambda entry: (-entry.cost, entry.key),
     )
 

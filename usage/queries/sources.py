@@ -140,8 +140,10 @@ def _bucket_start(moment: str, bucket: Bucket) -> str:
 
 
 def read(name: str) -> str:
-    """SQL to read a dimension of ``select``. PostgreSQL's moments are epoch seconds, and its ids texts: both
-    are faster to read than as their own types."""
+    """Return SQL that reads a dimension of ``select``.
+
+    PostgreSQL gives moments as epoch seconds and ids as texts: both are read faster than their own types.
+    """
     if connection.vendor == "postgresql":
         if name == "bucket_start":
             return "extract(epoch FROM bucket_start)::bigint"

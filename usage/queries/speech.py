@@ -68,7 +68,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 class Shown(NamedTuple):
-    """What sums are of: one ``voice``, or all. ``by``: the points of each ``bucket``."""
+    """What a page shows: one ``voice``, or all without one, and a point for each ``bucket`` and ``by``."""
 
     bucket: Bucket = Bucket.DAY
     by: Dimension = "voice"
@@ -87,7 +87,7 @@ class SpokenPart(msgspec.Struct, frozen=True):
 
 
 class SpokenPoint(msgspec.Struct, frozen=True):
-    """One voice, or key, in one bucket; ``name`` is its id."""
+    """One voice, or key, in one bucket; ``name`` is the voice's id, or the key's."""
 
     bucket_start: datetime
     name: str
@@ -166,7 +166,7 @@ def speech_sums(
 def _sums_of(
     sums: Mapping[tuple[Any, ...], Spoken], shown: Shown, since: datetime | None
 ) -> SpeechSums:
-    """``sums`` are by the first three columns of ``_statement``."""
+    """Make parts and points of ``sums``, whose keys are the first three columns of ``_statement``."""
     text = str if shown.by == "voice" else uuid_text
     parts = [
         SpokenPart(name, uuid_text(key), each)
@@ -174,7 +174,7 @@ def _sums_of(
         if start is None
     ]
     return SpeechSums(
-        [part for part in parts if (shown.voice or part.voice) == part.voice],
+        [part for part in parts if not shown.voice or part.voice == shown.voice],
         [
             SpokenPoint(moment_of(start, shown.bucket), text(name), each)
             for (start, name, _), each in sums.items()

@@ -1,4 +1,4 @@
-"""The rows of the list of requests, which a template of each would make slow."""
+"""Writes the rows of the list of chats as text: a template for each row took most of the page's time."""
 
 from __future__ import annotations
 

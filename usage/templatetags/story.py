@@ -14,7 +14,7 @@ from usage.models import UsageRow
 register = template.Library()
 
 _LEAST_MS: Final = 50
-"""A server that sends its answer at once has no speed."""
+"""Milliseconds between first token and end below which no speed is shown: the answer came at once."""
 
 
 @dataclass(frozen=True, slots=True)
