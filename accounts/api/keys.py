@@ -42,7 +42,7 @@ class ShownKey(facts.KeyFacts):
 class KeyFields(Fields):
     organization = serializers.CharField(trim_whitespace=False)
     scope = serializers.ChoiceField(Scope.choices)
-    label = serializers.CharField(max_length=80)  # type: ignore[assignment]  # its name on the wire
+    label = serializers.CharField(max_length=80, trim_whitespace=False)  # type: ignore[assignment]  # its name on the wire
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
     priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)
@@ -50,7 +50,7 @@ class KeyFields(Fields):
 
 
 class KeyChanges(Fields):
-    label = serializers.CharField(max_length=80, required=False)  # type: ignore[assignment]  # as above
+    label = serializers.CharField(max_length=80, required=False, trim_whitespace=False)  # type: ignore[assignment]  # as above
     requests_per_minute = LimitField(none=None, required=False)
     tokens_per_minute = LimitField(none=None, required=False)
     priority = serializers.ChoiceField(PriorityClass.choices, required=False, allow_null=True)

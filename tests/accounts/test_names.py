@@ -28,22 +28,24 @@ def test_an_organization_is_renamed_to_nothing_that_misleads(name: str) -> None:
     older.full_clean()
 
 
-@pytest.mark.parametrize("label", ["a\nb", "a\u202eb", "a\u2066b", " a"])
-def test_a_key_gets_no_label_that_misleads_in_the_audit_log(ask: Any, label: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "rotated"), [("a\nb", "ab"), ("a\u202eb", "ab"), ("a\u2066b", "ab"), (" a", "a")]
+)
+def test_a_key_gets_no_label_that_misleads_in_the_audit_log(
+    ask: Any, label: str, rotated: str
+) -> None:
     row = Organization.objects.create(name="Acme")
     for make in (lambda: keys.mint(row, Scope.SPEECH, label), lambda: admin_keys.mint(label)):
         with pytest.raises(ValidationError, match="Leave out control characters"):
             make()
-    if label.strip() == label:
-        fields = {"organization": "Acme", "scope": "speech", "label": label}
-        refused = ask("POST", "keys", fields)
-        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "label")
+    refused = ask("POST", "keys", {"organization": "Acme", "scope": "speech", "label": label})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "label")
 
     older = keys.mint(row, Scope.SPEECH, "ab").api_key
     ApiKey.objects.update(label=label)
     older.refresh_from_db()
     keys.change(older, {"requests_per_minute": 5})
-    assert keys.rotate(older).api_key.label == label.strip().replace(label.strip()[1:-1], "")
+    assert keys.rotate(older).api_key.label == rotated
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
