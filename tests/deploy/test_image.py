@@ -141,9 +141,8 @@ class Machine:
                 self.volumes = json.loads(rest)
             else:
                 left[word] = rest
-        for (
-            volume
-        ) in self.volumes:  # a new volume has the owner and the rights of the image's directory
+        # A new volume has the owner and the rights of the image's directory.
+        for volume in self.volumes:
             own = self.directory / "volumes" / volume.strip("/")
             own.mkdir(parents=True)
             self.mount(

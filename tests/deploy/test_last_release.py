@@ -155,9 +155,8 @@ def test_keys_there_and_back_with_a_pepper_whose_file_ends_with_a_line_end(
 
     assert statuses(this, tmp_path / "this.log", [before, after]) == [200, 200]
     assert statuses(last, tmp_path / "last.log", [before, after]) == [200, 401]
+    # As docs/operate/upgrade.md says, in "Back to the release before".
     own = tmp_path / "peppers-of-0.5"
-    own.write_text(
-        f"{path.read_text()},{pepper}"
-    )  # docs/operate/upgrade.md, Back to the release before
+    own.write_text(f"{path.read_text()},{pepper}")
     last.environment["SVC_KEY_PEPPERS_FILE"] = str(own)
     assert statuses(last, tmp_path / "last.log", [before, after]) == [200, 200]
