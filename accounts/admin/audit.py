@@ -51,7 +51,7 @@ class AuditEntryAdmin(ReadOnly, EntryAdmin):
         change: bool = False,  # noqa: FBT002  # Django's
         **kwargs: Any,
     ) -> Any:
-        """Replace the help texts of the model: Django shows them as HTML, and would take ``<name>`` for a tag."""
+        """Replace the model's help texts: Django shows them as HTML, where ``<name>`` is a tag."""
         texts = {"actor": "An email address, or command: and its name.", "kind": ""}
         return super().get_form(request, obj, change, help_texts=texts, **kwargs)
 

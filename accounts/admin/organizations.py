@@ -27,6 +27,9 @@ else:
     OrganizationModelAdmin = admin.ModelAdmin
 
 
+_STATUS = {"Empty": "Enabled", "Not empty": "Disabled"}
+
+
 class StandingFilter(admin.EmptyFieldListFilter):
     """Filters ``disabled_at`` by what it means."""
 
@@ -36,10 +39,7 @@ class StandingFilter(admin.EmptyFieldListFilter):
 
     def choices(self, changelist: Any) -> Any:
         for each in super().choices(changelist):
-            words = (
-                str(each["display"]).replace("Not empty", "Disabled").replace("Empty", "Enabled")
-            )
-            yield {**each, "display": words}
+            yield {**each, "display": _STATUS.get(str(each["display"]), each["display"])}
 
 
 @admin.register(Organization)
