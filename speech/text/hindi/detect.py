@@ -62,27 +62,9 @@ _OF_APPS = frozenset({
     "crash", "update", "download", "install", "uninstall", "reinstall", "open", "hang", "store", "version", "login", "load", "launch",
     "icon", "size", "link", "developer", "delete", "restart", "lock", "data", "cache", "ka", "का", "की", "के",
 })  # fmt: skip
-_APPS_NAMED = frozenset(
-    {
-        "mobile",
-        "phone",
-        "banking",
-        "bank",
-        "payment",
-        "android",
-        "web",
-        "new",
-        "नया",
-        "नई",
-        "ये",
-        "यह",
-        "इस",
-        "उस",
-        "कौनसा",
-        "the",
-        "bhim",
-    }
-)
+_APPS_NAMED = frozenset({
+    "mobile", "phone", "banking", "bank", "payment", "android", "web", "new", "नया", "नई", "ये", "यह", "इस", "उस", "कौनसा", "the", "bhim",
+})  # fmt: skip
 """Words beside ``app`` in its English meaning."""
 _OF_LOGS = frozenset(
     {"file", "files", "in", "out", "entry", "level", "message", "book", "line", "lines", "table"}

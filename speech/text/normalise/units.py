@@ -257,30 +257,10 @@ _HINDI_NOUNS = {
     "night": "रात", "person": "व्यक्ति", "piece": "नग",
 }  # fmt: skip
 
-_DOSES = frozenset(
-    [
-        *[
-            "mg",
-            "mcg",
-            "µg",
-            "μg",
-            "g",
-            "kcal",
-            "kJ",
-            "IU",
-            "mmol",
-            "mEq",
-            "units",
-            "ng",
-            "$",
-            "£",
-            "€",
-            "₹",
-            "Rs",
-        ],
-        "Rs.",
-    ]
-)
+_DOSES = frozenset({
+    "mg", "mcg", "µg", "μg", "g", "kcal", "kJ", "IU", "mmol", "mEq", "units", "ng", "$", "£", "€", "₹", "Rs", "Rs.",
+})  # fmt: skip
+"""What is counted by a measure of ``_DOSED``: ``5 mg/5 mL``."""
 _DOSED = frozenset(["mL", "ml", "L", "l", "dL", "dl", "kg", "h", "hr", "min"])
 
 _OPENS = re.compile(r"(?<![^\s(\[=:])\"|“")
