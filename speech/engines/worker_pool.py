@@ -92,16 +92,12 @@ class Worker:
         if self._has_started:
             restarts.add(program.name)
         self._has_started = True
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-I", "-c", _RUN, str(_ROOT), program.module),
-            *program.arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=_environment(),
-            start_new_session=True,  # Ctrl-C at a terminal is for the server, which drains
-        )
+        try:
+            self._process = await self._begun()
+        except OSError as problem:  # no memory, or no descriptors
+            raise EngineError(
+                f"The {program.name} worker does not start: {problem.strerror}."
+            ) from problem
         try:
             async with asyncio.timeout(program.start_seconds):
                 kind, payload = await self._answer()
@@ -112,6 +108,18 @@ class Worker:
             await self.kill()
             reason = payload.decode(errors="replace")[:80]
             raise EngineError(f"The {program.name} worker does not start: {reason}.")
+
+    async def _begun(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-I", "-c", _RUN, str(_ROOT), self._program.module),
+            *self._program.arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C at a terminal is for the server, which drains
+        )
 
     async def run(self, order: object) -> bytes:
         """Send ``order`` as JSON and return the answer. Raises ``WorkerDied``, ``EngineError``."""
@@ -226,14 +234,24 @@ class WorkerPool(ABC, Generic[OrderT]):
         if self._closed:
             raise EngineError(f"The {self.name} engine is closed.")
         if self._root is None:
-            root = Path(tempfile.mkdtemp(prefix=f"svc-{self.name}-"))
             try:
-                self._workers = [self.make_worker(root / str(n), n) for n in range(self._size)]
-            except BaseException:
-                shutil.rmtree(root, ignore_errors=True)
-                raise
+                root = self._with_workers()
+            except OSError as problem:  # a full disk, or an installation without the engine's files
+                raise EngineError(
+                    f"The {self.name} engine does not start: {problem.strerror}."
+                ) from problem
             self._root = root
             self._idle = self._workers.copy()
+
+    def _with_workers(self) -> Path:
+        """A directory for what the workers keep, which are made with it."""
+        root = Path(tempfile.mkdtemp(prefix=f"svc-{self.name}-"))
+        try:
+            self._workers = [self.make_worker(root / str(n), n) for n in range(self._size)]
+        except BaseException:
+            shutil.rmtree(root, ignore_errors=True)
+            raise
+        return root
 
     async def run(
         self,

@@ -178,3 +178,20 @@ async def test_a_directory_with_a_long_path_is_refused_with_advice(
         await engine.start()
     await engine.close()
     assert os.listdir(deep) == []
+
+
+async def test_an_engine_without_its_files_or_processes_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for owner, name, missing, words in (
+        ("espeakng_loader", "get_data_path", lambda: str(tmp_path / "gone"), "engine"),
+        ("sys", "executable", str(tmp_path / "gone"), "worker"),
+    ):
+        engine = Espeak(workers=1)
+        with monkeypatch.context() as broken:
+            broken.setattr(f"{owner}.{name}", missing)
+            with pytest.raises(EngineError, match=f"The espeak {words} does not start: No such"):
+                await engine.start()
+
+        assert await spoken(engine), "it starts once what was missing is there"
+        await engine.close()
