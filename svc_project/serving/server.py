@@ -79,8 +79,10 @@ class DrainingServer(uvicorn.Server):
                 await super().startup([])
                 self._accept(self._counts)
         except OSError as error:
-            # Another server reserved the address as well, and listened first.
-            log.error("Cannot listen: %s", error.strerror)
+            # Another server reserved the address as well, and listened first. Or a drain that began
+            # in the start has closed the address, which is no failure.
+            if not drain.stopping:
+                log.error("Cannot listen: %s", error.strerror)
             await self.lifespan.shutdown()
             sys.exit(1)
         self._beat()

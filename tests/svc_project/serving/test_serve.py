@@ -205,3 +205,20 @@ def test_runserver_answers_chats_streams_and_speech_and_writes_their_rows(
     assert spoken.status_code == 200, spoken.text
     assert spoken.content.startswith(b"RIFF")
     assert messages[-1] == {"type": "session.done"}
+
+
+def test_sigterm_in_a_start_that_waits_for_the_database_is_no_failure(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        port = silent.getsockname()[1]
+        arguments = ["serve", "--port", str(free_port()), "--speech-port", str(free_port())]
+        environment = {
+            "DATABASE_URL": f"postgres://nobody@127.0.0.1:{port}/nothing",
+            "SVC_DATA_DIR": str(tmp_path),
+        }
+        command = Command(arguments, environment, tmp_path / "log")
+        connection, _ = silent.accept()
+        with connection:
+            assert command.stop() == 0
+
+    assert "ERROR svc_project.serving.server" not in command.log.read_text()
