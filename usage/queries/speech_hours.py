@@ -41,9 +41,9 @@ _HOUR: Final = {
 }
 _ORGANIZATIONS: Final = f"""{owners_of(SpeechDay._meta.db_table)}
 SELECT id FROM owner LEFT JOIN {_WATERMARKS} AS kept ON kept.organization_id = owner.id
-WHERE id IS NOT NULL AND EXISTS (
+WHERE id IS NOT NULL AND (kept.until < %s OR EXISTS (
     SELECT 1 FROM {_ROWS} AS spoken WHERE spoken.organization_id = owner.id
-    AND spoken.occurred_at >= coalesce(kept.until, %s) AND spoken.occurred_at < %s)
+    AND spoken.occurred_at >= coalesce(kept.until, %s) AND spoken.occurred_at < %s))
 """  # noqa: S608  # names are ours
 
 
@@ -53,15 +53,18 @@ def summed_until(organization_id: str) -> datetime:
     return kept.first() or EVER
 
 
-def sum_closed_hours() -> int:
+def sum_closed_hours(least: datetime = EVER) -> int:
     """Sum the hours that have closed; return how many organizations had some.
+
+    A watermark before ``least`` is raised too where no row came after it: that of an organization that
+    stopped speaking.
 
     Uses a short transaction for each organization; a concurrent call finds nothing to do. Raises
     ``django.db.Error``; hours summed until then stay.
     """
     closed = hour_of(database_now() - CLOSED_FOR)
     with connection.cursor() as cursor:
-        cursor.execute(_ORGANIZATIONS, [_moment(EVER), _moment(closed)])
+        cursor.execute(_ORGANIZATIONS, [*map(_moment, (least, EVER, closed))])
         due = [organization_id for (organization_id,) in cursor.fetchall()]
     for organization_id in due:
         _sum(organization_id, closed)

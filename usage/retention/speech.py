@@ -28,7 +28,7 @@ def prune_speech(keep: int) -> int:
     Raises ``django.db.Error``; another run continues.
     """
     before = oldest_kept(keep, now())
-    speech_hours.sum_closed_hours()
+    speech_hours.sum_closed_hours(least=before)
     # Locks the watermarks, as a late row does: that row is summed, or its organization is left out.
     SpeechWatermark.objects.filter(Q(pruned=None) | Q(pruned__lt=before), until__gte=before).update(
         pruned=before

@@ -90,3 +90,24 @@ def test_months_that_a_query_may_span_are_kept() -> None:
     with pytest.raises(CommandError, match="at least 3"):
         run("prune_speech", "--keep", "2")
     assert prune() == "0 row(s) of speech removed"
+
+
+def test_the_rows_of_an_organization_that_stopped_speaking_go_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(OLD, 10)
+    # Upkeep summed it in its time, and found nothing to sum since.
+    with monkeypatch.context() as patched:
+        patched.setattr(speech_hours, "database_now", lambda: OLD + timedelta(days=1))
+        speech_hours.sum_closed_hours()
+    assert speech_hours.summed_until(ORGANIZATION) < OLD + timedelta(days=1)
+
+    assert prune() == "1 row(s) of speech removed"
+    assert characters() == (10, 0, 10)
+    assert differences() == []
+
+    # Late in an hour that is not pruned, it is summed again from there on.
+    write(datetime.now(UTC) - timedelta(days=2), 3)
+    speech_hours.sum_closed_hours()
+    assert characters() == (10, 3, 13)
+    assert differences() == []
