@@ -44,8 +44,8 @@ LONGEST_SAID: Final = 1000
 """Code points of text in a ``say-as`` or ``phoneme``, which is held until the end of the element."""
 
 MOST_SAID: Final = (3, 100)
-"""The most code points that a ``say-as`` is spoken as: so many for each of its text, and so many more. Only
-its text is metered, and a sign such as ``!`` has a name of 16 code points."""
+"""The most code points that a document is spoken as, up to the end of a ``say-as``: so many for each of its text,
+and so many more. Only the text is metered, and a sign such as ``!`` has a name of 16 code points."""
 
 _NAME_OF_ALL: Final = "<speak"
 _BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
@@ -104,6 +104,9 @@ class SsmlReader(msgspec.Struct, tag=True):
     _open: list[Element] = []
     _said: int = 0
     """How much text of an open ``say-as`` or ``phoneme`` is held."""
+    _metered: int = 0
+    _spoken: int = 0
+    """Code points of text so far without blanks, and of what they are spoken as."""
     _tags: TagReader = msgspec.field(default_factory=TagReader)
     _fed: int = 0
     """How much text ``_tags`` has read."""
@@ -265,6 +268,9 @@ class SsmlReader(msgspec.Struct, tag=True):
         """Add text, with audio tags; entities are left for the steps that clean every text."""
         self._moved = at - self._fed
         self._fed += len(text)
+        said = sum(map(len, text.split()))
+        self._metered += said
+        self._spoken += said
         self._add(self._tags.feed(text))
 
     def _add(self, parts: list[Part]) -> None:
@@ -343,6 +349,18 @@ class SsmlReader(msgspec.Struct, tag=True):
         """End a line, or a paragraph, for the splitter of sentences; it is not metered."""
         self._parts.append(Text("\n\n" if name == "p" else "\n", at, metered=""))
 
+    def _allow(self, received: int, spoken: int, at: int) -> None:
+        """Count a ``say-as``. Raises ``InvalidSsml`` where the document so far is spoken as too much."""
+        self._metered += received
+        self._spoken += spoken
+        if self._spoken > MOST_SAID[0] * self._metered + MOST_SAID[1]:
+            raise InvalidSsml(
+                f"with the names of the signs in <say-as> {self._spoken} characters are spoken for"
+                f" {self._metered}; {MOST_SAID[0]} for each and {MOST_SAID[1]} may be spoken."
+                " Send fewer signs.",
+                at,
+            )
+
     def _change_rate(self, element: Element) -> None:
         factor = rate_factor(element.attributes.get("rate", "default").strip(), element.at)
         changed = max(SLOWEST, min(FASTEST, element.rate * factor))
@@ -362,13 +380,7 @@ class SsmlReader(msgspec.Struct, tag=True):
             kind, form = (element.attributes.get(one, "") for one in ("interpret-as", "format"))
             received = "".join(element.said)
             words = say_as.words(html.unescape(received), kind, form)
-            most = MOST_SAID[0] * len(received) + MOST_SAID[1]
-            if len(words) > most:
-                raise InvalidSsml(
-                    f"a <say-as> of {len(received)} characters would be spoken as {len(words)};"
-                    f" at most {most} are allowed. Send fewer signs.",
-                    element.at,
-                )
+            self._allow(len(received), len(words), element.at)
             self._say_instead(html.escape(words, quote=False), received, element.span)
         elif name in ("p", "s") and not any(one.said is not None for one in self._open):
             self._boundary(name, at)

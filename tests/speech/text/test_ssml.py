@@ -112,6 +112,10 @@ def test_signs_that_are_spoken_as_far_more_than_is_metered_are_refused() -> None
     assert "exclamation mark" in spoken(say_as("characters", "a+b!" * 5))
     with pytest.raises(InvalidSsml, match="Send fewer signs"):
         spoken(say_as("characters", "!" * 20))
+    # A document has its 100 once, however many elements the signs are in.
+    with pytest.raises(InvalidSsml, match="Send fewer signs"):
+        spoken(say_as("characters", "!" * 5) * 3)
+    assert "exclamation mark" in spoken(("An honest text. " + say_as("characters", "a!")) * 20)
 
 
 @pytest.mark.parametrize(
