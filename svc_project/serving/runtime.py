@@ -7,6 +7,8 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Coroutine
+from typing import Any
 
 from django.conf import settings
 from django.db import Error
@@ -79,7 +81,7 @@ class Runtime:
 
     def load_the_rest(self) -> None:
         """Load what only pages and texts need, in a thread; called once the server listens."""
-        self._beside.append(asyncio.create_task(asyncio.to_thread(_load_the_rest)))
+        self._run_beside(asyncio.to_thread(_load_the_rest))
 
     async def stop(self) -> None:
         """Stop everything; requests in flight are written first."""
@@ -120,32 +122,36 @@ class Runtime:
             tracing = spans.start(os.environ, settings.VERSION, settings.SVC_WORKER)
             observation.observers[:0] = [tracing] if tracing is not None else []
         # Speech that comes before its engine is ready waits for it; nothing else does.
-        self._beside.append(asyncio.create_task(speech.start()))
+        self._run_beside(speech.start())
         await asyncio.gather(schema.check(), caches.start())
         await ledger.start()
         refusals.listeners.append(recorder.refused)
-        self._beside.append(asyncio.create_task(schema.watch()))
-        self._beside.append(asyncio.create_task(process.watch_loop()))
+        self._run_beside(schema.watch())
+        self._run_beside(process.watch_loop())
         hub.start()
-        self._beside.append(asyncio.create_task(_start_neural()))
+        self._run_beside(_start_neural())
         shared_slots.start()
         chat.start()
-        self._beside.append(asyncio.create_task(_hold_slots()))
+        self._run_beside(_hold_slots())
         self._upkeep = asyncio.create_task(self._run_upkeep())
         _register_stats()
         hindi = voices.snapshot.speaks(Language.HINDI)
-        self._beside.append(asyncio.create_task(speech.service().texts.start(hindi=hindi)))
+        self._run_beside(speech.service().texts.start(hindi=hindi))
         if settings.SVC_SAMPLED_FRACTION:
             models = catalog.snapshot.models.values()
             chat.service().reconciler.prepare(model.tokenizer for model in models)
-        self._beside.append(asyncio.create_task(_publish_stats()))
+        self._run_beside(_publish_stats())
         if settings.SVC_BACKEND_CHECK_SECONDS:
             egress = chat.service().egress
-            self._beside.append(
-                asyncio.create_task(
-                    check_ejected(egress.pool, egress.client, settings.SVC_BACKEND_CHECK_SECONDS)
-                )
+            self._run_beside(
+                check_ejected(egress.pool, egress.client, settings.SVC_BACKEND_CHECK_SECONDS)
             )
+
+    def _run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run background work until the stop; what ends it is logged."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(_log_failure)
+        self._beside.append(task)
 
     async def _run_upkeep(self) -> None:
         while True:
@@ -159,6 +165,11 @@ class Runtime:
             except Error as error:
                 log.warning("upkeep put off: %s", type(error).__name__)
                 await asyncio.sleep(UPKEEP_SECONDS)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("background work ended", exc_info=error)
 
 
 def _register_stats() -> None:

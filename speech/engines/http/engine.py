@@ -116,6 +116,8 @@ _RATE_HEADERS = (b"x-sample-rate", b"x-audio-sample-rate")
 """Headers with the rate of raw samples; Piper sends them, whose voices have 16 000 or 22 050."""
 
 _UNKNOWN_VOICE = (400, 404)
+_WITHOUT_TIMES: Final = (400, 404, 405, 422)
+"""What a server answers that does not know the fields or the path of word times."""
 """Statuses by which servers report an unknown uploaded voice."""
 
 
@@ -236,8 +238,7 @@ class HttpEngine(Engine):
         try:
             return post, await self._post(post)
         except EngineError as error:
-            # Not for subclasses such as a full or unavailable server, which word times have no part in.
-            if not post.is_timed or type(error) not in (EngineError, RequestRefused):
+            if not post.is_timed or not _may_be_for_times(error):
                 raise
             log.warning("speech backend %s: asked again without word times", post.backend.name)
         post = replace(post, is_timed=False)
@@ -269,6 +270,13 @@ class HttpEngine(Engine):
                 raise
         request = post.request(uploaded_speaker(backend, other))
         return await self._calls.post(backend, request, post.timeouts)
+
+
+def _may_be_for_times(error: EngineError) -> bool:
+    """Whether a server may have failed because it was asked for word times: not a full or an away one."""
+    if isinstance(error, RequestRefused):
+        return error.status in _WITHOUT_TIMES
+    return type(error) is EngineError
 
 
 def _delivery(post: _Post, response: Response) -> Delivery:

@@ -13,6 +13,7 @@ from speech.audio.pcm import SAMPLE_RATE, duration, pcm_bytes
 from speech.engines import EngineFull, EngineProtocolError, SpokenWord, Utterance
 from speech.engines.http.audio_readers import AudioCheck, CaptionsReader, Delivery
 from speech.engines.http.backend import ServerRef
+from speech.engines.http.client import RequestRefused
 from speech.engines.http.engine import HttpEngine
 from speech.engines.http.word_times import captions, header_words
 from speech.voices.snapshot import VoiceRef
@@ -157,13 +158,16 @@ async def test_a_server_that_fails_with_times_is_asked_without(
     assert b"timestamps" not in without
 
 
-async def test_a_server_that_is_full_is_not_asked_again_without_times() -> None:
-    server = ScriptedServer([[sized(b"{}", 503)]])
+@pytest.mark.parametrize("status", [503, 401, 403, 413])
+async def test_a_server_that_is_full_or_wants_another_key_or_less_is_not_asked_again(
+    status: int,
+) -> None:
+    server = ScriptedServer([[sized(b"{}", status)]])
     async with (
         running(server),
         speaking(described(server.url(""), word_times="captions")) as engine,
     ):
-        with pytest.raises(EngineFull):
+        with pytest.raises(EngineFull if status == 503 else RequestRefused):
             await timed(engine, said(TEXT))
     assert len(server.requests) == 1
 
