@@ -44,8 +44,8 @@ LONGEST_SAID: Final = 1000
 """Code points of text in a ``say-as`` or ``phoneme``, which is held until the end of the element."""
 
 MOST_SAID: Final = (3, 100)
-"""The most code points that a document is spoken as, up to the end of a ``say-as``: so many for each of its text,
-and so many more. Only the text is metered, and a sign such as ``!`` has a name of 16 code points."""
+"""The most code points that a document is spoken as, up to the end of a ``say-as``: so many for each of its
+text, and so many more. Only the text is metered, and a sign such as ``!`` has a name of 16 code points."""
 
 _NAME_OF_ALL: Final = "<speak"
 _BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")

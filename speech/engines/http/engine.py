@@ -116,9 +116,9 @@ _RATE_HEADERS = (b"x-sample-rate", b"x-audio-sample-rate")
 """Headers with the rate of raw samples; Piper sends them, whose voices have 16 000 or 22 050."""
 
 _UNKNOWN_VOICE = (400, 404)
+"""Statuses by which servers report an unknown uploaded voice."""
 _WITHOUT_TIMES: Final = (400, 404, 405, 422)
 """What a server answers that does not know the fields or the path of word times."""
-"""Statuses by which servers report an unknown uploaded voice."""
 
 
 class HttpEngine(Engine):
