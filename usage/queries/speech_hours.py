@@ -91,6 +91,16 @@ def pruned_days() -> dict[UUID, date]:
     return {pk: pruned.date() for pk, pruned in kept if pruned is not None}
 
 
+def lock_pruned_day(organization_id: UUID) -> date:
+    """The same of one organization, or the first day of all; nothing is pruned until the transaction ends.
+
+    Raises ``django.db.Error``.
+    """
+    kept = SpeechWatermark.objects.select_for_update().filter(pk=organization_id)
+    pruned = kept.values_list("pruned", flat=True).first()
+    return date.min if pruned is None else pruned.date()
+
+
 def _sum(organization_id: Any, closed: datetime) -> None:
     """Sum the hours of one organization from its watermark up to ``closed``, and raise the watermark."""
     with transaction.atomic(), connection.cursor() as cursor:

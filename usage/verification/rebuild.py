@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 from django.db import connection, models, transaction
-from django.db.models import QuerySet
 
 from core.clock import hour_of
 from usage.models import SpeechDay, SpeechRow, UsageRollup
@@ -62,9 +61,8 @@ def rebuild(since: datetime | None = None, progress: Progress[Rebuilt] | None = 
     days.sum_closed_days()
     speech_hours.invalidate(first or _EVER)
     speech_hours.sum_closed_hours()
-    pruned, day = speech_hours.pruned_days(), (first or _EVER).date()
     rebuilt.speech_days = sum(
-        _rebuild_speech(organization_id, max(day, pruned.get(organization_id, day)))
+        _rebuild_speech(organization_id, (first or _EVER).date())
         for organization_id in _organizations(SpeechRow, SpeechDay)
     )
     progress.ended()
@@ -142,26 +140,22 @@ def _organizations(*of: type[models.Model]) -> Iterator[uuid.UUID]:
 
 
 def _rebuild_speech(organization_id: uuid.UUID, first: date) -> int:
-    """Replace the days of one organization from ``first`` on; return how many there are now."""
+    """Replace the days of one organization from ``first`` on, except those whose rows are pruned; return
+    how many there are now."""
     rows = f"(SELECT * FROM {SPEECH.row_table} WHERE organization_id = %s AND day >= %s) AS of_days"  # noqa: S608
-    return _replace(
-        SpeechDay.objects.filter(organization_id=organization_id, day__gte=first),
-        SPEECH.insert_sums(rows),
-        [
-            models.UUIDField().get_db_prep_value(organization_id, connection),
-            connection.ops.adapt_datefield_value(first),
-        ],
-    )
-
-
-def _replace(stored: QuerySet[Any], insert: str, parameters: list[Any]) -> int:
-    """Replace ``stored`` by the rows of the SQL ``insert``; return how many there are now."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # Locked as above.
-            table = stored.model._meta.db_table
-            cursor.execute(f'LOCK TABLE "{table}" IN SHARE ROW EXCLUSIVE MODE')
-        stored.delete()
-        cursor.execute(insert, parameters)
+            cursor.execute(f'LOCK TABLE "{SpeechDay._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
+        # After the lock of the days, because a late row locks in that order too.
+        first = max(first, speech_hours.lock_pruned_day(organization_id))
+        SpeechDay.objects.filter(organization_id=organization_id, day__gte=first).delete()
+        cursor.execute(
+            SPEECH.insert_sums(rows),
+            [
+                models.UUIDField().get_db_prep_value(organization_id, connection),
+                connection.ops.adapt_datefield_value(first),
+            ],
+        )
         made: int = cursor.rowcount
     return made

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import CommandError
+from django.db import models
 
 from tests.support.builders.receipts import speech_receipt
 from tests.support.ledger.commands import differences, run
@@ -17,6 +19,7 @@ from usage.queries.periods import Period
 from usage.queries.selection import Filters
 from usage.queries.speech import speech_sums
 from usage.retention import speech as pruning
+from usage.verification import rebuild as rebuilding
 from usage.verification.rebuild import rebuild
 
 pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
@@ -110,4 +113,20 @@ def test_the_rows_of_an_organization_that_stopped_speaking_go_too(
     write(datetime.now(UTC) - timedelta(days=2), 3)
     speech_hours.sum_closed_hours()
     assert characters() == (10, 3, 13)
+    assert differences() == []
+
+
+def test_a_rebuild_that_began_before_keeps_the_sums_of_speech_that_is_pruned_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(OLD, 10)
+    organizations = rebuilding._organizations
+
+    def prune_first(*of: type[models.Model]) -> Iterator[uuid.UUID]:
+        assert prune() == "1 row(s) of speech removed"
+        return organizations(*of)
+
+    monkeypatch.setattr(rebuilding, "_organizations", prune_first)
+    rebuild()
+    assert characters() == (10, 0, 10)
     assert differences() == []
