@@ -20,9 +20,9 @@ _SQUEEZED: Final = """() => [...document.querySelectorAll("main :is(td, th, dd, 
   .map(each => each.textContent)"""
 _SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _WIDTHS: Final = (1280, 390)
-_TRANSITIONS_OVER: Final = (
-    "() => Promise.allSettled(document.getAnimations().map(each => each.finished))"
-)
+# Those within a closed <details> wait until it is opened.
+_TRANSITIONS_OVER: Final = """() => Promise.allSettled(document.getAnimations()
+  .filter(each => each.effect.target.checkVisibility()).map(each => each.finished))"""
 
 
 def serious_findings(page: Page) -> list[str]:
