@@ -70,3 +70,20 @@ def test_an_operator_goes_from_the_sums_of_all_to_one_organization(operating: Vi
     expect(page.locator("#svc-chart ~ * .bar").first).to_be_visible()
     row.locator("a").first.click()
     page.wait_for_url(f"**/{gateway.organization.pk}/**")
+
+
+def test_failures_and_times_of_a_period_are_drawn_and_lead_to_their_requests(
+    consoling: Visit,
+) -> None:
+    gateway = consoling.gateway
+    for text in ("say: one", "say: two", "say: one two [[sim fault=garbage@1]]"):
+        gateway.chat(text, stream=True)
+    gateway.rows_when(3)
+
+    page = consoling.open(f"/console/usage?{wide_period()}")
+    sparks = page.locator("figure.spark")
+    assert sparks.count() >= 2
+    expect(sparks.filter(has_text="Failed").locator("figcaption")).to_contain_text("at most 1")
+    page.click("nav >> text=Overview")
+    page.click("text=1 of 3 (33.3 %)")
+    expect(page.locator("table.requests tbody tr")).to_have_count(1)
