@@ -61,8 +61,8 @@ HEARD_OF_IT = {
         "<speak>Your code is <say-as>48127395</say-as>. <break/> AT&amp;T says <sub>WWW</sub>.",
     ],
 }
-"""Of an interruption within the digits, and of the whole: LiveKit's history has the words, Pipecat's what
-the model wrote, up to the last heard word; here without attributes."""
+"""What the history has after an interruption within the digits, and after the whole. LiveKit keeps the words,
+Pipecat what the model wrote up to the last heard word; attributes of tags are left out of the comparison."""
 
 EMBEDDED = {"ava": ENGLISH, "asha": HINDI}
 NEURAL = {"heart": ENGLISH, "kavya": HINDI}
@@ -148,8 +148,10 @@ def spoken_by(
 
 
 def _amid_the_last_heard(gateway: Gateway, voice: str, talk: Talk) -> float:
-    """The seconds after which the last heard word is being spoken. Another account measures it: the
-    neural engine keeps an account's sentences in memory."""
+    """Return after how many seconds the last heard word is being spoken.
+
+    Another account measures it, because the neural engine keeps an account's sentences in memory.
+    """
     listener = speech_account(gateway)
     begin, end = talk.heard.rindex(" ") + 1, len(talk.heard)
     with listener.session(voice, keep_open=True, timestamps="word") as session:

@@ -92,7 +92,8 @@ def pruned_days() -> dict[UUID, date]:
 
 
 def lock_pruned_day(organization_id: UUID) -> date:
-    """The same of one organization, or the first day of all; nothing is pruned until the transaction ends.
+    """Return that day of one organization, ``date.min`` where nothing is pruned; no prune of it begins
+    until the transaction ends.
 
     Raises ``django.db.Error``.
     """

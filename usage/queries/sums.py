@@ -211,7 +211,7 @@ def _passes(groups: Sequence[Group], bucket: Bucket) -> Iterator[tuple[list[Grou
 
 
 def _key_texts(group: Group, bucket: Bucket) -> list[tuple[int, Callable[[Any], str]]]:
-    """For each part of a key of ``group`` its place in a result, and what makes it a text."""
+    """Return, for each part of a key of ``group``, its index in a row and the function that renders it."""
     texts: dict[str, Callable[[Any], str]] = {
         "model_identifier": str,
         "bucket_start": partial(moment_text, bucket=bucket),

@@ -288,8 +288,8 @@ def _weight(typed: str, first: bool, read: Reading) -> float:
 _ENGLISH_SPELLING = re.compile(r"c(?!h)|.*(?:ll|ss|ff|ck|tch|tion|ght)$")
 """A common English word (``cab``, ``mall``): who types Hindi writes k, and no letter twice at the end."""
 _NO_HINDI = re.compile(r"[bdgjkmpt](?=[bcdfgjkmpqtxz])|.*(?<!c)c(?!c?h)|[^aeiouy]+$")
-"""Consonants that no Hindi word begins with, a letter that nobody types for a Hindi sound, no vowel:
-names such as ``gpay`` and ``crocin``, and letters such as ``bhk``."""
+"""What shows that a word is not Hindi: it begins with consonants that no Hindi word begins with, has a ``c``
+that stands for no Hindi sound (``gpay``, ``crocin``), or has no vowel (``bhk``)."""
 _RUN = re.compile(r"\S+")
 _LINK = re.compile(r"://|@|www\.")
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]['’])[A-Za-z]{1,40}(?![A-Za-z0-9'’])")  # noqa: RUF001

@@ -1,4 +1,4 @@
-"""An agent's session reports as heard the words that were written, each once, on both engines.
+"""A session of an agent reports each written word once, when it was heard, on both engines.
 
 The session is that of docs/examples/agents; agents that use it: ``tests/clients/test_voice_agents.py``.
 """
@@ -52,7 +52,7 @@ SSML = (
     ),
     ("This is no document.", ["This", "is", "no", "document."]),
 )
-"""Texts of a session that takes SSML, and the words that are heard of them."""
+"""Each text of a session that takes SSML, with the words that a listener hears."""
 NEURAL = {"en": ("heart", "af_heart"), "hi": ("kavya", "hf_alpha")}
 
 
