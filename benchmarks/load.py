@@ -264,7 +264,8 @@ async def run(plan: Plan) -> Load:
         tally.deadline = began + plan.seconds
         arrivals.begin()
     try:
-        await asyncio.wait_for(tally.done.wait(), plan.seconds + _TIMEOUT_SECONDS)
+        async with asyncio.timeout(plan.seconds + _TIMEOUT_SECONDS):
+            await tally.done.wait()
     except TimeoutError:
         tally.failures += tally.running
         tally.complaints.add("answers did not end in time")

@@ -169,7 +169,9 @@ def _can_exist(token: bytes) -> bool:
 
 async def _ended(look: Future[None], seconds: float) -> None:
     """Wait for ``look``, which other callers wait for too. Raises its exception, or ``TimeoutError``."""
-    await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(look)), seconds)
+    # Not wait_for, which drops a cancellation that comes with the answer (Python 3.11).
+    async with asyncio.timeout(seconds):
+        await asyncio.shield(asyncio.wrap_future(look))
 
 
 keyring = Keyring(key_watcher)

@@ -128,7 +128,9 @@ class DatabaseThreads:
         for thread in self._threads:
             thread.ensure()
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)
+            # Not wait_for, which drops a cancellation that comes with the answer (Python 3.11).
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(answer)
         except (Error, TimeoutError) as error:
             log.error("the database did not answer: %s", type(error).__name__)
             raise InternalError from None
