@@ -108,7 +108,7 @@ def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str
         rf"(?<={before}(?:{'|'.join(each for each in abbreviations if len(each) == length)})\.)"
         for length in lengths
     )
-    return f"(?:{looks}){after}"
+    return f"{after}(?:{looks})"  # in this order, because what follows is found out faster
 
 
 _ALWAYS = _words(
