@@ -103,12 +103,17 @@ def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str
     It looks back from the dot, so that only dots are examined. ``before`` must stand before the
     abbreviation, ``after`` must follow the dot.
     """
-    lengths = sorted({len(each) for each in abbreviations})
-    looks = "|".join(
-        rf"(?<={before}(?:{'|'.join(each for each in abbreviations if len(each) == length)})\.)"
-        for length in lengths
+    looks = []
+    for length in sorted({len(each) for each in abbreviations}):
+        words = [each for each in abbreviations if len(each) == length]
+        initials = re.escape("".join({word[0] for word in words}))
+        # The first letter is found out faster than all the words.
+        looks.append(
+            rf"(?<=[{initials}]{'.' * (length - 1)}\.)(?<={before}(?:{'|'.join(words)})\.)"
+        )
+    return (
+        f"{after}(?:{'|'.join(looks)})"  # in this order, because what follows is found out faster
     )
-    return f"{after}(?:{looks})"  # in this order, because what follows is found out faster
 
 
 _ALWAYS = _words(

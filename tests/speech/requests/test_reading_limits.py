@@ -16,8 +16,8 @@ from tests.support.live import Gateway
 from tests.support.speech.accounts import speech_account
 from tests.support.speech.caller import SpeechAccount
 
-TIMES = 9
-"""A text of signs costs twice a plain one, and one whose every word ends with a dot six times as much,
+TIMES = 7
+"""A text of signs costs twice a plain one, and one whose every word ends with a dot five times as much,
 because each dot may end one of the abbreviations; they cost 10 to 15 times as much before."""
 
 
