@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from typing import Final
 
 from django.core.exceptions import ValidationError
 from django.db import models
 
-_MISLEADING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that move a terminal's cursor, begin a line, or turn the direction of text."""
+_MISLEADING: Final = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Categories of characters that move a terminal's cursor, begin a line, turn text, or are not seen."""
+_SPELLING: Final = frozenset("\u200c\u200d")
+"""Characters of these categories with which languages are written (Persian, Hindi), and emoji."""
 
 
 def is_new(name: str, row: models.Model, field: str = "name") -> bool:
@@ -19,16 +21,22 @@ def is_new(name: str, row: models.Model, field: str = "name") -> bool:
 
 
 def check_name(name: str, row: models.Model, field: str = "name") -> None:
-    """Refuse ``name`` as a new one of ``row`` where it has control characters, or blanks around it.
+    """Refuse ``name`` as a new one of ``row`` where a character of it misleads, or blanks are around it.
 
     Raises ``ValidationError`` for ``field``.
     """
-    if (_MISLEADING.search(name) or name != name.strip()) and is_new(name, row, field):
+    if cleaned(name) != name and is_new(name, row, field):
         raise ValidationError(
-            {field: "Leave out control characters, and blanks at the beginning and end."}
+            {
+                field: "Leave out control and invisible characters, and blanks at the beginning and end."
+            }
         )
 
 
 def cleaned(name: str) -> str:
     """Return ``name``, which may be older than the rule, without what ``check_name`` refuses."""
-    return _MISLEADING.sub("", name).strip()
+    return "".join(filter(_is_plain, name)).strip()
+
+
+def _is_plain(character: str) -> bool:
+    return unicodedata.category(character) not in _MISLEADING or character in _SPELLING

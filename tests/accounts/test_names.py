@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 AN_ID = "11111111-2222-4333-8444-555555555555"
 
 
-@pytest.mark.parametrize("name", ["a\nb", " a", "a\u202eb", AN_ID])
+@pytest.mark.parametrize("name", ["a\nb", " a", "a\u202eb", "Acm\u200be", "Acme\u200e", AN_ID])
 def test_an_organization_is_renamed_to_nothing_that_misleads(name: str) -> None:
     row = Organization.objects.create(name="Acme")
     row.name = name
@@ -28,15 +28,21 @@ def test_an_organization_is_renamed_to_nothing_that_misleads(name: str) -> None:
     older.full_clean()
 
 
+@pytest.mark.parametrize("name", ["शक्‍ति", "می‌خواهم", "Zoë 👩‍🚀"])
+def test_characters_with_which_languages_are_written_stay_in_names(name: str) -> None:
+    Organization(name=name).full_clean()
+
+
 @pytest.mark.parametrize(
-    ("label", "rotated"), [("a\nb", "ab"), ("a\u202eb", "ab"), ("a\u2066b", "ab"), (" a", "a")]
+    ("label", "rotated"),
+    [("a\nb", "ab"), ("a\u202eb", "ab"), ("a\u2066b", "ab"), ("a\ufeffb", "ab"), (" a", "a")],
 )
 def test_a_key_gets_no_label_that_misleads_in_the_audit_log(
     ask: Any, label: str, rotated: str
 ) -> None:
     row = Organization.objects.create(name="Acme")
     for make in (lambda: keys.mint(row, Scope.SPEECH, label), lambda: admin_keys.mint(label)):
-        with pytest.raises(ValidationError, match="Leave out control characters"):
+        with pytest.raises(ValidationError, match="Leave out control and invisible characters"):
             make()
     refused = ask("POST", "keys", {"organization": "Acme", "scope": "speech", "label": label})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "label")

@@ -46,7 +46,7 @@ def test_keys_of_all_scopes_are_listed_and_those_of_others_are_not(
 def test_a_label_that_misleads_is_an_error_of_the_form(console: Client) -> None:
     answer = console.post("/console/northwind/keys/new", {"scope": "read", "label": "a\u202eb"})
     assert answer.status_code == 200
-    assert "Leave out control characters" in answer.content.decode()
+    assert "Leave out control and invisible characters" in answer.content.decode()
     assert not ApiKey.objects.exists()
 
 

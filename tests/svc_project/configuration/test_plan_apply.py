@@ -170,7 +170,11 @@ def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
         ('"blue"\n', '"acme"\n', "organizations[1].name: acme is there twice."),
         ('name = "acme"', f'name = "{"x" * 121}"', "organizations[0].name: Ensure this value has"),
         ('name = "acme"', 'name = "a\\u0000"', "organizations[0].name: It holds a null character."),
-        ('name = "acme"', 'name = "a\\nb"', "organizations[0].name: Leave out control characters"),
+        (
+            'name = "acme"',
+            'name = "a\\nb"',
+            "organizations[0].name: Leave out control and invisible characters",
+        ),
         ('name = "acme"', f'name = "{NO_SUCH_ID}"', "organizations[0].name: It reads as an id."),
         ('"acme", "blue"', '"acme", "red"', "users[0].organizations[1]: There is no organization"),
         ('"acme", "blue"', '"acme", "acme"', "users[0].organizations[1]: acme is there twice."),
