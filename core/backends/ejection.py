@@ -47,6 +47,7 @@ class BackendHealth:
     """The health of one backend, as one process knows it."""
 
     __slots__ = (
+        "answers",
         "ejected",
         "ejections",
         "epoch",
@@ -74,6 +75,8 @@ class BackendHealth:
         self.streak = 0
         """Ejections in a row, with less than a minute between them."""
         self.returned = float("-inf")
+        self.answers = 0
+        """Complete answers, since the process started."""
         self.ejections = 0
         self.total_failures = 0
 
@@ -101,7 +104,10 @@ class OutcomeReport:
     def succeeded(self) -> None:
         """Report a complete answer."""
         backend = self._end()
-        if backend is not None and backend.epoch == self._epoch:
+        if backend is None:
+            return
+        backend.answers += 1
+        if backend.epoch == self._epoch:
             backend.failures = 0
             backend.sole_caller = ""
             if backend.ejected:

@@ -32,6 +32,8 @@ class BackendView(msgspec.Struct, frozen=True):
     """Until the ejection ends; 0 when the next request may probe it."""
     failures: int
     """Consecutive failures."""
+    answers: int
+    """Complete ones."""
     total_failures: int
     ejections: int
     inflight: int
@@ -95,6 +97,7 @@ class PooledBackend:
             ejected=health.ejected and not is_kept,
             seconds_left=round(seconds_left, 1),
             failures=health.failures,
+            answers=health.answers,
             total_failures=health.total_failures,
             ejections=health.ejections,
             inflight=slots.inflight,

@@ -111,6 +111,8 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
         for each, count in zip(Priority, view.waiting_by_class, strict=True)
     ]
     yield Family("svc_backend_waiting", "gauge", "Requests in its queue, by their class.", waiting)
+    answers = [Sample("_total", {"backend": view.name}, view.answers) for view in views]
+    yield Family("svc_backend_answers", "counter", "Complete answers.", answers)
     failed = [Sample("_total", {"backend": view.name}, view.total_failures) for view in views]
     yield Family("svc_backend_failures", "counter", "Failures that count against it.", failed)
     ejected = [Sample("_total", {"backend": view.name}, view.ejections) for view in views]

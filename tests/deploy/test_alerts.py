@@ -15,6 +15,7 @@ from tests.support.servers.prometheus import simulate
 HOST = 'job="svc",instance="a:8000"'
 WORKER = f'{HOST},worker="0"'
 BACKEND = f'{WORKER},backend="one",model="m"'
+SECOND = f'{HOST},worker="1",backend="one",model="m"'
 ROUTE = f'{WORKER},surface="inference",route="chat"'
 LASTING = "x70"
 
@@ -66,8 +67,16 @@ FIRES: dict[str, dict[str, str]] = {
         f'svc_capacity_refusals_total{{{WORKER},kind="requests",reason="share"}}': "0+1" + LASTING
     },
     "SvcLimitsApart": {f"svc_limiter_shared{{{WORKER}}}": "0+0" + LASTING},
-    "SvcBackendEjected": {f"svc_backend_ejected{{{BACKEND}}}": "1+0" + LASTING},
-    "SvcBackendFails": {f"svc_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING},
+    "SvcBackendEjected": {  # the second worker has sent it nothing
+        f"svc_backend_ejected{{{BACKEND}}}": "1+0" + LASTING,
+        f"svc_backend_ejected{{{SECOND}}}": "0+0" + LASTING,
+        f"svc_backend_answers_total{{{SECOND}}}": "7+0" + LASTING,
+    },
+    "SvcBackendFails": {
+        f"svc_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
+        f"svc_backend_failures_in_a_row{{{SECOND}}}": "0+0" + LASTING,
+        f"svc_backend_answers_total{{{BACKEND}}}": "0+30x60 1800+0x10",
+    },
     "SvcPoison": {f"svc_poison_refusals_total{{{WORKER}}}": "0+0x65 1+0x5"},
     "SvcUnreportedTokens": {f"svc_unreported_tokens_total{{{BACKEND}}}": "_x65 40+0x5"},
     "SvcImprobableUsage": {
@@ -81,6 +90,10 @@ FIRES: dict[str, dict[str, str]] = {
             "0+10" + LASTING
         ),
     },
+    "SvcSpeechBackendFails": {
+        f"svc_speech_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
+        f"svc_speech_backend_failures_in_a_row{{{SECOND}}}": "0+0" + LASTING,
+    },
     "SvcNeuralVoicesSlow": {f"svc_speech_neural_real_time_factor{{{WORKER}}}": "1.2+0" + LASTING},
 }
 """For each alert the series, a value a minute, that make it and no other fire at the end."""
@@ -93,9 +106,14 @@ SILENT: dict[str, dict[str, str]] = {
     },
     "another program that is down": {'up{job="node",instance="a:9100"}': "0+0" + LASTING},
     "a database that was away for a minute": {f"svc_ledger_database_up{{{WORKER}}}": "1+0x68 0 0"},
-    "a backend that one of two workers has ejected": {
+    "a backend that one of two workers has ejected, and that answers the other": {
         f"svc_backend_ejected{{{BACKEND}}}": "1+0" + LASTING,
-        f'svc_backend_ejected{{{HOST},worker="1",backend="one"}}': "0+0" + LASTING,
+        f"svc_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
+        f"svc_backend_answers_total{{{SECOND}}}": "0+1" + LASTING,
+    },
+    "a speech server that one of two workers cannot reach": {
+        f"svc_speech_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
+        f"svc_speech_backend_answers_total{{{SECOND}}}": "0+1" + LASTING,
     },
     "errors of clients": {
         f'svc_requests_total{{{ROUTE},status="404",code="model_not_found"}}': "0+9" + LASTING

@@ -182,6 +182,8 @@ def families(places: Sequence[tuple[str, HttpEngine, BackendHealth]]) -> Iterato
             for (backend, _, _), value in zip(places, values, strict=True)
         ]
         yield Family(f"svc_speech_backend_{name}", "gauge", about, samples)
+    answers = [Sample("_total", {"backend": name}, of.answers) for name, _, of in places]
+    yield Family("svc_speech_backend_answers", "counter", "Complete utterances.", answers)
     failed = [Sample("_total", {"backend": name}, of.total_failures) for name, _, of in places]
     yield Family(
         "svc_speech_backend_failures", "counter", "Failures that count against it.", failed
