@@ -32,12 +32,12 @@ class BackendView(msgspec.Struct, frozen=True):
     """Until the ejection ends; 0 when the next request may probe it."""
     failures: int
     """Consecutive failures."""
-    answers: int
-    """Complete ones."""
     total_failures: int
     ejections: int
     inflight: int
     waiting: int
+    answers: int = 0
+    """Complete ones."""
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
     improbable_reports: int = 0

@@ -111,9 +111,18 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
         for each, count in zip(Priority, view.waiting_by_class, strict=True)
     ]
     yield Family("svc_backend_waiting", "gauge", "Requests in its queue, by their class.", waiting)
-    answers = [Sample("_total", {"backend": view.name}, view.answers) for view in views]
-    yield Family("svc_backend_answers", "counter", "Complete answers.", answers)
-    failed = [Sample("_total", {"backend": view.name}, view.total_failures) for view in views]
-    yield Family("svc_backend_failures", "counter", "Failures that count against it.", failed)
-    ejected = [Sample("_total", {"backend": view.name}, view.ejections) for view in views]
-    yield Family("svc_backend_ejections", "counter", "Times that it was ejected.", ejected)
+    yield from _outcomes(views)
+
+
+def _outcomes(views: list[BackendView]) -> Iterator[Family]:
+    counted: list[tuple[str, str, list[int]]] = [
+        ("answers", "Complete answers.", [view.answers for view in views]),
+        ("failures", "Failures that count against it.", [view.total_failures for view in views]),
+        ("ejections", "Times that it was ejected.", [view.ejections for view in views]),
+    ]
+    for name, help_, counts in counted:
+        samples = [
+            Sample("_total", {"backend": view.name}, count)
+            for view, count in zip(views, counts, strict=True)
+        ]
+        yield Family(f"svc_backend_{name}", "counter", help_, samples)
