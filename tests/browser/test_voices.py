@@ -254,7 +254,7 @@ def test_a_voice_is_recorded_cloned_spoken_and_deleted(consoling: Visit, voices:
     clone.refresh_from_db()
     assert clone.deleted_at is not None
     consoling.open(f"/console/requests/{row.request_id}")
-    expect(voices.locator("#facts")).to_contain_text("unattributed")
+    expect(voices.locator("#facts")).to_contain_text("without a key")
 
 
 def test_a_file_becomes_a_clone_and_a_short_one_does_not(

@@ -24,7 +24,7 @@ _NAMED_BY: Final = ("pk", "label", "prefix")
 MOST_CHOICES = 100
 """How many of the newest API keys a filter offers; older ones are chosen by id."""
 
-UNATTRIBUTED = KeyName(str(NIL_UUID), "unattributed")
+NO_KEY = KeyName(str(NIL_UUID), "without a key")
 
 
 def key_name(api_key_id: str, label: str | None, prefix: str | None) -> KeyName:
@@ -33,8 +33,8 @@ def key_name(api_key_id: str, label: str | None, prefix: str | None) -> KeyName:
     Without label and prefix it is a request without a key, or a key that does not, or no longer,
     belong to the organization (inference contract, Usage summary).
     """
-    if api_key_id == UNATTRIBUTED.api_key_id:
-        return UNATTRIBUTED
+    if api_key_id == NO_KEY.api_key_id:
+        return NO_KEY
     if prefix is None:
         return KeyName(api_key_id, f"not a key of this organization ({api_key_id[:8]}…)")
     return KeyName(api_key_id, label or f"{prefix}…", f"{prefix}…")
@@ -52,7 +52,7 @@ def distinct_texts(names: Mapping[str, KeyName]) -> dict[str, str]:
     """The texts of ``names``, with the prefix where several have the same."""
     counts = Counter(name.text for name in names.values())
     return {
-        each: name.text if counts[name.text] == 1 else f"{name.text} ({name.prefix})"
+        each: f"{name.text} ({name.prefix})" if counts[name.text] > 1 and name.prefix else name.text
         for each, name in names.items()
     }
 
@@ -64,7 +64,7 @@ def choices(
     keys = ApiKey.objects.filter(organization=organization, scope__in=scopes)
     newest = keys.values_list(*_NAMED_BY)[:MOST_CHOICES]
     offered = [key_name(str(pk), label, prefix) for pk, label, prefix in newest]
-    offered.append(UNATTRIBUTED)
+    offered.append(NO_KEY)
     if chosen and chosen not in {each.api_key_id for each in offered}:
         offered += names_of(organization, [chosen]).values()
     return offered

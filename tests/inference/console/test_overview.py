@@ -189,7 +189,7 @@ def test_an_ending_model_names_its_successor_and_the_keys_that_still_call_it(
     assert "27 days left" in said
     assert "Move to acme/new" in said
     assert f"checkout {key.api_key.prefix}… , 1 request, last after" in said
-    assert "unattributed" not in said
+    assert "without a key" not in said
 
 
 def test_the_first_steps_are_shown_until_there_was_a_request(

@@ -71,7 +71,7 @@ def test_shares_by_model_key_and_day(console: Client, key: NewKey, summed: bool)
     assert text_of(page, "cached") == f"25.0 % {SENTENCE}"
     assert lines(page, "Model") == {"acme/warm": "37.5 %", "acme/cold": "0.0 %", "acme/silent": "–"}  # noqa: RUF001
     by_key = lines(page, "Key")
-    assert by_key.pop("unattributed") == "0.0 %"
+    assert by_key.pop("without a key") == "0.0 %"
     ((name, share),) = by_key.items()
     assert (name.split()[0], share) == ("checkout", "37.5 %")
     assert lines(page, "Day") == {

@@ -70,7 +70,7 @@ def test_the_cards_and_tables_are_of_the_period_and_the_filters(
     assert shown == ["3", "137", "3 min 0 s", "1"]
     assert "ava 2 130 2 min 0 s emma 1 7 1 min 0 s" in words(page)
     assert f"phone line {phone.prefix}… 2 107" in words(page)
-    assert "unattributed 1 30" in words(page)
+    assert "without a key 1 30" in words(page)
     assert "9,999" not in page
     assert text_of(usage(console, f"{two_days}&api_key_id={phone.pk}"), "characters") == "107"
     of_emma = usage(console, f"{two_days}&voice=emma")
@@ -84,7 +84,7 @@ def test_the_cards_and_tables_are_of_the_period_and_the_filters(
     ("query", "title"),
     [
         ("", "3 Nov 2026: 130 characters\nava: 130"),
-        ("&by=key", "3 Nov 2026: 130 characters\nphone line: 100\nunattributed: 30"),
+        ("&by=key", "3 Nov 2026: 130 characters\nphone line: 100\nwithout a key: 30"),
         ("&metric=audio", "3 Nov 2026: 2.0 minutes\nava: 2.0"),
         ("&metric=requests&voice=emma", "4 Nov 2026: 1 request\nemma: 1"),
         ("&metric=cost&by=model", "3 Nov 2026: 130 characters\nava: 130"),
@@ -94,6 +94,17 @@ def test_the_bars_show_characters_audio_or_requests_by_voice_or_key(
     console: Client, two_days: str, query: str, title: str
 ) -> None:
     assert f'data-tip="{title}"' in usage(console, two_days + query)
+
+
+def test_a_key_that_is_labelled_as_requests_without_one_is_told_from_them(
+    console: Client, two_days: str, phone: ApiKey
+) -> None:
+    ApiKey.objects.filter(pk=phone.pk).update(label="without a key")
+
+    page = usage(console, two_days + "&by=key")
+
+    of_the_key = f"without a key ({phone.prefix}…): 100"
+    assert f'data-tip="3 Nov 2026: 130 characters\n{of_the_key}\nwithout a key: 30"' in page
 
 
 def test_the_tabs_keep_the_period(console: Client, two_days: str) -> None:
