@@ -15,8 +15,7 @@ from bisect import bisect_left
 import msgspec
 import sentencex
 
-from speech.text.normalise.units import UNITS
-from speech.text.shortened import Place, spellings
+from speech.text.dots import SHIELD, shielded
 from speech.text.tags import has_words
 
 _CLAUSE_OPENING = re.compile(
@@ -89,67 +88,6 @@ _MOST_FRUITLESS = 48
 
 _NARROW = 80
 
-_SHIELD = "\ue0f0"
-"""Stands for a dot that ends no sentence. Private use: sentencex takes U+2024 for a full stop."""
-
-
-def _words(words: str) -> tuple[str, ...]:
-    return tuple(words.split())
-
-
-def _ends_with(*abbreviations: str, after: str = "", before: str = r"\b") -> str:
-    """A pattern for the place after the dot of one of ``abbreviations``.
-
-    It looks back from the dot, so that only dots are examined. ``before`` must stand before the
-    abbreviation, ``after`` must follow the dot.
-    """
-    looks = []
-    for length in sorted({len(each) for each in abbreviations}):
-        words = [each for each in abbreviations if len(each) == length]
-        initials = re.escape("".join({word[0] for word in words}))
-        first = rf"(?<=[{initials}]{'.' * (length - 1)}\.)"
-        looks.append(rf"{first}(?<={before}(?:{'|'.join(words)})\.)")
-    # What follows and the first letter are found out faster than all the words.
-    return f"{after}(?:{'|'.join(looks)})"
-
-
-_ALWAYS = _words(
-    "Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv vs Opp Nr nr dep arr Dep Arr viz dt Exp bt Civ Crim Evid Pen Veh Fam Inj Tab Cap"
-)
-_BEFORE_FIGURES = spellings(Place.NUMBER)
-_BEFORE_MORE = (
-    *_words("Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"),
-    *_words("Co Ave Blvd Rd Est etc"),
-    *spellings(Place.ORDINAL, Place.PLAIN, Place.WORD, Place.INSIDE),
-    *(unit[:-1] for unit in UNITS if unit.endswith(".") and unit.isascii()),
-)  # fmt: skip
-"""Abbreviations that may also end a sentence: the next word must continue it."""
-_HINDI = _words(
-    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून जन फर फ़र अप्रै अग सित सितं अक्टू नव नवं दिस दिसं"
-)
-_IN_HINDI = "[\u0900-\u097f]"
-_HINDI_INITIALS = "|".join(rf"(?<=\.{_IN_HINDI * length}\.)" for length in range(1, 5))
-"""The last dot of ``मि.ली.`` or ``आर.के.``."""
-_LAST_LETTERS = "".join({each[-1] for each in (*_ALWAYS, *_BEFORE_FIGURES, *_BEFORE_MORE)})
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_PROTECTED = re.compile(
-    rf"\.(?<=[{_LAST_LETTERS}\u0900-\u097f]\.)(?:"
-    + "|".join(
-        (
-            _ends_with(*_ALWAYS),
-            _ends_with(
-                *_BEFORE_FIGURES, after=r"(?=\s?(?:[\d#]|(?:[IVX]{2,4}|[VXB-H])\b|[AI](?=[,.;:)])))"
-            ),
-            _ends_with(*_BEFORE_MORE, after=rf"(?=,|-[a-z]|\s{{1,2}}(?:[a-z0-9$£€₹]|{_MONTH}))"),
-            _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
-            _ends_with("H", after=r"(?=\s?No\b)"),
-            _ends_with("मि", "मी", "ली", before=r"\d\s"),
-            rf"(?=\s?{_IN_HINDI})(?:{_HINDI_INITIALS}|(?<={_IN_HINDI}\.)(?={_IN_HINDI}))",
-        )
-    )
-    + ")"
-)
-"""A dot that ends an abbreviation and no sentence."""
 _PLAIN_WORD = re.compile(
     r"\.(?:(?<=\b(?:no|me|ok|OK)\.)|(?<=\b(?:ill|may|art|fed)\.)|(?<=\bmiss\.))"
     r"(?=\s+[\"“‘(]?(?:[A-Z][a-z'’]|[AI]\s))"  # noqa: RUF001 quotes of all kinds
@@ -282,18 +220,18 @@ def _last_word_character(text: str) -> int:
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """The ends of the sentences of one line, except the end of the line."""
     plain, places = _without_signs(text)
-    shielded = _UNEQUAL.sub(_SHIELD, _FACTORIAL.sub(_SHIELD, _PROTECTED.sub(_SHIELD, plain)))
-    shielded = _QUERY.sub(_SHIELD, shielded)
-    shielded = _CODE_NAME.sub(_SHIELD, shielded)
-    shielded = _LEADING_DOTS.sub(lambda dots: _SHIELD * len(dots[0]), shielded)
-    shielded = _PLAIN_WORD.sub("!", shielded)
-    shielded = _MARKS.sub(_one_mark, shielded)
-    if at_line_start and (number := _LIST_NUMBER.match(shielded)):
-        shielded = shielded[: number.end() - 1] + _SHIELD + shielded[number.end() :]
+    safe = _UNEQUAL.sub(SHIELD, _FACTORIAL.sub(SHIELD, shielded(plain)))
+    safe = _QUERY.sub(SHIELD, safe)
+    safe = _CODE_NAME.sub(SHIELD, safe)
+    safe = _LEADING_DOTS.sub(lambda dots: SHIELD * len(dots[0]), safe)
+    safe = _PLAIN_WORD.sub("!", safe)
+    safe = _MARKS.sub(_one_mark, safe)
+    if at_line_start and (number := _LIST_NUMBER.match(safe)):
+        safe = safe[: number.end() - 1] + SHIELD + safe[number.end() :]
     language = "hi" if _DEVANAGARI.search(text) else "en"
     ends: list[int] = []
     start = end = 0
-    for segment in sentencex.segment(language, shielded):
+    for segment in sentencex.segment(language, safe):
         start, end = end, end + len(segment)
         while bracketed := _IN_BRACKETS.match(plain, start, end):
             start = bracketed.end()
@@ -308,7 +246,7 @@ def _one_mark(marks: re.Match[str]) -> str:
     sentencex ends no sentence at several marks before ``I``, a figure or a small letter.
     """
     length = len(marks[0])
-    return marks[0] if _DOTS.issuperset(marks[0]) else _SHIELD * (length - 1) + "!"
+    return marks[0] if _DOTS.issuperset(marks[0]) else SHIELD * (length - 1) + "!"
 
 
 class _Places:

@@ -10,6 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from enum import Enum
 
+from speech.text import short_forms
+
 
 class Place(Enum):
     """Where an abbreviation with a point stands for its words."""
@@ -24,6 +26,10 @@ class Place(Enum):
     """Where the sentence goes on in lower case, because at its end it may be a word (``pop.``)."""
     PLAIN = "plain"
     """Anywhere, also without a point (``qty``)."""
+    TITLE = "title"
+    """Before a capital letter; its point ends no sentence there."""
+    OF = "of"
+    """Before ``of`` and a capital letter (``Min. of Finance``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,38 +224,32 @@ _ROWS: tuple[tuple[Place, str, str, str], ...] = (
 )
 
 
+_OWN = ("Max", "Inc", "Cat")
+"""Spellings with a capital that have other words than those without: Max is a name too."""
+
+
 def _meanings() -> dict[str, tuple[Meaning, ...]]:
     found: defaultdict[str, list[Meaning]] = defaultdict(list)
     for place, spellings, english, hindi in _ROWS:
         for short in spellings.split():
             found[short].append(Meaning(place, english, hindi))
+    for named, row in short_forms.ROWS.items():
+        for each in row.split():
+            short, _, underscored = each.partition("=")
+            words = underscored.replace("_", " ")
+            # A number, ``of`` or a name beside it says more than that the sentence goes on.
+            at = len(found[short]) if named in ("plain", "word", "inside") else 0
+            found[short].insert(at, Meaning(Place(named), words, words))
+    for short in [each for each in found if each[0].isupper() and each not in _OWN]:
+        found[short] += found.get(short.lower(), [])
     return {short: tuple(meanings) for short, meanings in found.items()}
 
 
 MEANINGS = _meanings()
 """By spelling, mostly in lower case; the first meaning whose place fits counts."""
-WITHOUT_POINT = (
-    "apt",
-    "rm",
-    "ste",
-    "fig",
-    "vol",
-    "hwy",
-    "rte",
-    "pp",
-    "ext",
-    "Sec",
-    "Art",
-    "Sch",
-    "Para",
-    "dep",
-    "arr",
-    "flt",
-    "wk",
-    "para",
-    "paras",
-    "ss",
-    "cl",
+WITHOUT_POINT = tuple(
+    "apt rm ste fig vol hwy rte pp ext Sec Art Sch Para dep arr flt wk para paras ss cl "
+    "Gr Gp gp Yr Ep Eq Ch Ln Lv lvl Pg pg Blk blk Twr Qn eqn Thm Col Pkt Inv Att".split()
 )
 """Abbreviations that are numbered also without a point: ``rm 5``."""
 

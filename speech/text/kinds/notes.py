@@ -11,6 +11,7 @@ from speech.text.normalise.locale import Locale, Region
 
 _SLASHED = {
     "w/c": ("week commencing", "सप्ताह"),
+    "w/b": ("week beginning", "सप्ताह"),
     "w/e": ("week ending", "सप्ताहांत"),
     "b/w": ("between", "के बीच"),
     "b/t": ("between", "के बीच"),

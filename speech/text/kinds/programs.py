@@ -20,7 +20,7 @@ _PROMPT = re.compile(r"^\s*[$#>] (?=[a-z])")
 _MEANT = re.compile(
     r"\w\(\)|\w\.\w+\(|[=!]==?|&&|\|\||\w::\w|\w->\w|\b[A-Z]\w+(?:Error|Exception)\b|^\s*at [\w$.]+ ?\("
     r"|\b(?:null|undefined|NaN|nullptr|stderr|stdout|segfault|panic)\b|\.(?:java|py|js|ts|go|rs|rb|cpp|cs|kt):\d"
-    r"|\b(?:ERROR|WARN|INFO|DEBUG|FATAL)\b|\b[a-z]\w*\.[a-z]\w* (?:[<>]=?|=) \d"
+    r"|\b(?:ERROR|WARN|INFO|DEBUG|FATAL)\b|\b[a-z]\w*\.[a-z]\w* (?:[<>]=?|=) [\d\"'\[{]"
 )
 _SIGN = re.compile(r"[/|%!=$(*:]|\.\w|->|kill -")
 _DOT = re.compile(r"(?:(?<=[A-Za-z_]{2})|(?<=[)\]]))\.(?=[A-Za-z_][\w$])(?!com\b|org\b|net\b|io\b)")
@@ -33,6 +33,10 @@ _NOT = re.compile(r"(?<![\w!])!(?=[a-z]{2})")
 _EVERY = re.compile(
     r"(?<![\w*])\*(?=\.\w)|(?<=\bSELECT )\*|(?<=\(DISTINCT )\*|(?<=(?i:count)\()\*(?=\))"
 )
+_HIDDEN = re.compile(r"(?<![^\s(\"'`])\.(?=[a-z]{2,20}(?![\w.]))")
+"""The dot of a file that is not listed: ``.gitignore``."""
+_CRON = re.compile(r"(?:(?<=\d )|(?<=\* ))\*(?=\s|$)|\*(?= [\d*](?:\s|$))")
+"""Any time in a timetable of programs: ``0 5 * * 1``."""
 _STATUSES = re.compile(
     r"(?<!\bin )(?<!\btook )(?<!\bafter )(?<!\bfor )(?<![\w.,$-])(?P<status>40[0134589]|429|50[0234])s(?!\w)"
 )
@@ -51,6 +55,10 @@ def written_out(text: str, locale: Locale, *, meant: bool) -> str:
         text = _EVERY.sub(" स्टार " if hindi else " star ", text)
     if not hindi and ("4" in text or "5" in text):
         text = _STATUSES.sub(lambda match: _statuses(match["status"], locale), text)
+    if " ." in text or text.startswith("."):
+        text = _HIDDEN.sub(" डॉट " if hindi else " dot ", text)
+    if "* *" in text:
+        text = _CRON.sub(" स्टार " if hindi else " star ", text)
     if not meant:
         return text
     if _SHELL.match(text):

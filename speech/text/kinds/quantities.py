@@ -25,6 +25,13 @@ _PRIMES = re.compile(r"(?<![\w.])(?P<end>[35])(?:′(?=[-→])|'(?=[-→])|(?<=[
 """The ends of a strand of DNA."""
 _GOLD = re.compile(r"\b[Gg]old|\b[Jj]ewel|₹[\d,]+/g\b")
 _CARATS = re.compile(r"(?<![\w.])(?P<figure>9|10|14|18|22|24) ?K[Tt]?(?!\w)")
+_CT = re.compile(
+    r"(?P<figure>\d{1,2}(?:\.\d{1,2})?)[ -]?ct\b(?=\.? (?:gold|diamonds?|ring|white|yellow|rose|ruby|emerald|sapphire|stone|solitaire)\b)"
+)
+"""The purity of gold or the weight of a stone."""
+_NEWTONS = re.compile(
+    r"(?:(?<== )|(?<=\bof )|(?<=m, )|(?<=bar, ))(?P<figure>\d++(?:\.\d++)?) N(?=[.,;)]|$| (?:of|at|on|and|is|acts|force)\b)"
+)
 _MILLIBARS = re.compile(r"(?<![\w.,])(?P<figure>9[4-9]\d|10[0-5]\d) ?mb\b")
 _PER_CENT = re.compile(r"(?<=\d\.\d) ?pc\b|(?<=\d\.\d\d) ?pc\b")
 _MAINS = re.compile(r"(?<=[VA]) ?~ ?(?=\d)")
@@ -69,6 +76,10 @@ def written_out(text: str, locale: Locale) -> str:
 def _in_english(text: str, locale: Locale) -> str:
     if "mb" in text or "pc" in text:
         text = _PER_CENT.sub("%", _MILLIBARS.sub(r"\g<figure> mbar", text))
+    if "ct" in text:
+        text = _CT.sub(r"\g<figure> carat", text)
+    if " N" in text:
+        text = _NEWTONS.sub(r"\g<figure> newtons", text)
     if "~" in text or "Hz" in text:
         text = _FUSED.sub(r"\g<lead>\g<figure> amps", _MAINS.sub(" ", text))
     if "′" in text or "'" in text:

@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 
+from speech.text import short_forms
+from speech.text.kinds import subjects
 from speech.text.normalise import names
 from speech.text.normalise.locale import Locale
 from speech.text.normalise.rules import Rule, apply, rule
@@ -28,7 +32,6 @@ _OTHERS: tuple[Rule, ...] = (
     rule(r"(?<=[a-z&] )Co\.", "Company", "कंपनी"),
     rule(r"\b[Ee]st\.(?=\s?(?:1[0-9]|20)\d\d\b)", "established", "स्थापित"),
     rule(r"\b[Nn]o\.(?= (?:is|was|of|and|on)\b|:)", "number", "नंबर"),
-    rule(r"\bH\.? ?No\.(?=\s?\d)", "house number", "मकान नंबर"),
     *(
         rule(rf"\b{short}\b\.?", english, hindi)
         for short, english, hindi in (
@@ -39,6 +42,15 @@ _OTHERS: tuple[Rule, ...] = (
             ("[Aa]ss['’]n", "association", "एसोसिएशन"),
             ("[Rr]ec['’]d", "received", "प्राप्त"),
             ("[Cc]ont['’]d", "continued", "जारी"),
+            ("[Rr]eq['’]d", "required", "आवश्यक"),
+            ("[Aa]dd['’]l", "additional", "अतिरिक्त"),
+            ("[Ss]ec['’]y", "secretary", "सचिव"),
+            ("[Aa]ff['’]d", "affirmed", "affirmed"),
+            ("[Rr]ev['’]d", "reversed", "reversed"),
+            ("[Ee]st['’]d", "established", "स्थापित"),
+            ("[Rr]eg['’]d", "registered", "पंजीकृत"),
+            ("[Pp]rof['’]l", "professional", "पेशेवर"),
+            ("[Cc]omm['’]l", "commercial", "व्यावसायिक"),
         )
     ),
     rule(r"\bp\.a\.(?=[\s,.;)]|$)", "per annum", "प्रति वर्ष"),
@@ -99,7 +111,8 @@ _OTHERS: tuple[Rule, ...] = (
         "तिमाही",
     ),
     rule(r"(?<=\dth )std\b\.?", "standard", "कक्षा"),
-    rule(r"\binc\b\.?(?=\s*(?:[,;)]|$))", "included", "सहित"),
+    rule(r"\bincl?\b\.?(?=\s*(?:[,;)]|$))", "included", "सहित"),
+    rule(r"\bexcl\b\.?(?=\s*(?:[,;)]|$))", "excluded", "छोड़कर"),
     rule(r"(?<=[\d½¼¾] )(?:lge?)\b\.?(?=[ ,][a-z(])", "large", "बड़ा"),
     rule(r"(?<=[\d½¼¾] )sm\b\.?(?=[ ,][a-z(])", "small", "छोटा"),
     rule(r"(?<=[\d½¼¾] )med\b\.?(?=[ ,][a-z(])", "medium", "मध्यम"),
@@ -190,7 +203,9 @@ _OTHERS: tuple[Rule, ...] = (
     rule(r"(?<!\w)MoM(?!\w)", "month over month", "महीने दर महीने"),
 )
 _STATE = re.compile(
-    rf"(?:(?<=[a-z], )|(?<=[DR]-))(?P<state>{'|'.join(names.SHORTENED)})\.(?=[,)]|\s|$)"
+    rf"(?:(?<=[a-z], )|(?<=[DR]-)|(?<=\([DRI] ))(?P<state>{'|'.join(names.SHORTENED)})\.(?=[,;:)]|\s|$)"
+    rf"|(?:(?<=\bof )|(?<=\bin )|(?<=\bfrom )|(?<=\bto )|(?<=\bnear )|(?<=\bacross )|(?<=\bN\. )|(?<=\bS\. )|(?<=\bNorth )|(?<=\bSouth ))"
+    rf"(?P<alone>{'|'.join(names.ONLY_STATES)})\.(?=[,;:)]|\s|$)|\bWash\.(?=,? D\.?C)(?P<washington>)"
 )
 """American states after a town or a party: ``St. Paul, Minn.``"""
 _ALONE = r"(?<![\u0900-\u097F.])"
@@ -243,26 +258,52 @@ _SOME = re.compile(
 )
 """What a text without figures needs to have any of these short forms."""
 _POINTLESS = (*spellings(Place.PLAIN), *WITHOUT_POINT, *map(str.capitalize, WITHOUT_POINT))
-_SPELLED = "|".join(sorted(_POINTLESS, key=len, reverse=True))
+
+
+def _by_first_letter(words: Iterable[str]) -> str:
+    """An expression of these words, which fails at the first letter of most others."""
+    after: defaultdict[str, set[str]] = defaultdict(set)
+    for word in words:
+        after[word[0]].add(word[1:])
+    return "|".join(
+        f"{first}(?:{'|'.join(sorted(rests, key=lambda rest: (-len(rest), rest)))})"
+        for first, rests in sorted(after.items())
+    )
+
+
 _PLAIN = re.compile(
-    rf"(?<![\w.'’@#/_-])(?P<short>{_SPELLED}|{_SPELLED.upper()})(?![\w'’(/@_-]|\.\w)(?P<point>\.?)"
+    rf"(?<![\w.'’@#/_-])(?P<short>{_by_first_letter({*_POINTLESS, *map(str.upper, _POINTLESS)})})(?![\w'’(/@_-]|\.\w)(?P<point>\.?)"
 )
 _DOTTED = re.compile(r"(?<![\w.'’@/-])(?P<short>[A-Za-z]{1,7}+)(?P<point>\.)(?![\w.@])")
 _AFTER_FIGURE = re.compile(r"[\d½¼¾]\)? ?\Z")
 _AFTER_ORDINAL = re.compile(r"\d(?:st|nd|rd|th) \Z")
 _BEFORE_NUMBER = re.compile(
-    r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)])|[A-Z]{1,5}[-/]?\d)|\.?\d"
+    r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)]|\s*$)|[A-Z]{1,5}[-/]?\d)|\.?\d"
 )
 _GOES_ON = re.compile(r"[,:;)]|\s[^\sA-Z]")
+_CAPITAL = re.compile(r"\s?[A-Z]")
+_OF = re.compile(r" (?:of|for) [A-Z]")
+_NO_SHORT_FORM = frozenset(
+    (
+        *"P S C EA MSG FWD HSE PD ADM CPL GR LV EP DTD YR GP PG LN ETA".split(),
+        *(
+            short.upper()
+            for short in spellings(Place.PLAIN, Place.WORD, Place.INSIDE)
+            if len(short) < 5 and short.lower() in short_forms.LATER
+        ),
+    )
+) - frozenset("CHQ CHQS PMT PMTS RCPT REGD STMT BDRM RPT SVC".split())
+"""Capitals that are other words, or letters that are said one by one."""
 
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the abbreviations of ``text`` in full."""
     if any(map(str.isdecimal, text)) or _SOME.search(text):
+        text = apply(subjects.of(locale.region), text, locale)
         text = apply(ALL, text, locale)
         if not text.isascii():
             text = apply(DEVANAGARI, text, locale)
-    if "., " in text or ".)" in text or text.endswith("."):
+    if "." in text:
         text = _STATE.sub(_state, text)
     text = _PLAIN.sub(lambda match: _meant(match, locale), text)
     return _DOTTED.sub(lambda match: _meant(match, locale), text) if "." in text else text
@@ -270,17 +311,12 @@ def written_out(text: str, locale: Locale) -> str:
 
 def _state(match: re.Match[str]) -> str:
     ends = "" if match.string[match.end() :].strip() else "."
-    return names.SHORTENED[match["state"]] + ends
+    return names.SHORTENED[match["state"] or match["alone"] or "Wash"] + ends
 
 
 def _meant(match: re.Match[str], locale: Locale) -> str:
     short = match["short"]
-    if not (short.islower() or short.istitle() or short.isupper()) or short in (
-        "P",
-        "S",
-        "C",
-        "EA",
-    ):
+    if not (short.islower() or short.istitle() or short.isupper()) or short in _NO_SHORT_FORM:
         return match[0]
     if short.isupper() and not short.isalpha():
         return match[0]
@@ -303,6 +339,9 @@ def _fits(place: Place, match: re.Match[str]) -> bool:
     if place is Place.NUMBER:
         is_unit = counted and match["short"] in UNITS
         return not is_unit and _BEFORE_NUMBER.match(text, end) is not None
+    if place in (Place.TITLE, Place.OF):
+        follows = _CAPITAL if place is Place.TITLE else _OF
+        return match["short"].istitle() and follows.match(text, end) is not None
     if place is Place.ORDINAL:
         return _AFTER_ORDINAL.search(text, max(0, start - 6), start) is not None
     if place is Place.INSIDE:

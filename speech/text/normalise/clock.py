@@ -44,7 +44,7 @@ _POINTED = (
     ),
 )
 _AFTER_EVENT = re.compile(
-    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?|k\.?o\.?|orders|curtain|first act)(?: (?:at|from))?:? |\b(?:appt|appointment|meeting|mtg|lesson|class|lecture|flight|train|bus|coach|service|booked|film)(?: (?:at|from|for)) "
+    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?|k\.?o\.?|orders|curtain|first act)(?: (?:at|from))?:? |\b(?:appt|appointment|break|tea|assembly|registration|prayers?|puja|pooja|bell|match|game|session|exam|viva|interview|party|wedding|reception|screening|show|rehearsal|training|practice|call|standup|shift|meeting|mtg|lesson|class|lecture|flight|train|bus|coach|service|booked|film)(?: (?:at|from|for)) "
     r"|\b(?:gets? (?:in|there|here|home)|(?:pulls?|comes?|goes) in|due(?: in)?|meet(?: (?:me|us|you|up))?|see (?:you|u|ya)|pick (?:\w{1,12} )?up|home|back) at |\b(?:until|till|til|’til) |[,;] (?=\d{1,2}\.\d\d (?:at [A-Z]|outside|@))|\b(?:got|get|getting|catch|catching|caught|missed|take|taking|for|on) the (?=\d{1,2}\.\d\d(?:[,.;!?]?\s|$))"
     r"|(?:day|appt|appointment|\d(?:st|nd|rd|th)|of \w{3,9}|\d/\d{1,2}) (?:at|@) )"
     r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
@@ -87,6 +87,14 @@ _TIME_ZONES = re.compile(rf"{_FREE}(?P<zones>{_EARLIER}|(?<=\bat )1/12)c(?!\w)")
 """The eastern time and the central one, which is an hour earlier: ``8/7c``. 1/12c may be flour."""
 _HOURS_UNIT = re.compile(r"(?<=\d:[0-5]\d) ?[Hh]rs?\b\.?")
 _WHOLE_HOURS = re.compile(rf"{_FREE}(?P<hour>2[0-4]|[01]?\d):00 ?[Hh]rs?\b\.?")
+_NUMBERED_CLOCK = re.compile(
+    r"(?P<before>\b(?:[Aa]rrives|[Dd]eparts|[Aa]rrival|[Dd]eparture|ET[AD]|[Dd]ep|[Aa]rr|[Ll]anding|[Tt]akeoff):? (?:at )?)(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?![\w/-]|[.,]\d| ?h(?:ou)?rs?\b)"
+    r"|(?P<at>\b(?:at|by|from|until|till|since|before|after|around|@) )(?P<low>0\d)(?P<past>[0-5]\d)(?![\w/-]|[.,]\d| ?h(?:ou)?rs?\b| (?:of|people|times))"
+)
+"""Four digits that are a time after a word of travel, or with a leading zero."""
+_COUNTDOWN = re.compile(
+    r"\bT ?[-−](?=\d{1,3}(?:[: ]?(?:\d\d\b|min|sec|hours?|hrs?|days?|s\b|m\b)|[,.;!]))"
+)
 _NOON = re.compile(r"\b(?P<from>[Nn]oon|[Mm]idnight)\s?[-–—]\s?(?=\d)")
 _PARTS_OF_HOUR = re.compile(
     r"(?<![\w./])(?P<part>1/[24]) (?P<to>to|past|til|till) (?=\d{1,2}(?!\w|[:.,/]\d))"
@@ -102,7 +110,7 @@ _LETTER_RANGE = re.compile(
 )
 """Hours of American shops: ``7a-9p``."""
 _TO_NOON = re.compile(
-    r"(?:(?<=[ap]\.m\.)|(?<=\d[ap]m)|(?<= [ap]m)|(?<=[AP]M)|(?<=:[0-5]\d)|(?<=\d))\s?[-–—]\s?(?=(?:noon|midnight)\b)"
+    r"(?:(?<=[ap]\.m\.)|(?<=\d[ap]m)|(?<= [ap]m)|(?<=[AP]M)|(?<=:[0-5]\d)|(?<=\d))\s?[-–—]\s?(?=(?:12 )?(?:noon|midnight)\b)"
 )
 _QUARTER = r"(?:00|15|20|30|45)"
 _POINTED_RANGE = re.compile(
@@ -113,7 +121,7 @@ _THE_SERVICE = re.compile(
     r"(?P<before>\b[Tt]he )(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?= (?:to|from|train|bus|coach|service|departure|flight|ferry)\b|(?<=1\d\.\d\d)(?:[.,!?](?:\s|$)|$)|(?<=2\d\.\d\d)(?:[.,!?](?:\s|$)|$))"
 )
 _MILITARY_RANGE = re.compile(
-    r"(?<![\w.,:/$€£₹-])(?P<hour>0\d)(?P<minute>[0-5]\d)(?P<dash>\s?[-–]\s?)(?P<last>[01]\d|2[0-4])(?P<end>[0-5]\d)(?![\w/-]|[.,]\d)"
+    r"(?<![\w.,:/$€£₹-])(?=0\d{3}\D|\d{4}(?:\s?[-–]\s?| (?:to|until|till) )0\d{3}\b)(?P<hour>[01]\d|2[0-4])(?P<minute>[0-5]\d)(?P<dash>\s?[-–]\s?| (?:to|until|till) )(?P<last>[01]\d|2[0-4])(?P<end>[0-5]\d)(?: ?hrs?\b\.?)?(?![\w/-]|[.,]\d)"
 )
 _HOUR_LETTER = re.compile(
     r"(?P<before>\b(?:at|until|till|by|from|to|after|before|open|opens|closes?|starts?|ends?|around|til) |@ ?)(?P<hour>1[0-2]|[1-9])(?P<half>[ap])(?![\w.'’])"
@@ -176,7 +184,14 @@ def _only_in_english(text: str, locale: Locale) -> str:
         text = _LETTER_RANGE.sub(_letter_range, text)
         text = _HOUR_LETTER.sub(r"\g<before>\g<hour> \g<half>m", text)
     text = _TIME_ZONES.sub(lambda match: f"{match['zones'].replace('/', ', ')} central", text)
-    return _MILITARY_RANGE.sub(lambda match: _military_range(match, locale), text)
+    text = _COUNTDOWN.sub("T minus ", text)
+    text = _MILITARY_RANGE.sub(lambda match: _military_range(match, locale), text)
+    return _NUMBERED_CLOCK.sub(lambda match: _numbered_clock(match, locale), text)
+
+
+def _numbered_clock(match: re.Match[str], locale: Locale) -> str:
+    hour, minute = match["hour"] or match["low"], match["minute"] or match["past"]
+    return (match["before"] or match["at"]) + _hundred_hours(int(hour), int(minute), locale)
 
 
 def _letter_range(match: re.Match[str]) -> str:

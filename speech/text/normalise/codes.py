@@ -22,6 +22,7 @@ _SHAPES = "|".join(
         r"1[89]00[- ]\d{2,3}[- ]\d{3,4}",
         r"\(?0\d{1,4}\)?[- ]\d{3,4}[- ]?\d{3,4}",
         r"\d{5}[- ]\d{5}",
+        r"[6-9]\d{3} \d{6}",
         r"\d{3}-\d{2}-\d{4}",
         r"\d{4}(?:[- ]\d{4}){2,3}",
         r"555-\d{4}",
@@ -32,7 +33,7 @@ _SHAPES = "|".join(
 )
 _SHAPED = re.compile(rf"{_FREE}(?P<figure>{_SHAPES}){_END}")
 _PLAIN = {
-    Region.US: re.compile(rf"{_FREE}(?P<figure>[2-9]\d{{2}}[2-9]\d{{4}}(?!00)\d\d){_END}"),
+    Region.US: re.compile(rf"{_FREE}(?P<figure>1?[2-9]\d{{2}}[2-9]\d{{4}}(?!00)\d\d){_END}"),
     Region.GB: re.compile(rf"{_FREE}(?P<figure>[6-9]\d{{7}}(?!00)\d\d){_END}"),
     Region.IN: re.compile(rf"{_FREE}(?P<figure>[6-9]\d{{7}}(?!00)\d\d){_END}"),
 }
@@ -40,7 +41,7 @@ _WORDS = (
     r"train|flight|reg|call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
     r"confirmation|booking|case|pnr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
 )
-_SHORT_WORDS = r"(?:ending|ends)(?: in| with)?(?: [Xx*]{1,4}(?=\d{4}))?|card|pin|(?<!exit )(?<!return )code|otp|zip|zip code|passcode|password|extension|ext|पिन|कोड|ओटीपी|पासवर्ड"
+_SHORT_WORDS = r"(?:ending|ends)(?: in| with)?(?: [Xx*]{1,4}(?=\d{4}))?|card|pin|(?<!exit )(?<!return )code|otp|zip|zip code|passcode|password|extension|ext|helpline|hotline|पिन|कोड|ओटीपी|पासवर्ड"
 _OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?[#-]?"
 _NAMED = re.compile(
     rf"(?<!\w)(?P<before>(?:(?:{_WORDS}){_OF}(?=\d{{5}}|\d{{3,4}} \d{{3,4}} \d)|(?:{_SHORT_WORDS}){_OF}(?=\d{{3}}|\d\d[- ]\d\d)))"
@@ -51,6 +52,8 @@ _MASK = re.compile(r"(?<= )[Xx*]{1,4}\Z")
 _SHORT = re.compile(_SHORT_WORDS, re.IGNORECASE)
 _EMERGENCY = re.compile(
     r"(?P<before>(?<!\w)(?:call|dial|dialled|dialed) )(?P<figure>911|112|999|100|101|102|108|411|311|988)(?![\w.,-]?\d|\w)"
+    r"|(?:(?<=911 or )|(?<=999 or )|(?<=112 or )|(?<=100 or )|(?<=911/)|(?<=999/)|(?<=NHS ))(?P<other>911|112|999|100|101|102|108|411|311|988|111)(?![\w.,-]?\d|\w)"
+    r"|(?<![\w.,$£€₹/-])(?P<line>988|911|999|112|111|101|311|211|1098|1930|139|181|104|108|102)(?= (?:lifeline|helpline|operator|hotline|dispatcher|for (?:non-)?emergenc|for ambulance))"
     r"|(?<![\w.,])(?P<hindi>\d{3,5})(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन|संपर्क)|par call|pe call))",
     re.IGNORECASE,
 )
@@ -86,7 +89,7 @@ _DOCKET = re.compile(
     re.IGNORECASE,
 )
 _READ_OUT = re.compile(
-    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4})[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
 _PLATE = re.compile(
@@ -110,6 +113,7 @@ _VERSIONS = re.compile(
     re.IGNORECASE,
 )
 """Several versions: ``Python 3.9-3.12``, ``Windows 10/11``."""
+_BETWEEN_VERSIONS = re.compile(r"(?<=\d)\s?[-–—]\s?(?=v\d)")
 _SCREEN = re.compile(
     r"(?<![\w.,])(?P<wide>[1-9]\d{3}) ?[x×] ?(?P<high>[1-9]\d{3})(?!\w|[.,]\d| ?[x×])"
 )
@@ -143,7 +147,9 @@ def written_out(text: str, locale: Locale) -> str:
     for pattern in (_SHAPED, _PLAIN[locale.region]):
         text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
     text = _READ_OUT.sub(
-        lambda match: f"{match['before'].rstrip('-• ')} {numbers.digits(match['figure'], locale)}",
+        lambda match: (
+            f"{match['before'].rstrip('-•.… ')} {numbers.digits(match['figure'], locale)}"
+        ),
         text,
     )
     text = _TOLL_FREE.sub(lambda match: _toll_free(match["code"], locale), text)
@@ -158,6 +164,7 @@ def written_out(text: str, locale: Locale) -> str:
             lambda match: match["before"] + numbers.named(int(match["figure"]), locale), text
         )
         text = _SCREEN.sub(lambda match: _screen(match, locale), text)
+    text = _BETWEEN_VERSIONS.sub(" से " if locale.is_hindi else " to ", text)
     text = _VERSIONS.sub(lambda match: _versions(match, locale), text)
     text = _ADDRESS.sub(lambda match: _address(match, locale), text)
     text = _VERSION.sub(lambda match: _version(match, locale), text)
@@ -186,7 +193,9 @@ def _plain_groups(figure: str, locale: Locale) -> list[str]:
 
 
 def _emergency(match: re.Match[str], locale: Locale) -> str:
-    return (match["before"] or "") + numbers.digits(match["figure"] or match["hindi"], locale)
+    return (match["before"] or "") + numbers.digits(
+        next(each for each in match.groups()[1:] if each), locale
+    )
 
 
 def _toll_free(code: str, locale: Locale) -> str:
@@ -261,6 +270,9 @@ def _pointed(figure: str, locale: Locale) -> str:
 
 
 def _part(figure: str, locale: Locale) -> str:
+    if len(figure) == 4 and figure.startswith("20"):
+        # Versions that are named by their year.
+        return numbers.year(int(figure), locale)
     if figure[0] == "0" or len(figure) > 3:
         return numbers.digits(figure, locale)
     return numbers.cardinal(int(figure), locale)

@@ -55,6 +55,7 @@ _SURE = r"Mon|Tues|Tue|Weds|Wed|Thurs|Thur|Thu|Fri"
 _ANY_DAY = rf"{_SURE}|Sat|Sun"
 _BETWEEN_DATES = re.compile(
     rf"(?<=\d)(?:st|nd|rd|th)?\s?[-–—]\s?(?={_MONTH} {_DAY}(?!\d))|(?<=[a-z])\s?[–—]\s?(?={_DAY} {_MONTH})"
+    rf"|(?<=\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))\s?-\s?(?={_DAY} {_MONTH})"
 )
 _SLASHED_RANGE = re.compile(
     rf"{_FREE}(?P<first>{_DAY})/(?P<second>{_DAY})\s?[-–—]\s?(?P<third>{_DAY})/(?P<fourth>{_DAY})(?![\w/]|[.,]\d| (?:cups?|tsp|tbsp|inch|inches|lbs?|oz|miles?|hours?|of)\b)"
@@ -80,23 +81,35 @@ _PART_OF = re.compile(
 )
 """A noun after a fraction; a date has none."""
 _OF_WEEK = {
-    "T/Th": "Tuesday, Thursday", "Tu/Th": "Tuesday, Thursday", "M/W/F": "Monday, Wednesday, Friday", "M/W": "Monday, Wednesday",
-    "M-F": "Monday to Friday", "M–F": "Monday to Friday", "M-Th": "Monday to Thursday", "M-Sa": "Monday to Saturday", "M-Sat": "Monday to Saturday",
+    "T/Th": "Tuesday, Thursday", "Tu/Th": "Tuesday, Thursday", "M/W/F": "Monday, Wednesday, Friday", "M/W": "Monday, Wednesday", "MWF": "Monday, Wednesday, Friday", "TTh": "Tuesday, Thursday", "TuTh": "Tuesday, Thursday", "Tu-F": "Tuesday to Friday", "T-F": "Tuesday to Friday",
+    "Su-Th": "Sunday to Thursday", "M-Su": "Monday to Sunday", "Sa-Su": "Saturday to Sunday", "Th-Su": "Thursday to Sunday", "W-F": "Wednesday to Friday", "Tu-Sa": "Tuesday to Saturday",
+    "M-F": "Monday to Friday", "M-Th": "Monday to Thursday", "M-Sa": "Monday to Saturday", "M-Sat": "Monday to Saturday",
 }  # fmt: skip
 _DAY_LETTERS = re.compile(
-    rf"(?<![\w/-])(?:{'|'.join(sorted(_OF_WEEK, key=len, reverse=True))})(?![\w/-])"
+    rf"(?<![\w/-])(?:{'|'.join(sorted(_OF_WEEK, key=len, reverse=True)).replace('-', '[-–]')})(?![\w/-])"
 )
 """Days of the week by their first letters."""
 _BETWEEN_DAYS = re.compile(
     r"(?<=\d/\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)|(?<=\d/\d\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)"
 )
+_MONTH_SHORT_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}) ['’](?P<short>\d\d)(?![\w'’])")
+_EXPIRES = re.compile(
+    r"(?P<before>\b(?:[Ee]xp(?:ires?|iry|iration)?(?: date)?|expires|EXP|[Vv]alid (?:thru|till|until|to))[.:]? )(?P<month>0[1-9])/(?P<short>\d\d)(?![\w/]|[.,-]\d)"
+)
+"""The month and the year of a card."""
 _MONTH_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}),? (?P<year>{_YEAR})(?![\w:/]|[.,-]\d)")
 _ABBREVIATED = re.compile(
-    r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|,| [A-Z]{2})|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
+    r"(?<!\w)(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept|Oct|Nov|Dec)(?:\.(?= [a-z\d]|[,;:)]| [A-Z]{2}|(?<!Jan\.)\s*$)|(?=\s*[-–—/]\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|,? \d|[ ,]|$|[?!]))"
+)
+_AFTER_WHEN = re.compile(
+    r"(?P<when>\b(?:[Ii]n|[Ss]ince|[Ll]ast|[Nn]ext|[Ee]arly|[Ll]ate|[Mm]id|[Uu]ntil|[Tt]ill?|[Bb]y|[Tt]his|[Tt]hrough|[Tt]hru|[Ff]rom|[Uu]p to|[Bb]efore|[Aa]fter)[ -])"
+    r"(?P<month>Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b(?P<point>\.?)(?! [A-Z][a-z])(?!['’])"
 )
 _DAY_RANGE = re.compile(rf"(?<!\w)(?P<first>{_ANY_DAY})\.?\s?[-–—]\s?(?P<last>{_ANY_DAY})(?!\w)\.?")
 _DAY_NAME = re.compile(
     rf"(?<!\w)(?P<day>{_SURE})(?:\.(?=,| )|\.(?=$)|(?![\w'’]))"
+    r"|(?P<mid>(?<=[a-z,;&/(] )Sat(?![\w'’]))"
+    r"|(?P<last>(?:(?<=Mon to )|(?<=Tue to )|(?<=Wed to )|(?<=Thu to )|(?<=Fri to )|(?<=Sat to )|(?<=day to )|(?<=day thru )|(?<=Mon thru )|(?<=Fri thru )|(?<=Sat thru )|(?<=Thu thru )|(?<=day through )|(?<=closed )|(?<=Closed )|(?<=ex )|(?<=except ))(?:Sat|Sun)(?![\w'’]))"
     r"|(?P<after>Sat|Sun)(?![\w'’])(?:(?<=\b[Oo]n S..)|(?<=\b[Bb]y S..)|(?<=day and S..)|(?<=day or S..)|(?<=day, S..)"
     r"|(?<=Sat and S..)|(?<=Fri and S..)|(?<=Thu and S..)|(?<=day & S..)|(?<=\bthis S..)|(?<=\bnext S..)|(?<=\blast S..)|(?<=\bevery S..))"
     r"|(?P<until>Sat)(?![\w'’])(?:(?<=\bfor Sat)|(?<=\buntil Sat)|(?<=\btill Sat)|(?<=\bafter Sat)|(?<=\bsince Sat))"
@@ -110,6 +123,10 @@ _HINDI_RANGE = re.compile(
 )
 
 
+_OF_DATE = re.compile(r"\b(?:on|dated?|DOB|born|from|until|till|by|of)[:.]? \Z", re.IGNORECASE)
+_OF_VERSION = re.compile(
+    r"(?:\bv|version|release|build|firmware|[A-Za-z]\w+ OS|Ubuntu|update) ?\Z", re.IGNORECASE
+)
 _FULL_NAME = (
     r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
     r"|जनवरी|फ़रवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर|दिसंबर)"
@@ -127,7 +144,7 @@ _NAMES_RANGE = re.compile(
 def written_out(text: str, locale: Locale) -> str:
     """Write the dates of ``text`` in words. The locale decides the order, except in ISO dates."""
     if not locale.is_hindi and ("M" in text or "T" in text) and _DAY_LETTERS.search(text):
-        text = _DAY_LETTERS.sub(lambda match: _OF_WEEK[match[0]], text)
+        text = _DAY_LETTERS.sub(lambda match: _OF_WEEK[match[0].replace("–", "-")], text)
     text = _DAY_RANGE.sub(lambda match: _day_range(match, locale), text)
     text = _HINDI_RANGE.sub(r"\g<first> से ", text)
     if "-" in text or "–" in text or "—" in text:
@@ -139,6 +156,9 @@ def written_out(text: str, locale: Locale) -> str:
         text = _ISO.sub(lambda match: _iso(match, locale), text)
         text = _DASHED.sub(r"\g<before>\g<one>/\g<two>/\g<year>", text)
         text = years.seasons_written_out(text, locale)
+        text = _EXPIRES.sub(
+            lambda match: match["before"] + _short_year(int(match["month"]), match, locale), text
+        )
         text = _SLASHED.sub(lambda match: _slashed(match, locale), text)
         text = _BETWEEN_DATES.sub(f" {'से' if locale.is_hindi else 'to'} ", text)
         text = _SLASHED_RANGE.sub(lambda match: _slashed_range(match, locale), text)
@@ -146,10 +166,12 @@ def written_out(text: str, locale: Locale) -> str:
         if _PAIR.search(text):
             text = _WEEK_OF.sub(lambda match: _month_and_day(match, locale), text)
             text = _ON_DAY.sub(lambda match: _on_day(match, locale), text)
+        text = _MONTH_SHORT_YEAR.sub(lambda match: _short_year(_month(match), match, locale), text)
         text = _DAY_MONTH.sub(lambda match: _day_month(match, locale), text)
         text = _MONTH_DAY.sub(lambda match: _month_day(match, locale), text)
         text = _MONTH_YEAR.sub(lambda match: _month_year(match, locale), text)
-    return _ABBREVIATED.sub(lambda match: _name(_month(match), locale), text)
+    text = _AFTER_WHEN.sub(lambda match: _after_when(match, locale), text)
+    return _ABBREVIATED.sub(lambda match: _name(_month(match), locale) + _end(match), text)
 
 
 def _month(match: re.Match[str]) -> int:
@@ -158,6 +180,15 @@ def _month(match: re.Match[str]) -> int:
 
 def _name(month: int, locale: Locale) -> str:
     return _MONTHS[month - 1][2 if locale.is_hindi else 0]
+
+
+def _end(match: re.Match[str]) -> str:
+    """The point that ends the sentence, too."""
+    return "." if match[0].endswith(".") and not match.string[match.end() :].strip() else ""
+
+
+def _after_when(match: re.Match[str], locale: Locale) -> str:
+    return f"{match['when']}{_name(_month(match), locale)}{_end(match)}"
 
 
 def _day_of_week(name: str, locale: Locale) -> str:
@@ -177,7 +208,7 @@ def _months_range(match: re.Match[str], locale: Locale) -> str:
 
 def _day_name(match: re.Match[str], locale: Locale) -> str:
     return _day_of_week(
-        match["day"] or match["after"] or match["until"] or match["weekend"],
+        next(each for each in match.groups() if each),
         locale,
     )
 
@@ -206,12 +237,28 @@ def _slashed(match: re.Match[str], locale: Locale) -> str:
     day, month = (first, second) if locale.day_first or match["sign"] == "." else (second, first)
     if month > 12:
         day, month = month, day
-    if month > 12 or (match["sign"] != "/" and len(match["year"]) == 2):
+    if month > 12:
+        return match[0]
+    if match["sign"] != "/" and len(match["year"]) == 2 and not _is_dotted_day(match, locale):
         return match[0]
     year = int(match["year"])
     if len(match["year"]) == 2:
         year += 2000 if year < 50 else 1900
     return said(day, month, year, locale)
+
+
+def _is_dotted_day(match: re.Match[str], locale: Locale) -> bool:
+    """Whether 09.08.76 is a day: its month begins with a zero, or a word before it says so."""
+    before = match.string[max(0, match.start() - 14) : match.start()]
+    is_padded = len(match["first"]) == 2 and match["second"][0] == "0"
+    is_version = _OF_VERSION.search(before) is not None
+    is_told = _OF_DATE.search(before) is not None
+    return match["sign"] == "." and locale.day_first and not is_version and (is_padded or is_told)
+
+
+def _short_year(month: int, match: re.Match[str], locale: Locale) -> str:
+    low = "oh " if match["short"][0] == "0" and not locale.is_hindi else ""
+    return f"{_name(month, locale)} {low}{numbers.cardinal(int(match['short']), locale)}"
 
 
 def _month_and_day(match: re.Match[str], locale: Locale) -> str:

@@ -7,14 +7,16 @@ import re
 from speech.text.kinds import cricket
 from speech.text.normalise import dates, numbers
 from speech.text.normalise.locale import Locale, Region
+from speech.text.normalise.measures import DEVICE
 from speech.text.normalise.units import INCH, INCH_SIGNS, UNITS, in_quotation
 
-_FREE = r"(?<![\w.,/:$€£₹])"
+_FREE = r"(?<![\w.,/:$€£₹^])"
 _END = r"(?![\w/]|[.,]\d)"
 _SLASH = re.compile(r"/\s?\d|24x7")
 _ALWAYS = re.compile(rf"{_FREE}24[/x]7(?P<days>/365)?{_END}")
 _OUT_OF = re.compile(
     rf"{_FREE}(?P<one>\d{{1,3}}) ?/ ?(?P<two>5|10|20|50|100){_END}(?= (?:stars?|points|marks|rating|on|अंक))"
+    rf"|(?:(?<=\ba )|(?<=\ban )|(?<=\bsolid ))(?P<good>[4-9]|10)/(?P<ten>10){_END}(?= [a-z])"
     rf"|(?P<before>\b(?:[Rr]ated|[Ss]cored?|[Gg]ot|[Rr]ating(?: of|:)?|[Gg]ave it|GCS|MMSE|MoCA|A(?:pgar|PGAR)) (?:it |of )?(?:an? )?){_FREE}(?P<some>\d{{1,3}})/(?P<of>5|10|15|20|25|30|40|50|60|75|80|100){_END}"
 )
 _RANGE = re.compile(
@@ -32,9 +34,13 @@ _SHARE = re.compile(
     rf"{_FREE}(?P<one>\d{{1,6}}(?:\.\d{{1,3}})?)(?P<unit> ?(?:[KMGTP]i?B))?\s?/\s?(?=(?P<two>\d{{1,6}}(?:\.\d{{1,3}})?) ?(?P<of>[KMGTP]i?B)\b)"
 )
 """A part of a memory or disk: ``7.8/16 GB``."""
+_PARTS_WITH_ENDING = re.compile(r"(?<![\w./])(?P<part>\d{1,2}/\d{1,2})(?:rds?|ths?|nds?)\b")
+"""``2/3rds``"""
+_EYES = re.compile(r"(?<=\b20)/(?=\d{2,3} (?:vision|hindsight|eyesight))")
+_USED = re.compile(r"\b(?:used|free|full|available|left|consumed|in use)\b")
 _COUNTED = re.compile(
     rf"{_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}(?= (?:tests?|pods|checks|replicas|nodes|tasks|jobs|files|items|questions|students|users|people|members|"
-    r"dentists|doctors|patients|respondents|times|correct|passed|passing|ready|running|healthy|attempts|reviews|votes|matches|games|wins|seats)\b)"
+    r"dentists|doctors|patients|respondents|times|correct|passed|passing|ready|running|healthy|attempts|reviews|votes|matches|games|wins|seats|players|teams|countries|shots|goals|penalties|judges|students|answers|steps|lessons|modules)\b)"
 )
 _OF = re.compile(
     rf"(?P<before>\b(?:attempt|retry|retries|test|chunk|shard|image|photo|file|disc|track|vol|volume|dose|day|week|match|game|instal?lment|EMI|task|stage|phase|item|set|step|page|part|round|slide|try|batch|epoch|chapter|episode|question|level|lap)s? ){_FREE}(?P<one>\d{{1,4}})/(?P<two>\d{{1,4}}){_END}",
@@ -97,6 +103,7 @@ _MEASURES = frozenset(
         "page",
         "tsp",
         "tbsp",
+        *"onion lemon lime bunch head block stick bowl glass can bottle packet pack plate avocado pepper cucumber apple banana tablet".split(),
     ]
 )
 _HINDI_PARTS = {
@@ -108,6 +115,8 @@ def written_out(text: str, locale: Locale) -> str:
     """Write the fractions of ``text`` in words."""
     if not _SLASH.search(text):
         return text
+    text = _PARTS_WITH_ENDING.sub(r"\g<part>", text)
+    text = _EYES.sub(" ", text)
     text = _AFTER_UNIT.sub(", ", text)
     text = _RANGE.sub(" से " if locale.is_hindi else " to ", text)
     text = _SHARE.sub(lambda match: _share(match, locale), text)
@@ -135,7 +144,8 @@ def _attempts(match: re.Match[str]) -> str:
 
 def _share(match: re.Match[str], locale: Locale) -> str:
     unit = match["unit"] or ""
-    if unit.strip() == match["of"] and float(match["one"]) > float(match["two"]):
+    has_more = float(match["one"]) > float(match["two"])
+    if unit and (has_more or not _USED.search(match.string, match.end(), match.end() + 40)):
         return f"{match['one']}{unit}, "
     return f"{match['one']}{unit}{' में से ' if locale.is_hindi else ' of '}"
 
@@ -157,7 +167,8 @@ def _cups(match: re.Match[str]) -> str:
 
 
 def _out_of(match: re.Match[str], locale: Locale) -> str:
-    one, two = match["one"] or match["some"], match["two"] or match["of"]
+    one = match["one"] or match["some"] or match["good"]
+    two = match["two"] or match["of"] or match["ten"]
     first, second = numbers.spoken(one, locale), numbers.spoken(two, locale)
     if locale.is_hindi:
         return f"{match['before'] or ''}{second} में से {first}"
@@ -179,11 +190,10 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
     if whole:
         article = "a" if part == "one half" else None
         part = "a half" if article else part
-        return (
-            f"{below}{numbers.cardinal(whole, locale)} and {part}{_named(noun, locale, one=False)}"
-        )
+        is_joined = noun.startswith("-") or DEVICE.match(match.string, match.end()) is not None
+        return f"{below}{numbers.cardinal(whole, locale)} and {part}{_named(noun, locale, one=is_joined)}"
     word = noun.strip(" -")
-    is_compound = noun.startswith("-")
+    is_compound = noun.startswith("-") or DEVICE.match(match.string, match.end()) is not None
     if word in INCH_SIGNS:
         part = part.removeprefix("one ") if (top, bottom) == (1, 2) else part
         return f"{below}{part} {INCH[locale.language].one}"
@@ -218,6 +228,8 @@ def _is_part(match: re.Match[str], top: int, bottom: int) -> bool:
 def _named(noun: str, locale: Locale, *, one: bool) -> str:
     """The word after a fraction, a unit's symbol in full."""
     word = noun.strip(" -")
+    if word == "in.":
+        return f" {INCH[locale.language].one if one else INCH[locale.language].many}"
     if word not in UNITS and word not in INCH_SIGNS:
         return noun
     name = (INCH if word in INCH_SIGNS else UNITS[word])[locale.language]

@@ -41,20 +41,31 @@ _TIMES_MEASURE = re.compile(
     rf"(?<=[\d\"])\s?[x×]\s?(?={FIGURE}(?:\s?[x×]\s?{FIGURE})?(?:\s?(?:{UNIT}|in\.?){END}|\"|\s?in\.)|{FIGURE}\s?[x×]\s?{FIGURE})"
 )
 _STONE = re.compile(
-    r"(?<![\w.,])(?P<stone>\d{1,2})\s?st\.?\s?(?P<pounds>\d{1,2})\s?lbs?(?!\w)|(?<![\w.,])(?P<first>\d{1,2})\s?st (?P<last>\d{1,2})(?![\w.,%])|(?<![\w.,])(?P<only>\d{1,2}) st\b\.?"
+    r"(?<![\w.,])(?P<stone>\d{1,2})\s?st\.?\s?(?P<pounds>\d{1,2})\s?lbs?(?!\w)|(?<![\w.,])(?P<first>\d{1,2})\s?st (?P<last>\d{1,2})(?![\w.,%])|(?<![\w.,])(?P<only>\d{1,2}) st\b\.?|(?<![\w.,])(?P<bare>1[0-9]|[4-9])st\b"
 )
 _HEIGHT = re.compile(
     r"(?<![\w.,])(?P<feet>\d{1,2})\s?(?:['’′]|ft\.?)\s?(?P<inches>\d{1,2})(?:\"|”|″|''|’’|\s?in(?:ches|\.)?(?!\w))"
     r"|(?<![\w.,'’])(?P<foot>[4-7])['’](?P<left>\d|1[01])(?![\w'’\"”])"
 )
 _FEET = re.compile(
-    rf"{START}(?P<first>{FIGURE})\s?(?:′|['’](?=\s?(?:[x×]\s?\d|(?:by|wide|tall|long|high|deep)\b))|(?<=[x×]\d)['’]|(?<=[x×]\d\d)['’])"
+    rf"{START}(?P<first>{FIGURE})\s?(?:′|['’](?=\s?(?:[x×]\s?\d|(?:by|to|wide|tall|long|high|deep)\b))|(?<=[x×]\d)['’]|(?<=[x×]\d\d)['’])"
 )
 _ROOM = re.compile(rf"{START}(?P<one>{FIGURE})\s?['’′]\s?(?:[x×]|by)\s?(?P<two>{FIGURE})\s?['’′]")
 _INCHES = re.compile(
     rf"{START}(?P<first>{FIGURE})(?:\s?″|(?P<mark>[\"”])"
-    rf"|\s?in\.(?=\s[a-z,]|[,;:)])|(?P<stop>\s?in\.)(?=\s*$|\s+(?!Hg)[A-Z])|in{END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
+    rf"|\s?in\.(?=\s[a-z,]|[,;:)]|/(?:hr|h|day|min|yr|ft)\b)|(?P<stop>\s?in\.)(?=\s*$|\s+(?!Hg)[A-Z])|in{END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
 )
+_FOOT_NOUN = re.compile(
+    r"(?<![\w.,'’])(?P<feet>\d{1,3})['’′] (?=(?:ceilings?|fences?|walls?|ladders?|ropes?|poles?|boats?|tables?|trees?|boards?|cables?|cords?|hoses?|drop|sections?|lengths?|panels?|gap|doors?|beams?|waves?|putt|trailer|sofa|couch|bed|rug|pool)\b)"
+)
+"""Feet that a noun follows, which are singular: 8' ceilings."""
+_SIDES_IN_FEET = re.compile(
+    r"(?<=\d['’′])\s?[x×]\s?(?=\d{1,3}\s?['’′])|(?<=\d['’′]\d[\"”″])\s?[x×]\s?(?=\d)|(?<=\d[\"”″])\s?[x×]\s?(?=\d{1,3}\s?['’′])"
+)
+_BETWEEN_FEET = re.compile(
+    r"(?:(?<=\d['’′])|(?<=\d['’′]\d[\"”″])|(?<=\d['’′]\d\d[\"”″]))\s?[-–—]\s?(?=\d{1,2}['’′])"
+)
+_CALIBRE = re.compile(r"(?<![\w.])\.(?P<figure>22|25|30|32|35|38|40|44|45|50|357) ?[Cc]al\b\.?")
 _SHAPE = re.compile(
     r"\s?(?:$|[x×,.;)]|(?:by|x|wide|tall|long|high|deep|thick|in|and|or|to|at|of|from|is|was|apart|below|above)\b)"
 )
@@ -62,9 +73,10 @@ _SHAPE = re.compile(
 _INCH_RANGE = re.compile(
     rf"{START}(?P<first>{FIGURE})\s?[-–—]\s?(?P<last>{FIGURE})(?:\s?(?P<mark>[\"”″])|\s?in\.(?=\s[a-z,(]|[,;:)]))"
 )
-_DEVICE = re.compile(
+DEVICE = re.compile(
     r"\.?\)?,? (?:kettle|spoons?|fuse|breaker|circuit|supply|socket|outlet|cable|tins?|cans?|pkg|package|packs?|box|bag|pot|saucepan|pan|dish|bowl|skillet|carton|container|relay|freestyle|backstroke|final|hurdles|jack|battery|bulb|charger|adapter|adaptor|motor|heater|panel|camera|screen|monitor|display|limit|zone|drive|card|"
-    r"engine|tank|stick|file|plan|connection|screws?|bolts?|drill|bit|nails?|pipe|hose|lens|film|race|run|walk|radius|bottle|can|jar)\b"
+    r"engine|tank|stick|file|plan|connection|screws?|bolts?|drill|bit|nails?|pipe|hose|lens|film|race|run|walk|radius|bottle|can|jar|journey|flight|ride|trip|delay|film|movie|class|session|meeting|exam|course|warranty|guarantee|contract|lease|mortgage|commute|interview|lecture|workshop|"
+    r"video|podcast|episode|window|timeout|nap|rule|limit|deadline|hike|climb|ceiling|ladder|fence|plot|bucket|nails?|bag|sack|jug)\b"
 )
 """Nouns that a measure is part of, so that it is singular: a 9 volt battery."""
 _LAKHS = re.compile(
@@ -72,21 +84,22 @@ _LAKHS = re.compile(
     r"engine|pouche|bucket|cooker|kettle|jug|pot|bag)s\b)(?:[a-z]+s|people|women|men|children|package|salary|loan|bonus|subsidy|prize|fee|deposit|budget|advance|profit|turnover|CTC)\b)"
 )
 _SAVED = re.compile(
-    r"₹|\bRs\b|\brupees?\b|रुपये|\bSIP\b|\bEMI\b|\bCTC\b|\bcr\b|\b[Ss]alary\b|\b[Ll]oan\b|\bpackage\b"
+    r"₹|\bRs\b|\brupees?\b|रुपये|\bSIP\b|\bEMI\b|\bCTC\b|\bcr\b|\b[Ss]alary\b|\b[Ll]oan\b|\bpackage\b|\bBHK\b|\bsft\b|\bsq\.? ?ft|\b[Pp]lot\b|\bLPA\b"
 )
 _LAKHS_SAVED = re.compile(
-    rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE})L(?=[.,;)+]|$| (?:in|by|per|p\.a|ho|hai|ka|ki|tak|a year)\b)"
+    rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE}) ?L(?=[.,;)+]|$| (?:in|by|nego\w*|onwards|only|cash|loan|all|per|p\.a|ho|hai|ka|ki|tak|a year)\b)"
 )
 """Lakhs in a sentence about money; a noun after them may be a liquid."""
 _CRORES = re.compile(rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE}) ?[cC]r(?![\w.])")
 _AMPERES = re.compile(
-    rf"{START}(?P<figure>{FIGURE})(?: ?A(?= (?:fuse|breaker|charger|circuit|supply|adapter|adaptor|socket|outlet|current|load|max|cable|battery|motor)s?\b)|(?<=V/\d)A{END}|(?<=V/\d\.\d)A{END}|(?<=\.\d) ?A{END})"
+    rf"{START}(?P<figure>{FIGURE})(?: ?A(?= (?:fuse|breaker|charger|circuit|supply|adapter|adaptor|socket|outlet|current|load|max|cable|battery|motor|plug|wire|relay|main|rating|rated|max|service)s?\b)|(?<=V/\d)A{END}|(?<=V/\d\.\d)A{END}|(?<=\.\d) ?A{END})"
 )
 _NOT_NOUNS = "hurdles|races|backstroke|breaststroke|butterfly|long|wide|high|tall|deep|away|from|to|and|or|of|in|by|below|above|under|is|was|has|this|race|run|across|as|us|sprint|freestyle|dash"
 _SHORT = re.compile(
     rf"(?<![\w.$€£₹-])(?<!\d,)(?P<first>{FIGURE})(?:\s?[-–—]\s?(?P<last>{FIGURE}))?+(?P<magnitude>[kKmMbB]|\s?(?:bn|mn|tn))(?P<more>\+?)"
     rf"(?![\w'’^]|[-.]\w|/(?!(?:mo|month|yr|year|day|week|wk|person|head)\b))(?=(?P<next> (?:[a-z]+ )?(?!(?:{_NOT_NOUNS})\b)(?:[a-z]+s|people|children|women|men|model|parameter)\b)?)(?P<run>(?= (?:run|race|video|TV|resolution|monitor|display|screen|runs|races|streaming)\b))?"
 )
+_BETWEEN_SHORT = re.compile(r"(?<=\d[kKM])\s?[-–—]\s?(?=\d[\d.,]{0,9}[kKM]\b)")
 _RAN = re.compile(
     r"\b(?:ran|run|running|jog|jogged|walk|walked|first|parkrun)(?: an?| the| my)? \Z",
     re.IGNORECASE,
@@ -113,7 +126,14 @@ def written_out(text: str, locale: Locale) -> str:
         text = _SCIENTIFIC.sub(lambda match: _scientific(match, locale), text)
     text = _AMPERES.sub(rf"\g<figure> {'ऐम्पियर' if locale.is_hindi else 'amp'}", text)
     text = _TIMES_MEASURE.sub(" बाय " if locale.is_hindi else " by ", text)
+    text = _BETWEEN_SHORT.sub(" से " if locale.is_hindi else " to ", text)
     text = _SHORT.sub(lambda match: _short(match, locale), text)
+    if "'" in text or "′" in text or "’" in text:
+        text = _BETWEEN_FEET.sub(" से " if locale.is_hindi else " to ", text)
+        text = _SIDES_IN_FEET.sub(" बाय " if locale.is_hindi else " by ", text)
+        text = _FOOT_NOUN.sub(lambda match: f"{match['feet']} {FOOT[locale.language].one} ", text)
+    if "al" in text and not locale.is_hindi:
+        text = _CALIBRE.sub(lambda match: _calibre(match, locale), text)
     text = _HEIGHT.sub(lambda match: _height(match, locale), text)
     if locale.region is Region.GB or "lb" in text:
         text = _STONE.sub(lambda match: _stone(match, locale), text)
@@ -133,6 +153,11 @@ def _height(match: re.Match[str], locale: Locale) -> str:
         foot, left = (numbers.spoken(match[name], locale) for name in ("foot", "left"))
         return f"{foot} {FOOT[locale.language].one} {left}"
     return f"{_counted(match['feet'], FOOT, locale)} {_counted(match['inches'], INCH, locale)}"
+
+
+def _calibre(match: re.Match[str], locale: Locale) -> str:
+    named = "caliber" if locale.region is Region.US else "calibre"
+    return f"{numbers.cardinal(int(match['figure']), locale)} {named}"
 
 
 def _inch_range(match: re.Match[str], locale: Locale) -> str:
@@ -156,7 +181,7 @@ def _room(match: re.Match[str], locale: Locale) -> str:
 
 
 def _stone(match: re.Match[str], locale: Locale) -> str:
-    stone = f"{numbers.spoken(match['stone'] or match['first'] or match['only'], locale)} stone"
+    stone = f"{numbers.spoken(match['stone'] or match['first'] or match['only'] or match['bare'], locale)} stone"
     if match["last"]:
         return f"{stone} {match['last']}"
     return f"{stone} {match['pounds']} lb" if match["pounds"] else stone
@@ -191,7 +216,7 @@ def _measure(match: re.Match[str], locale: Locale) -> str:
     noun = nouns_of(match["unit"])[locale.language]
     scale = match["scale"] or ""
     name = noun.many if match["last"] or scale else noun.name(match["first"])
-    if match["joined"] or numbers.is_compound(match) or _DEVICE.match(match.string, match.end()):
+    if match["joined"] or numbers.is_compound(match) or DEVICE.match(match.string, match.end()):
         name = noun.one
     said = f"{below}{_amount(match, locale)}{scale} {powered(name, match['power'], locale)}{per(match, locale)}"
     # The point of a unit at the end of a sentence belongs to the sentence.

@@ -46,7 +46,7 @@ _US, _CANADIAN = _dollar("US ", "अमेरिकी "), _dollar("Canadian ", 
 _AUSTRALIAN = _dollar("Australian ", "ऑस्ट्रेलियाई ")
 _FRANC = Currency(_nouns("Swiss franc", "Swiss francs", "स्विस फ़्रैंक"), None)
 _CURRENCIES: Mapping[str, Currency] = {
-    "$": _dollar(), "US$": _US, "USD": _US, "C$": _CANADIAN, "CA$": _CANADIAN, "CAD": _CANADIAN,
+    "$": _dollar(), "US$": _US, "USD$": _US, "CAD$": _CANADIAN, "CDN$": _CANADIAN, "AUD$": _AUSTRALIAN, "MX$": Currency(_nouns("Mexican peso", "Mexican pesos", "मैक्सिकन पेसो"), None), "R$": Currency(_nouns("Brazilian real", "Brazilian reais", "ब्राज़ीली रियाल"), None), "USD": _US, "C$": _CANADIAN, "CA$": _CANADIAN, "CAD": _CANADIAN,
     "A$": _AUSTRALIAN, "AU$": _AUSTRALIAN, "AUD": _AUSTRALIAN,
     "NZ$": _dollar("New Zealand ", "न्यूज़ीलैंड "), "HK$": _dollar("Hong Kong ", "हांगकांग "),
     "S$": _dollar("Singapore ", "सिंगापुर "), "SGD": _dollar("Singapore ", "सिंगापुर "),

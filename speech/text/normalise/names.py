@@ -24,10 +24,14 @@ SHORTENED = {
     "Ky": "Kentucky", "La": "Louisiana", "Mass": "Massachusetts", "Md": "Maryland", "Mich": "Michigan", "Minn": "Minnesota",
     "Miss": "Mississippi", "Mo": "Missouri", "Mont": "Montana", "Neb": "Nebraska", "Nev": "Nevada", "Okla": "Oklahoma",
     "Ore": "Oregon", "Pa": "Pennsylvania", "Tenn": "Tennessee", "Tex": "Texas", "Va": "Virginia", "Vt": "Vermont",
-    "Wash": "Washington", "Wis": "Wisconsin", "Wyo": "Wyoming",
+    "Wash": "Washington", "Dak": "Dakota", "Wis": "Wisconsin", "Wyo": "Wyoming",
 }  # fmt: skip
 """Of newspapers, without their points."""
-_STREET_ENDS = r"(?=\s*$|\s*[,;:)]|\s+(?:[a-z]|\d)|\s+[A-Z]{2}\b)"
+ONLY_STATES = tuple(
+    "Ala Ariz Ark Calif Colo Conn Dak Fla Ill Ky Mich Minn Mont Neb Nev Okla Ore Tenn Tex Wis Wyo".split()
+)
+"""Those that are no words or names, after ``of``, ``in`` and the like."""
+_STREET_ENDS = r"(?=\s*$|\s*[,;:)&/]|\s+(?:[a-z]|\d|[-–—(] ?\w)|\s+[A-Z]{2}\b)"
 
 
 def _point(pattern: str, english: str, hindi: str) -> tuple[Rule, Rule]:
@@ -74,16 +78,30 @@ STREETS: tuple[Rule, ...] = (
     *_street("Gdns", "Gardens", "गार्डन्स"),
     *_street("Cir", "Circle", "सर्किल"),
     *_street("Trl", "Trail", "ट्रेल"),
+    *_named("Fwy", "Freeway", "फ़्रीवे"),
+    *_named("Expy", "Expressway", "एक्सप्रेसवे"),
+    *_named("Tpke", "Turnpike", "टर्नपाइक"),
+    *_street("Pk", "Park", "पार्क"),
+    *_street("Hts", "Heights", "हाइट्स"),
+    *_street("Bch", "Beach", "बीच"),
+    *_street("Av", "Avenue", "एवेन्यू"),
+    *(
+        rule(rf"{_NUMBERED_STREET}{short}\b\.?(?=\s*$|\s*[,;:)])", rf"\g<name>{word}", rf"\g<name>{word}")
+        for short, word in (
+            ("Cl", "Close"), ("Gr", "Grove"), ("Mnr", "Manor"), ("Cv", "Cove"), ("Xing", "Crossing"), ("Est", "Estate"),
+            ("Aly", "Alley"), ("Lk", "Lake"), ("Pt", "Point"), ("Wy", "Way"), ("Plz", "Plaza"),
+        )
+    ),
     *_point("Blvd", "Boulevard", "बुलेवार्ड"),
     *_point("Rd", "Road", "रोड"),
     *_point("Ave", "Avenue", "एवेन्यू"),
     *_point("Hwy", "Highway", "हाईवे"),
-)
+)  # fmt: skip
 TITLES: tuple[Rule, ...] = (
-    rule(rf"\bDr\.?{_CAPITAL.replace('?', '')}", "Doctor", "डॉक्टर"),
+    rule(r"\bDr\.?(?=\s[A-Z\u0900-\u097F])", "Doctor", "डॉक्टर"),
     rule(rf"\bDr\.{_CAPITAL}", "Doctor ", "डॉक्टर "),
     rule(r"\bDr\.", "Doctor", "डॉक्टर"),
-    rule(r"\bProf\.(?=\s|$)", "Professor", "प्रोफ़ेसर"),
+    rule(r"\bProf\b(?:\.(?=[\s,;)]|$)|(?= [A-Z]))", "Professor", "प्रोफ़ेसर"),
     rule(r"\bMr\b\.?", "Mister", "मिस्टर"),
     rule(r"\bMrs\b\.?", "Missus", "मिसेज़"),
     rule(r"\bMs\.", "Miz", "मिस"),

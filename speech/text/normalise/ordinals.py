@@ -142,6 +142,7 @@ _KINGS = frozenset(
 _NUMBERED = frozenset(
     [
         "War",
+        "Standard",
         "Chapter",
         "Sem",
         "Semester",
@@ -249,6 +250,9 @@ def _english(match: re.Match[str], locale: Locale) -> str:
     number = int(match["figure"].replace(",", ""))
     if number > numbers.GREATEST:
         return numbers.spoken(match["figure"], locale)
+    if number in range(4, 20) and "st" in match[0]:
+        # Stone: no ordinal ends so.
+        return match[0]
     if locale.is_hindi and _LOAN_AFTER.match(match.string, match.end()):
         return numbers.ordinal(number, Locale(Language.ENGLISH, locale.region))
     if locale.is_hindi and (after := _HINDI_AFTER.match(match.string, match.end())):

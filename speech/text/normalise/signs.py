@@ -11,7 +11,7 @@ from speech.text.normalise.rules import apply, rule
 
 _LEFT = r"(?<=[\w\u0900-\u0963)\]%])"
 """The left operand of an operator."""
-_RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(])"
+_RIGHT = r"(?=[-−√(\[$€£₹.]?[\w(]|[\"'{\[])"
 _NUMBER = rf"(?P<number>[-−]?{FIGURE}(?:\s?[A-Za-zµ°%][A-Za-z/]{{0,4}}(?![\w^/]))?)"
 _HINDI_COMPARED = tuple(
     # A run of blanks is read once, from its beginning; a run of digits too.
@@ -26,6 +26,22 @@ _HINDI_COMPARED = tuple(
 )
 _PERCENT = re.compile(rf"(?<!\d)(?P<one>{FIGURE}) ?% ?(?P<to>[-–]) ?(?={FIGURE} ?%)")
 _RANGES = (
+    rule(r"(?<=\d)~(?=\d)|(?<=#\d)\s?[-–—]\s?(?=#\d)|(?<=#\d\d)\s?[-–—]\s?(?=#\d)", " to ", " से "),
+    rule(
+        r"(?<![\w.,/^-])(?P<one>\d{1,3})[-–](?P<two>\d{1,3})(?=[x×](?!\w))",
+        r"\g<one> to \g<two>",
+        r"\g<one> से \g<two>",
+    ),
+    rule(
+        r"(?<![\w.,/-])(?P<one>\d{1,3})[-–](?P<two>\d{1,3})-(?=(?:day|hour|week|month|year|minute|second|mile|foot|feet|inch|page|person|star|point|game|night|pound|bedroom|storey|story|step|acre|man|way|member|seat|door|piece|course|part|digit|letter|word|hr|min|yr|km|kg|lb)\b)",
+        r"\g<one> to \g<two> ",
+        r"\g<one> से \g<two> ",
+    ),
+    rule(
+        r"(?<![\w.,/-])(?P<one>\d0)-(?=\d0 (?:rule|split|ratio|mix|blend|principle|chance|deal|partnership)\b)",
+        r"\g<one> ",
+        r"\g<one> ",
+    ),
     rule(
         r"(?<![\w.,/:^+=*-])(?<![+=*×÷^] )(?P<one>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+%?)\s?[–—]\s?(?P<two>\d++(?:,\d{2,3}(?!\d))*+(?:\.\d+)?+)(?![\w-])(?!\s?=)",
         r"\g<one> to \g<two>",
@@ -91,6 +107,14 @@ MATHS = (
     rule(r"(?:(?<=\d)|(?<=\b[a-z])|(?<=\)))!(?=\s?[=+*/×÷^−])", " factorial", " फ़ैक्टोरियल"),
     rule(r"(?<![\w-])(?P<one>\d{1,4}[a-z]) [-−] (?=\d{1,4}[a-z](?!\w))", r"\g<one> minus ", r"\g<one> माइनस "),
     rule(r"(?<![\w-])(?P<one>\d{1,4}[xyzn]) [-−] (?=\d{1,4}(?!\w)|[a-z](?!\w))", r"\g<one> minus ", r"\g<one> माइनस "),
+    rule(r"∛\s*(?=[\da-z(])", " the cube root of ", " घनमूल "),
+    rule(r"∜\s*(?=[\da-z(])", " the fourth root of ", " चतुर्थ मूल "),
+    rule("(?P<letter>[A-Za-z])\u0304", r"\g<letter> bar", r"\g<letter> बार"),
+    rule("(?P<letter>[A-Za-z])\u0302", r"\g<letter> hat", r"\g<letter> हैट"),
+    rule(r"\blog(?P<base>2|10|e|[a-z](?=\())_? ?(?=\(|\d|[a-z]\b)", r"log base \g<base> ", r"log base \g<base> "),
+    rule(r"\blim(?:_\{?)? ?\(?(?P<of>[a-z]) ?(?:→|->) ?", r"the limit as \g<of> approaches ", r"limit \g<of> "),
+    rule(r"(?:(?<=\b[a-zA-Z])|(?<=\d))(?:″|′′|'')(?=\()", " double prime ", " double prime "),
+    rule(r"(?<=\b[a-zA-Z])[′'](?=\()", " prime ", " prime "),
     rule(r"√\s*(?P<of>\d++(?:[.,]\d++)*+|[a-zA-Z](?!\w)|(?=\())", r" the square root of \g<of> ", r" \g<of> का वर्गमूल "),
     rule(r"(?<=[A-Za-z)\]])\^(?P<charge>\d?)\+(?![\w(])", r" \g<charge> plus ", r" \g<charge> प्लस "),
     rule(r"(?<=[A-Za-z)\]])\^(?P<charge>\d?)-(?![\w(])", r" \g<charge> minus ", r" \g<charge> माइनस "),
@@ -98,13 +122,16 @@ MATHS = (
     rule(r"\bcos(?=\s?\^|\(|\s?[θxα]\b)", "cosine", "cosine"),
     rule(r"(?<=[\w)])\s*\^\s*\(?2\)?(?!\d|\.\d)", " squared ", " का वर्ग "),
     rule(r"(?<=[\w)])\s*\^\s*\(?3\)?(?!\d|\.\d)", " cubed ", " का घन "),
-    rule(r"(?<![\w|])\|(?P<of>\w{1,3})\|(?![\w|])", r" the absolute value of \g<of> ", r" \g<of> का निरपेक्ष मान "),
+    rule(r"(?<![\w|])\|(?P<of>-?\w{1,3}(?: ?[-+−*/] ?\w{1,3}){0,3})\|(?![\w|])", r" the absolute value of \g<of> ", r" \g<of> का निरपेक्ष मान "),
     rule(r"(?<![\w./-])(?P<one>\d{1,3})/(?P<two>[xnyzrt])(?![\w/-])", r"\g<one> over \g<two>", r"\g<one> बटा \g<two>"),
     rule(r"(?<!\w)d(?P<one>[a-z])/d(?P<two>[a-z])(?!\w)", r"d \g<one> d \g<two>", r"d \g<one> d \g<two>"),
     rule(r"(?<=[\w)])\s*\^\s*(?=[-−(]?\w)|(?<=\d)\*\*(?=[-\d])", " to the power of ", " की घात "),
     rule(r"(?<=\w) ?\+= ?(?=\w)", " plus equals ", " प्लस बराबर "),
+    rule(r"(?<=\b[a-z])--(?!\w)", " minus minus ", " माइनस माइनस "),
     rule(r"(?<=\w) ?-= ?(?=\w)", " minus equals ", " माइनस बराबर "),
     rule(r"(?<=\w)→(?=\w)", " to ", " से "),
+    rule(r"(?<=\))\s?/\s?(?=\d|\(|[a-z]\b)", " over ", " बटा "),
+    rule(r"(?<= squared )/ ?(?=[\da-z(])|(?<= cubed )/ ?(?=[\da-z(])", "over ", "बटा "),
     rule(r"\s(?:->|=>|-->|→|⇒|➜)\s", " to ", " से "),
     rule(r"(?<=\d)-(?=\d+\s?=)", " minus ", " माइनस "),
     rule(r"(?<=\b[a-z]) [*·⋅∙] (?=[\da-z(])", " times ", " गुणा "),
@@ -124,6 +151,7 @@ MATHS = (
     rule(r"(?<![\w)\]-])[-−](?=\.?\d)", " minus ", " माइनस "),
     rule(r"−", " minus ", " माइनस "),
     rule(r"∞", " infinity ", " अनंत "),
+    rule(r"∑ ?(?=from\b)", " the sum ", " योग "),
     rule(r"∑", " the sum of ", " का योग "),
     rule(r"∫", " the integral of ", " समाकल "),
     rule(r"∠", " angle ", " कोण "),
@@ -142,6 +170,15 @@ MATHS = (
     rule(r"⊥", " perpendicular to ", " लंबवत "),
     rule(r"∥", " parallel to ", " समांतर "),
 )  # fmt: skip
+_EQUATIONS = (
+    rule(r"(?:(?<=[=(,] )|(?<=[=(,]))[-−](?=\d{0,3}[a-z]\b)", " minus ", " माइनस "),
+    rule(
+        r"(?<![\w/])(?P<one>\d?[a-z])/(?P<two>\d?[a-z])(?![\w/-])",
+        r"\g<one> over \g<two>",
+        r"\g<one> बटा \g<two>",
+    ),
+)
+"""Signs that mean arithmetic only in an equation."""
 _GREEK = {
     "α": ("alpha", "अल्फ़ा"), "β": ("beta", "बीटा"), "γ": ("gamma", "गामा"), "δ": ("delta", "डेल्टा"),
     "ε": ("epsilon", "एप्सिलॉन"), "ζ": ("zeta", "ज़ीटा"), "η": ("eta", "ईटा"), "θ": ("theta", "थीटा"),
@@ -163,6 +200,9 @@ WORDS = (
     rule(r"(?<!\w)[yY]/[yY](?!\w)", "year over year", "साल दर साल"),
     rule(r"(?<!\w)[mM]/[mM](?!\w)", "month over month", "महीने दर महीने"),
     rule(r"(?<!\w)[qQ]/[qQ](?!\w)", "quarter over quarter", "तिमाही दर तिमाही"),
+    rule(r"\b(?P<press>[Pp]ress|[Dd]ial|[Hh]it|[Tt]hen|[Oo]r|[Tt]he) \*(?=[\s,.;]|$)(?! \w+\*)", r"\g<press> star", r"\g<press> स्टार"),
+    rule(r"\b(?P<press>[Pp]ress|[Dd]ial|[Hh]it|[Tt]hen) #(?=[\s,.;]|$)", r"\g<press> pound", r"\g<press> हैश"),
+    rule(r"(?<!\w)\\(?=[a-zA-Z][+*?]?(?!\w))", "backslash ", "बैकस्लैश "),
     rule(r"(?<=\w)~(?=\w)", " tilde ", " टिल्ड "),
     rule(r"(?<!\w)w/o(?!\w)", "without", "के बिना"),
     rule(r"(?<!\w)w/(?=\s?\w)", "with ", "के साथ "),
@@ -172,11 +212,12 @@ WORDS = (
     rule(rf"{_COUNTED}sh{_END}", " per share", " प्रति शेयर"),
     rule(rf"{_COUNTED}mi{_END}", " per mile", " प्रति मील"),
     rule(rf"{_COUNTED}mo(?:nth)?{_END}", " per month", " प्रति माह"),
+    rule(rf"{_COUNTED}wks?{_END}\.?", " per week", " प्रति हफ़्ता"),
     rule(rf"{_COUNTED}ye?a?r{_END}", " per year", " प्रति वर्ष"),
     rule(rf"{_COUNTED}(?:hr|hour|h){_END}", " per hour", " प्रति घंटा"),
     rule(rf"{_COUNTED}min(?:ute)?{_END}", " per minute", " प्रति मिनट"),
     rule(rf"{_COUNTED}sec(?:ond)?{_END}", " per second", " प्रति सेकंड"),
-    rule(rf"{_COUNTED}(?=(?:day|week|wk|night|person|user|unit|item|piece|head|kg|km|दिन|माह|महीना|महीने|साल|वर्ष|घंटा|घंटे|व्यक्ति|किलो){_END})", " per ", " प्रति "),
+    rule(rf"{_COUNTED}(?=(?:day|week|night|person|user|unit|item|piece|head|kg|km|दिन|माह|महीना|महीने|साल|वर्ष|घंटा|घंटे|व्यक्ति|किलो){_END})", " per ", " प्रति "),
     rule(r"\bC\+\+", "C plus plus", "C प्लस प्लस"),
     rule(r"\b(?P<note>[CF])#(?!\w)", r"\g<note> sharp", r"\g<note> शार्प"),
     rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
@@ -248,6 +289,8 @@ def maths_written_out(text: str, locale: Locale) -> str:
         return text
     if not _EQUATION.search(text):
         text = _TIMES.sub(" गुना" if locale.is_hindi else " times", text)
+    if "=" in text:
+        text = apply(_EQUATIONS, text, locale)
     return apply(MATHS, text, locale)
 
 

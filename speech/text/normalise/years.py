@@ -13,7 +13,7 @@ from speech.text.normalise.locale import Locale
 _DECADE = re.compile(r"(?<![\w.,$€£₹])(?P<century>1[1-9]|20)(?P<tens>\d)0['’]?s(?!\w)")
 _SHORT_DECADE = re.compile(
     r"(?<!\w)(?:['’](?P<marked>[2-9])0['’]?s"
-    r"|(?P<before>(?:in|the|his|her|their|my|your|our|mid|early|late)[ -])(?P<plain>[2-9])0['’]?s"
+    r"|(?P<before>(?:in(?= \d0['’]?s [A-Z])|the|his|her|their|my|your|our|mid|early|late)[ -])(?P<plain>[2-9])0['’]?s"
     r"|(?P<alone>[2-9])0s(?= (?:music|era|style|hits|fashion|disco|rock|pop|films?|movies?|songs?|shows?|sitcom|kids?|vibes?|party|night)\b))(?!\w)"
 )
 _TENS = {
@@ -21,7 +21,7 @@ _TENS = {
     7: "seventies", 8: "eighties", 9: "nineties",
 }  # fmt: skip
 _ENGLISH = re.compile(
-    r"(?P<lead>\b[A-Za-z]+['’]?s? )?(?<![\w.,:/$€£₹^+-])(?P<year>1\d\d\d|20\d\d)(?![\w:/%°^]|[.,]\d|-\w)"
+    r"(?P<lead>\b[A-Za-z]+['’]?s? )?(?<![\w.,:/$€£₹^+-])(?P<year>1\d\d\d|20\d\d)(?![\w/%°^]|:\S|[.,]\d|-\w)"
     r"(?= (?P<next>[a-z]{3,}))?"
 )
 _COUNTED = re.compile(
