@@ -61,7 +61,10 @@ def _followers() -> dict[str, tuple[re.Pattern[str], ...]]:
         ((*_BEFORE_MORE, *_STATES), _MORE),
         ((*_BEFORE_NAMES, *spellings(Place.TITLE)), _CAPITAL),
         (spellings(Place.OF), _OF),
-        (("H", "Inv", "inv"), re.compile(r"\s?No\b")),
+        (
+            ("H", "Inv", "inv", "Sr", "Sl", "Lr", "Ser", "Ref", "Ph", "Reg", "Chq", "Acct"),
+            re.compile(r"\s?No\b"),
+        ),
     ):
         for word in words:
             found[word] = (*found.get(word, ()), follower)

@@ -105,8 +105,10 @@ WORK: tuple[Rule, ...] = (
     _same(r"\b[Dd]iv\b\.? (?=\d{1,2}\b(?![.,]\d|%)|[A-H]\b|I{1,3}\b)", "division "),
     _same(r"(?P<century>\b\d{1,2}(?:st|nd|rd|th))(?:C\b|[ -][Cc]\.)", r"\g<century> century"),
     _same(r"\b[Pp]g\b\.? (?=\d)", "page "),
-    _same(r"(?P<kind>\b(?:[Rr]oll|[Ss]l|[Ss]r|[Ss]er|[Ss]erial) )[Nn]o\b\.?(?=[:\s]|$)", r"\g<kind>number"),
-    _same(r"\b[Ss][lr]\. ?number\b", "serial number"),
+    _same(r"\b(?:[Ss][lr]|[Ss]er)\.? ?[Nn]o\b\.?(?=[:\s]|$)", "serial number"),
+    _same(r"\b[Ll]r\. ?[Nn]o\b\.?(?=[:\s]|$)", "letter number"),
+    _same(r"\b[Rr]oll [Nn]o\b\.?(?=[:\s]|$)", "roll number"),
+    _same(r"\bDy (?=[A-Z])", "deputy "),
 )  # fmt: skip
 CLINICS: tuple[Rule, ...] = (
     _same(r"\bq\.h\.s\.|\bqhs\b", "every night at bedtime"),

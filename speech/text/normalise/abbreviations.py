@@ -119,7 +119,7 @@ _OTHERS: tuple[Rule, ...] = (
     rule(r"(?<=\d)[ -]?yrs?\.?[ -]old\b", " year old", " वर्षीय"),
     rule(r"(?<!\w)#(?=[A-Z]{1,4}\d*-[A-Z\d]*\d)", "number ", "नंबर "),
     rule(r"\b[Ee]xp\.?:? (?=\d{1,2}[/-]\d|(?:\d{1,2} )?[A-Z][a-z]{2})", "expires ", "समाप्ति "),
-    rule(r"\bExp\.? (?=\d{5}\b)", "Express ", "एक्सप्रेस "),
+    rule(r"\bExp\.? (?=\(?\d{5}\b)", "Express ", "एक्सप्रेस "),
     rule(
         r"(?<![\w'’.-])ss?\.(?=\d{1,3}[A-Z]?\b)|(?<![\w'’.-])s\.? ?(?=\d{1,3}[A-Z]?\(\d)",
         "section ",
@@ -278,7 +278,7 @@ _DOTTED = re.compile(r"(?<![\w.'’@/-])(?P<short>[A-Za-z]{1,7}+)(?P<point>\.)(?
 _AFTER_FIGURE = re.compile(r"[\d½¼¾]\)? ?\Z")
 _AFTER_ORDINAL = re.compile(r"\d(?:st|nd|rd|th) \Z")
 _BEFORE_NUMBER = re.compile(
-    r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)]|\s*$)|[A-Z]{1,5}[-/]?\d)|\.?\d"
+    r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)]|\s*$)|[A-Z]{1,5}[-/]?\d|[ivx]{2,6}\b)|\.?\d"
 )
 _GOES_ON = re.compile(r"[,:;)]|\s[^\sA-Z]")
 _CAPITAL = re.compile(r"\s?[A-Z]")

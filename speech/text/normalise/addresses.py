@@ -26,11 +26,18 @@ _MAIL = re.compile(
     rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?P<host>{_ANY_LABEL}(?:\.{_ANY_LABEL}){{1,8}})(?![\w@])"
 )
 _URL = re.compile(
-    rf"(?<![\w@])(?:[a-zA-Z]{{2,10}}://|www\.)(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,8}}){_TAIL}"
+    rf"(?<![\w@])(?:[a-zA-Z][a-zA-Z\d]{{1,9}}://|www\.)(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,8}}){_TAIL}"
 )
 _BARE = re.compile(
     rf"(?<![\w@.-])(?P<host>{_LABEL}(?:\.{_LABEL}){{0,6}}\.(?:{_TLDS}))(?![\w-]|\.\w){_TAIL}"
 )
+_LINK = re.compile(
+    rf"(?<![\w@./-])(?P<host>[a-z0-9][a-z0-9-]{{0,40}}(?:\.[a-z0-9-]{{1,40}}){{0,2}}\.[a-z]{{2,3}}(?=/[\w-])){_TAIL}"
+)
+"""A host of any country with a path: ``youtu.be/x1``."""
+_ROOT = re.compile(r"(?<![^\s(\"'`])/(?P<name>[a-z][\w-]{2,40})(?![\w/])")
+"""A path of one name: ``/about``."""
+_FORUM = re.compile(r"(?<![\w/.])(?P<kind>[ru])/(?P<name>[A-Za-z]\w{2,30})(?![\w/])")
 _FILE = re.compile(
     rf"(?<![\w@.])(?P<name>[A-Za-z][\w-]{{0,63}})\.(?P<ending>{_FILES})(?!\w|\.[A-Z])"
 )
@@ -95,11 +102,15 @@ def written_out(text: str, locale: Locale) -> str:
     """``text`` with its addresses, and the signs of its programs, as words."""
     in_program = programs.is_meant(text)
     if "/" in text:
+        text = text.replace("file:///", "file /")
+        slash = _SIGNS["/"][locale.is_hindi]
+        text = _FORUM.sub(rf"\g<kind> {slash} \g<name>", text)
+        text = _ROOT.sub(rf"{slash} \g<name>", text)
         text = _FILE_PATH.sub(lambda match: _file_path(match, locale), text)
     if "@" in text:
         text = _MAIL.sub(lambda match: _mail(match, locale), text)
     if "." in text:
-        for pattern in (_URL, _BARE):
+        for pattern in (_URL, _BARE, _LINK) if "/" in text else (_URL, _BARE):
             text = pattern.sub(lambda match: _web(match, locale), text)
         text = _LINE_NUMBER.sub(lambda match: _line(match, locale), text)
         if "/" in text:

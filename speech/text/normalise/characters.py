@@ -40,14 +40,25 @@ _FRACTION = re.compile(
     rf"(?:(?P<whole>\d)\s?)?(?P<sign>[{''.join(_FRACTIONS)}])(?P<after>[\dA-Za-z]?)"
 )
 _SPACES = re.compile(" {2,}")
+_STARS = re.compile(r"(?<![★⭐])[★⭐\ufe0f]{2,10}+☆{0,5}(?!\w)")
+_LOVED = re.compile(
+    r"\b(?P<who>I|[Ww]e|[Yy]ou|[Tt]hey|u|i) ?[❤♥💙💚💛🧡💜💖💕]\ufe0f? ?(?=[A-Za-z])"
+)
+"""A heart that is the verb: I ❤️ NY."""
 
 
 def cleaned(text: str) -> str:
     """Remove entities, emoji and invisible characters from ``text``: for every engine."""
     text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _INVISIBLE.sub("", text)
+    if not text.isascii():
+        text = _LOVED.sub(r"\g<who> love ", _STARS.sub(_stars, text))
     text = _PICTURES.sub(" ", _circled(_RATED.sub(" star", text)))
     return _tight(_SPACES.sub(" ", text))
+
+
+def _stars(match: re.Match[str]) -> str:
+    return f" {sum(sign in '★⭐' for sign in match[0])} stars "
 
 
 def _circled(text: str) -> str:

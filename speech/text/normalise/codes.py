@@ -64,7 +64,7 @@ _FOUR_DIGITS = re.compile(
 )
 """Numbers that are names: four digits in two halves."""
 _ADDRESS = re.compile(
-    r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5})(?![\w:])|/(?P<mask>\d{1,2})(?!\w))?(?![\w]|\.\d)"
+    r"(?<![\w.])(?P<figure>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5})(?![\w:])|/(?P<mask>\d{1,2})(?!\w)|/(?P<path>[a-z][\w-]{0,40}(?:/[\w-]{1,40}){0,8}))?(?![\w]|\.\d)"
 )
 _STATES = "A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|T[NX]|UT|V[AT]|W[AIVY]"
 _ZIP = re.compile(
@@ -78,11 +78,14 @@ _INDIAN_TRAIN = re.compile(
     r"(?<![\w.,/-])(?P<figure>[012]\d{4})(?= (?:[A-Z]\w+ ){0,4}(?:Rajdhani|Shatabdi|Duronto|Express|Exp|Mail|SF|Superfast|Passenger|Vande|Intercity|Garib)\b)"
 )
 _TRAIN_AFTER = re.compile(
-    r"(?<=Express )(?P<figure>[012]\d{4})(?!\d)|(?<=Rajdhani )(?P<other>[012]\d{4})(?!\d)"
+    r"(?<=Express \()[012]\d{4}(?=\))|(?<=Express )(?P<figure>[012]\d{4})(?!\d)|(?<=Rajdhani )(?P<other>[012]\d{4})(?!\d)"
 )
 _INDIAN_PIN = re.compile(
     r"(?P<place>(?:(?<=, )|(?<=\w )(?=\S{2,20} ?[-–] ?\d)|(?<![^,\n])(?=\S{2,20} ?[-–] ?\d))(?:[A-Z][a-z]{2,20}|[\u0900-\u097f]{2,20}))"
     r",? ?[-–]? ?(?P<figure>[1-8]\d{2}(?!000)\d{3})(?=\s*[,.;)।]|\s*$)"
+)
+_SPACED_PIN = re.compile(
+    r"(?P<place>\b[A-Z][a-z]{2,20})(?:\s?[-–]\s?|,? )(?P<figure>[1-8]\d{2} \d{3})(?=\s*[,.;)]|\s*$)"
 )
 _DOCKET = re.compile(
     r"(?P<before>\b(?:(?<!\ba )number|case|docket|नंबर) )(?P<one>\d{2,4})-(?P<two>\d{3,6})(?![\w-]|\.\d)",
@@ -93,7 +96,7 @@ _READ_OUT = re.compile(
     re.IGNORECASE,
 )
 _PLATE = re.compile(
-    r"(?<![\w-])(?P<named>[Nn]o\. ?)?(?P<state>[A-Z]{2})[ -]?(?P<district>\d{1,2})[ -]?(?P<series>[A-Z]{1,3})[ -]?(?P<figure>\d{4})(?![\w-])"
+    r"(?<![\w-])(?P<named>[Nn]o\. ?)?(?P<state>[A-Z]{2})[ -]?(?P<district>\d{1,2}(?:[A-Z](?=[ -]))?)[ -]?(?P<series>[A-Z]{1,3})[ -]?(?P<figure>\d{4})(?![\w-])"
 )
 """The number of an Indian vehicle."""
 _TOLL_FREE = re.compile(r"(?<![\w+-])1-(?P<code>8(?:00|88|77|66|55|44|33|22))-(?=[A-Z]{2})")
@@ -141,6 +144,9 @@ def written_out(text: str, locale: Locale) -> str:
         text = _INDIAN_TRAIN.sub(lambda match: numbers.digits(match["figure"], locale), text)
         text = _TRAIN_AFTER.sub(lambda match: numbers.digits(match[0], locale), text)
         text = _PIN_AFTER_DASH.sub(lambda match: f", {_grouped(match['figure'], locale)}", text)
+        text = _SPACED_PIN.sub(
+            lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
+        )
         text = _INDIAN_PIN.sub(
             lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
         )
@@ -213,6 +219,8 @@ def _zip(match: re.Match[str], locale: Locale) -> str:
 
 def _plate(match: re.Match[str], locale: Locale) -> str:
     district, figure = (numbers.digits(match[name], locale) for name in ("district", "figure"))
+    if not match["district"][-1].isdecimal():
+        district += f" {match['district'][-1]}"
     named = ("नंबर " if locale.is_hindi else "number ") if match["named"] else ""
     return f"{named}{match['state']} {district} {match['series']} {figure}"
 
@@ -231,6 +239,9 @@ def _address(match: re.Match[str], locale: Locale) -> str:
     if match["mask"]:
         slash = "स्लैश" if locale.is_hindi else "slash"
         return f"{said} {slash} {numbers.cardinal(int(match['mask']), locale)}"
+    if match["path"]:
+        slash = " स्लैश " if locale.is_hindi else " slash "
+        return said + slash + slash.join(match["path"].split("/"))
     if not match["port"]:
         return said
     colon = "कोलन" if locale.is_hindi else "colon"

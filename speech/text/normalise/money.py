@@ -81,7 +81,7 @@ _MAGNITUDE = (
 )
 _TO = r"\s?(?:[-–—]|to|से)\s?"
 _TO_SIGN = rf"(?:\s?(?:to|से)\s?|\s?[-–—]\s?(?:{_any(_CURRENCIES)})?\s?)"
-_BLOOD = r"(?!INR [0-5]\.\d(?!\d| ?(?:cr|lakh|lac|L|mn|bn|million|billion|k)\b))"
+_BLOOD = r"(?!INR [0-5]\.\d(?!\d| ?(?:cr|lakh|lac|L|mn|bn|Mn|Bn|Cr|Lakh|Lac|million|billion|k)\b))"
 """The international normalized ratio of a patient's blood, which is no amount of rupees."""
 _BEFORE = re.compile(
     rf"(?P<minus>(?<![\w)])(?:[-−]|(?<!\S )[-−]\s))?(?<![^\W\d_])(?<![A-Z]/){_BLOOD}(?P<sign>{_any(_CURRENCIES)})\s?(?P<inner>[-−])?"

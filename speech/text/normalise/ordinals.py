@@ -40,6 +40,7 @@ _NUMERAL = r"(?P<numeral>(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
 _ROMAN = re.compile(
     rf"(?P<name>(?<!\w)[A-Z][a-zA-Zéèöü’']{{1,30}}|[\u0900-\u097f]{{1,30}}) {_NUMERAL}(?![\w'’.&/-]*\w)"
 )
+_OF_RULER = re.compile(rf"(?P<name>(?<!\w)[A-Z][a-z]{{1,30}}) {_NUMERAL}['’]s(?!\w)")
 _STAGE = re.compile(
     r"\b(?P<name>[Ss]tage|[Tt]ype|[Cc]lass|[Gg]rade) (?P<numeral>I{1,3}|IV)(?P<letter>[a-dA-D])(?!\w)"
 )
@@ -243,7 +244,14 @@ def written_out(text: str, locale: Locale) -> str:
         ),
         text,
     )
+    text = _OF_RULER.sub(lambda match: _of_ruler(match, locale), text)
     return _ROMAN.sub(lambda match: _roman(match, locale), text)
+
+
+def _of_ruler(match: re.Match[str], locale: Locale) -> str:
+    if match["name"] not in _KINGS or not match["numeral"]:
+        return match[0]
+    return f"{match['name']} {numbers.regnal(_value(match['numeral']), locale)}'s"
 
 
 def _english(match: re.Match[str], locale: Locale) -> str:

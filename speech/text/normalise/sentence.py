@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.kinds import cricket, notes, quantities
+from speech.text.kinds import cricket, notes, numerals, quantities
 from speech.text.language import Language
 from speech.text.normalise import (
     abbreviations,
@@ -42,6 +42,7 @@ _RULES = (
     years.decades_written_out,
     quantities.written_out,
     measures.written_out,
+    numerals.written_out,
     ordinals.written_out,
     signs.ranges_written_out,
     years.years_written_out,

@@ -167,6 +167,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     # -- science and engineering
     ("lb-ft lb·ft lbf·ft lb-fts lb.ft", "pound foot", "pound feet", "पाउंड फ़ुट"),
     ("ft-lb ft-lbs ft·lb ft.lb ft-lbf", "foot pound", "foot pounds", "फ़ुट पाउंड"),
+    ("qtl qtls qtl. qtls. quintal", "quintal", "quintals", "क्विंटल"),
     ("sft Sft SFT", "square foot", "square feet", "वर्ग फ़ुट"),
     ("tbs tbs. Tbs Tbs. tblsp tblsp.", "tablespoon", "tablespoons", "बड़ा चम्मच/बड़े चम्मच"),
     ("gtt gtts gtt. gtts.", "drop", "drops", "बूँद/बूँदें"),
