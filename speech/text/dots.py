@@ -23,7 +23,8 @@ _ALWAYS = _words(
 _BEFORE_FIGURES = spellings(Place.NUMBER)
 _BEFORE_MORE = (
     *_words("Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"),
-    *_words("in bus rev Rev trans pub repr rt lt exp comp ed eds ff"),
+    *_words("Mot Compl Decl Eng Aus Pak Ind Afg Div Disp disp Sig sig perf Perf prod Prod des arr exc Exc det sec Conf cond gd maj Co Fwd"),
+    *_words("in sq cu reg Reg att med Med conf bus rev Rev trans pub repr rt lt exp comp ed eds ff"),
     *_words("Co Ave Blvd Rd St Dr Ln Pkwy Ct Est etc al"),
     *spellings(Place.ORDINAL, Place.PLAIN, Place.WORD, Place.INSIDE, Place.TITLE, Place.OF),
     *(unit[:-1] for unit in UNITS if unit.endswith(".") and unit.isascii()),
@@ -47,7 +48,9 @@ _ANYTHING = re.compile("")
 _NUMBER = re.compile(
     r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VXB-H])\b|[AI](?=[,.;:)]))|[,:;]|[A-Z]{1,4}[-/]?\d"
 )
-_MORE = re.compile(rf"[,:;)]|[-–—/][A-Za-z\d]|\s{{1,2}}(?:[a-z0-9$£€₹&@#]|\([a-z\d]|{_MONTH})")  # noqa: RUF001
+_MORE = re.compile(
+    rf"[,:;)]|[-–—/][A-Za-z\d]|\s{{1,2}}(?:[a-z0-9$£€₹&@#]|\([a-z\d]|{_MONTH}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun))"
+)  # noqa: RUF001
 _CAPITAL = re.compile(r"\s?[A-Z]")
 _OF = re.compile(r" (?:of|for) [A-Z]")
 

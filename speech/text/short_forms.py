@@ -14,7 +14,7 @@ ROWS: Mapping[str, str] = {
         "Flt=Flight Sqn=Squadron Wg=Wing Gp=Group Ldr=Leader Const=Constable Det=Detective Insp=Inspector Supt=Superintendent "
         "Msgr=Monsignor Fr=Father Ven=Venerable Mme=Madame Mlle=Mademoiselle Drs=Doctors Profs=Professors Sens=Senators "
         "Reps=Representatives Govs=Governors Revs=Reverends Amb=Ambassador Treas=Treasurer Ald=Alderman Dir=Director Dirs=Directors "
-        "Dy=Deputy Exec=Executive Chf=Chief Dist=District Regt=Regiment Nth=North Sth=South Vill=Village Teh=Tehsil "
+        "Dy=Deputy Exec=Executive Chf=Chief Dist=District Regt=Regiment Proj=Project Prod=Production Spl=Special Jt=Joint Nth=North Sth=South Vill=Village Teh=Tehsil "
         "Tal=Taluka Comp=Computer"
     ),
     "of": (
@@ -36,6 +36,10 @@ ROWS: Mapping[str, str] = {
     ),
     "plain": (
         # -- offices and trade
+        "pwdr=powder btn=button btns=buttons fcst=forecast fcsts=forecasts regn=registration avl=available avbl=available gge=garage gdn=garden "
+        "bkfst=breakfast brkfst=breakfast assgmt=assignment asgmt=assignment hmwk=homework ctr=centre cntr=centre ctrs=centres pgm=program pgms=programs "
+        "trng=training clg=college bsmt=basement frplc=fireplace fplc=fireplace lge=large frzn=frozen bnls=boneless sknls=skinless "
+        "tstms=thunderstorms tstm=thunderstorm ptly=partly cldy=cloudy chk=check soln=solution gd=good dbl=double "
         "mfr=manufacturer mfrs=manufacturers mfd=manufactured mktg=marketing acctg=accounting admn=administration advt=advertisement "
         "agcy=agency apmt=appointment appmt=appointment atty=attorney attys=attorneys bdrm=bedroom bdrms=bedrooms btwn=between "
         "cncl=council chq=cheque chqs=cheques chmn=chairman dtd=dated engr=engineer engrs=engineers eqpt=equipment estd=established "
@@ -48,6 +52,8 @@ ROWS: Mapping[str, str] = {
         "govtl=governmental dlvy=delivery pmnt=payment rsvn=reservation bfast=breakfast schl=school vlg=village "
         "comdt=commandant addr=address prkg=parking hdbk=handbook yrbk=yearbook "
         # -- messages
+        "smth=something sth=something sm1=someone ne1=anyone no1=no_one nxt=next frm=from tym=time grt=great gud=good evng=evening mrng=morning "
+        "plzz=please thnks=thanks thankx=thanks thanx=thanks ystrdy=yesterday tmrrw=tomorrow 2morrow=tomorrow tomo=tomorrow bcuz=because whr=where "
         "abt=about cld=could wld=would shld=should thnx=thanks tnx=thanks tks=thanks thks=thanks tmr=tomorrow tmrow=tomorrow 2mrw=tomorrow 2moz=tomorrow "
         "yday=yesterday ystday=yesterday wkend=weekend mornin=morning bcz=because bcoz=because bcos=because b4n=bye_for_now "
         "ppls=people l8=late m8=mate w8=wait h8=hate str8=straight luv=love ofc=of_course nvm=never_mind sry=sorry srsly=seriously "
@@ -59,14 +65,14 @@ ROWS: Mapping[str, str] = {
         "freq=frequency immed=immediately chem=chemistry econ=economics geog=geography phys=physics elem=elementary "
         "svc=service rpt=report extn=extension Is=Islands refrig=refrigerate bldrs=builders "
         "sched=scheduled incr=increase decr=decrease diam=diameter Secy=Secretary Supt=Superintendent "
-        "Penin=Peninsula Hts=Heights Jour=Journal bibl=bibliography dbl=double sgl=single oint=ointment Mts=Mountains recip=recipient "
+        "Penin=Peninsula Hts=Heights Jour=Journal bibl=bibliography sgl=single cond=condition sal=salary cinn=cinnamon pepp=pepper orch=orchestra mtn=mountain mtns=mountains spgs=springs hbr=harbor lect=lecturer gar=garage Ofc=office Spl=Special Jt=Joint oint=ointment Mts=Mountains recip=recipient "
         "infl=inflation exch=exchange abbrev=abbreviation abbr=abbreviation pron=pronunciation corresp=correspondence "
         "aux=auxiliary mech=mechanical temps=temperatures secs=seconds prelim=preliminary unfurn=unfurnished furn=furnished "
         "veh=vehicle rept=report ques=question approp=appropriate dept=department "
         "lgth=length wdth=width agric=agriculture "
     ),
     "inside": (
-        "Dir=Director Dist=district equip=equipment exp=experience pos=positive oper=operating sig=signature refs=references "
+        "util=utilities veg=vegetable gran=granulated evap=evaporated grd=ground qual=qualification Dir=Director Dist=district equip=equipment exp=experience pos=positive oper=operating sig=signature refs=references "
         "comms=communications elec=electrical pers=personal poss=possible std=standard calc=calculated disc=discount opt=optional "
         "regs=regulations subj=subject cert=certificate perm=permanent dup=duplicate dist=distance proj=project "
         "alt=alternate "

@@ -19,6 +19,11 @@ def _same(pattern: str, words: str) -> Rule:
 _YEAR = r"(?=\s?(?:1\d|20)\d\d\b)"
 _REPORTS = (("2d", "second"), ("3d", "third"), ("4th", "fourth"))
 COURTS: tuple[Rule, ...] = (
+    _same(r"\b[Mm]ot\. (?=to\b|for\b|in\b)", "motion "),
+    _same(r"\b[Cc]ompl\.(?= ¶| at\b)", "complaint"),
+    _same(r"\bDecl\.(?= ¶| of\b| at\b)", "declaration"),
+    _same(r"(?:(?<=\bat )|(?<=, )|(?<=& ))n\. ?(?=\d{1,3}\b)", "note "),
+    _same(r"(?:(?<=\bat )|(?<=, )|(?<=& ))nn\. ?(?=\d{1,3}\b)", "notes "),
     _same(r"\b[Cc]ert\. denied\b", "certiorari denied"),
     *(_same(rf"\bF\. ?{short}\b", f"F {word}") for short, word in _REPORTS),
     *(_same(rf"\bF\. Supp\. {short}\b", f"F supplement {word}") for short, word in _REPORTS),
@@ -64,14 +69,87 @@ HOMES: tuple[Rule, ...] = (
     _same(r"\bO\.?N\.?O\.?(?=[\s,.;)]|$)(?<=O\.)", "or nearest offer"),
     _same(r"\b[Hh]\.? ?[Nn]o\.?(?=[:\s]\s?\d|\d)", "house number"),
     _same(r"\bCo\. (?=(?:Durham|Cork|Down|Antrim|Kerry|Mayo|Galway|Clare|Donegal|Wicklow|Kildare|Meath|Louth|Sligo|Tyrone|Armagh|Fermanagh)\b)", "County "),
-    _same(r"\bFlrs?\b\.?(?=$|[,;)])", "floors"),
+    _same(r"\b[Ff]lrs\b\.?(?=$|[,;)])", "floors"),
+    _same(r"\b[Ss]ec\. dep\b\.?", "security deposit"),
+    _same(r"\b[Dd]et\. (?=semi|house|bungalow|garage|villa|cottage|home|property)", "detached "),
+    _same(r"\b[Ee]xc\. cond\b\.?", "excellent condition"),
+    _same(r"\b[Gg]d\.? cond\b\.?", "good condition"),
+    _same(r"\bv\. (?=(?:good|large|small|hot|cold|nice|high|low|rare|little|few|much|big|heavy|light|busy|clean|easy|hard|important|popular|quiet|tired|late|early|well)\b)", "very "),
+    _same(r"\b[Ss]q\. (?=footage|met(?:er|re)s?|feet|foot|inch(?:es)?|miles?|yards?|pan\b|kilom)", "square "),
+    _same(r"\b[Cc]u\. (?=feet|foot|inch(?:es)?|yards?|met(?:er|re)s?|cap)", "cubic "),
+    _same(r"\b(?P<county>[A-Z][a-z]{2,15}) Co\.(?=, (?:[A-Z]{2}\b|(?:Ala|Ariz|Ark|Calif|Colo|Conn|Fla|Ill|Ind|Kan|Ky|La|Mass|Md|Mich|Minn|Miss|Mo|Mont|Neb|Nev|Okla|Ore|Pa|Tenn|Tex|Va|Wash|Wis|Wyo)\.))", r"\g<county> County"),
+    _same(r"\bNat(?:['’]l|l\.?|\.) P(?:ar)?k\b\.?", "National Park"),
+    _same(r"\bNat(?:['’]l|l\.?|\.) Mon(?:ument)?\b\.?", "National Monument"),
+    _same(r"(?<=\d )NB\b", "northbound"),
+    _same(r"(?<=\d )SB\b", "southbound"),
+    _same(r"(?<=\d )EB\b", "eastbound"),
+    _same(r"(?<=\d )WB\b", "westbound"),
     _same(r"\bHse\.? of\b", "House of"),
     _same(r"\bSth\.? (?=[A-Z][a-z])", "South "),
     _same(r"\bNth\.? (?=[A-Z][a-z])", "North "),
     _same(r"\bRt\.? Hon\b\.?", "Right Honourable"),
     _same(r"\b[Pp]lz\b\.?(?=,? [A-Z]{2}\b)", "Plaza"),
 )  # fmt: skip
+KITCHENS: tuple[Rule, ...] = (
+    _same(r"\b[Mm]ed\.?(?=-(?:high|low|size|sized|well|hot|rare)\b)", "medium"),
+    _same(r"\b[Mm]ed\.? (?=(?:high|low|heat|rare|well|bowl|saucepan|skillet|pan|onion|egg|potato|carrot|speed|flame)s?\b)", "medium "),
+    _same(r"\b[Cc]ond\. milk\b", "condensed milk"),
+    _same(r"\b[Cc]onf\. sugar\b", "confectioners' sugar"),
+    _same(r"\b(?P<where>[Rr]oom|[Oo]ven|[Hh]igh|[Ll]ow|[Bb]ody|[Ww]ater|[Cc]ore) temp\.(?=\s*$|\s[A-Z])", r"\g<where> temperature."),
+    _same(r"(?<=\d )hwy\b\.?(?= mpg|[,/)]|$)", "highway"),
+    _same(r"(?P<road>\b(?:city|highway|hwy)\b,? ?)mpg\b", r"\g<road>miles per gallon"),
+    _same(r"\bPWR(?= (?:btn|button|LED|light|switch|key))", "power"),
+)  # fmt: skip
+RANKS: tuple[Rule, ...] = tuple(
+    _same(rf"\b{short} (?=[A-Z])", f"{word} ")
+    for short, word in (
+        ("Sqn", "Squadron"), ("Ldr", "Leader"), ("Wg", "Wing"), ("Cdr", "Commander"), ("Cmdr", "Commander"), ("Flt", "Flight"),
+        ("Lt", "Lieutenant"), ("Col", "Colonel"), ("Maj", "Major"), ("Sgt", "Sergeant"), ("Cpl", "Corporal"), ("Capt", "Captain"),
+        ("Brig", "Brigadier"), ("Adm", "Admiral"), ("Insp", "Inspector"), ("Supt", "Superintendent"), ("Rev", "Reverend"), ("Asst", "Assistant"),
+    )
+)  # fmt: skip
+BY: tuple[Rule, ...] = tuple(
+    _same(rf"\b{short}\. (?=by\b)", f"{word} ")
+    for short, word in (
+        ("[Dd]ir", "directed"), ("[Pp]rod", "produced"), ("[Cc]omp", "composed"), ("[Pp]erf", "performed"), ("[Cc]ond", "conducted"),
+        ("[Aa]rr", "arranged"), ("[Dd]es", "designed"), ("[Pp]ubl?", "published"), ("[Ii]llus", "illustrated"), ("[Rr]ecd?", "recorded"),
+    )
+)  # fmt: skip
+_AGAINST = r"(?:(?<=\bv )|(?<=\bvs )|(?<=\bvs\. )|(?<=beat )|(?<=\bbt )|(?<=against ))"
+_PLAYS = r"(?= (?:\d|beat|bt|vs?\b|won|need|lead|trail|lost|all out|XI))"
+TEAMS: tuple[Rule, ...] = tuple(
+    _same(rf"{_AGAINST}{short}\b\.?|\b{short}\b\.?{_PLAYS}", word)
+    for short, word in (("Eng", "England"), ("Aus", "Australia"), ("Pak", "Pakistan"), ("Ind", "India"), ("Afg", "Afghanistan"))
+)  # fmt: skip
 WORK: tuple[Rule, ...] = (
+    _same(r"(?<=in [A-G] )maj\b\.?|(?<=in [A-G][b♭#♯] )maj\b\.?", "major"),
+    _same(r"(?<=in [A-G] )min\b\.?|(?<=in [A-G][b♭#♯] )min\b\.?", "minor"),
+    _same(r"\b[Aa]tt\. (?=docs?\b|files?\b|photos?\b|pdf|PDF|images?\b|forms?\b|letter|list|agenda|report|is\b|are\b|please|invoice)", "attached "),
+    _same(r"\b[Rr]eg\.? (?=[$£€₹]|price|hours\b|hrs\b|size|unleaded)", "regular "),
+    _same(r"(?<=[A-Za-z] )#(?=:)", "number"),
+    _same(r"(?<=\d) ?(?:[Pp]ct\.?|%)[ -](?:pts?\b\.?|points?)", " percentage points"),
+    _same(r"(?<=\d)[ -]?y\.o\.", " year old"),
+    _same(r"(?<![\w/])[Ff]/[Tt](?![\w/])", "full time"),
+    _same(r"(?<![\w/])[Pp]/[Tt](?![\w/])", "part time"),
+    _same(r"(?<![\w/])[Hh]/[Tt](?![\w/])", "half time"),
+    _same(r"(?<=\d) ?p/w(?![\w/])", " per week"),
+    _same(r"(?<=\d) ?p/m(?![\w/])", " per month"),
+    _same(r"(?<=\d) ?p/a(?![\w/])", " per annum"),
+    _same(r"(?<=\d) ?p/h(?![\w/])", " per hour"),
+    _same(r"(?<=\d) ?p/p(?![\w/])", " per person"),
+    _same(r"(?<![\w/])w/out(?![\w/])", "without"),
+    _same(r"(?<![\w/])w/e?nd(?![\w/])", "weekend"),
+    _same(r"(?<![\w/])b/fast(?![\w/])", "breakfast"),
+    _same(r"(?<![\w/])[Nn]/[Cc](?![\w/])", "no charge"),
+    _same(r"(?<![\w/])a/k/a(?![\w/])|\ba\.k\.a\.", "also known as"),
+    _same(r"(?<![\w/])d/b/a(?![\w/])", "doing business as"),
+    _same(r"(?<![\w/])f/k/a(?![\w/])", "formerly known as"),
+    _same(r"\b[Rr]ev\. (?=& |and )", "review "),
+    _same(r"\bAssoc\.? (?=Prof|Dir|Ed\b|Dean|Att|Just|Prod|VP)", "associate "),
+    _same(r"\bDiv\. (?=Mgr|Head|Dir|Chief)", "division "),
+    _same(r"\bReg\. (?=Mgr|Dir|Head|Manager)", "regional "),
+    _same(r"\b(?P<kind>Software|Sr\.|Senior|Chief|Lead|Jr\.|Junior) Eng\.", r"\g<kind> Engineer"),
+    _same(r"\b(?P<kind>[Ss]alary|[Pp]rice|[Rr]ent|OBO|ono|[$£₹][\d,.kK]{1,12},?) neg\b\.?", r"\g<kind> negotiable"),
     _same(r"\b[Dd]ep\. (?=from\b|at\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}\b)", "departs "),
     _same(r"\b[Aa]rr\. (?=in\b|at\b|from\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}\b)", "arrives "),
     _same(r"(?<=\d )\([Ee]st\. (?=\d{4}\))", "(estimated "),
@@ -111,6 +189,16 @@ WORK: tuple[Rule, ...] = (
     _same(r"\bDy (?=[A-Z])", "deputy "),
 )  # fmt: skip
 CLINICS: tuple[Rule, ...] = (
+    _same(r"\b[Dd]isp\.?:? (?=#|\d)", "dispense "),
+    _same(r"\b[Ss]ig\.: ?", "sig: "),
+    _same(r"\bq ?AM\b|\bqam\b", "every morning"),
+    _same(r"\bq ?PM\b|\bqpm\b", "every evening"),
+    _same(r"\bq ?HS\b", "every night at bedtime"),
+    _same(r"\bq ?(?:wk|week)\b", "every week"),
+    _same(r"\bq ?(?P<count>\d{1,2}) ?(?P<unit>d|days)\b", r"every \g<count> days"),
+    _same(r"\bq ?(?P<count>\d{1,2}) ?(?:wks?|weeks?)\b", r"every \g<count> weeks"),
+    _same(r"\bq ?(?P<count>\d{1,2}) ?mins?\b", r"every \g<count> minutes"),
+    _same(r"\b[Aa]dm\. [Nn]o\b\.?", "admission number"),
     _same(r"\bq\.h\.s\.|\bqhs\b", "every night at bedtime"),
     _same(r"\bq\.o\.d\.", "every other day"),
     _same(r"\bq\.d\.", "once a day"),
@@ -133,6 +221,11 @@ CLINICS: tuple[Rule, ...] = (
     _same(r"\b[Ss]urg\. (?=hx|history)", "surgical "),
 )  # fmt: skip
 INDIA: tuple[Rule, ...] = (
+    _same(r"(?P<train>\b[A-Z][a-z]+ )Exp\b\.?(?=[\s,;(]|$)(?! \d{1,2}/)", r"\g<train>Express"),
+    _same(r"^(?P<lead>\s*)Sub[.:]+ ?", r"\g<lead>Subject: "),
+    _same(r"\bResp\.? (?=Sir|Madam|Ma['’]am)", "respected "),
+    _same(r"\b[Ii]nt\.? (?=@)", "interest "),
+    _same(r"\bTot\b\.?(?=:? ?[₹\d]|:? Rs)", "total"),
     _same(r"\bAdv\. (?=[A-Z][a-z])", "advocate "),
     _same(r"\bPt\. (?=[A-Z][a-z])", "pandit "),
     _same(r"\bB/[hH](?=[:\s]| [A-Z])", "behind"),
@@ -140,10 +233,11 @@ INDIA: tuple[Rule, ...] = (
     _same(r"\bPS(?=[:-] [A-Z])", "police station"),
 )  # fmt: skip
 AMERICA: tuple[Rule, ...] = (
+    _same(r"(?<=\d )cr\b\.?(?=[,;)]|\s*$| hrs| hours| course| req)", "credit"),
     _same(r"\bPt\. (?=[A-Z][a-z])", "Point "),
     _same(r"\b(?P<state>Ohio|Mich(?:igan)?\.?|Penn|Iowa|Fla\.|Oklahoma|Boise|Kansas|Oregon|Utah|Fresno|Florida|Texas|Arizona|Colorado|N\.C\.|NC|San Diego|San Jose) St\b\.?(?= \d|,| (?:beat|vs?|def|at|over|and|won|lost)\b|\s*$)", r"\g<state> State"),
 )  # fmt: skip
-_EVERYWHERE = SIGNED + COURTS + BOOKS + HOMES + WORK + CLINICS
+_EVERYWHERE = SIGNED + BY + KITCHENS + COURTS + BOOKS + HOMES + WORK + CLINICS + TEAMS + RANKS
 _OF_REGION = {
     Region.US: AMERICA + _EVERYWHERE,
     Region.GB: _EVERYWHERE,

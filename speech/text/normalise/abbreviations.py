@@ -47,6 +47,15 @@ _OTHERS: tuple[Rule, ...] = (
             ("[Ss]ec['’]y", "secretary", "सचिव"),
             ("[Aa]ff['’]d", "affirmed", "affirmed"),
             ("[Rr]ev['’]d", "reversed", "reversed"),
+            ("[Rr]et['’]d", "retired", "सेवानिवृत्त"),
+            ("[Ee]xp['’]d", "experienced", "अनुभवी"),
+            ("L['’]pool", "Liverpool", "Liverpool"),
+            ("B['’]ham", "Birmingham", "Birmingham"),
+            ("M['’]cr", "Manchester", "Manchester"),
+            ("P['’]boro", "Peterborough", "Peterborough"),
+            ("W['’]hampton", "Wolverhampton", "Wolverhampton"),
+            ("S['’]hampton", "Southampton", "Southampton"),
+            ("N['’]castle", "Newcastle", "Newcastle"),
             ("[Ee]st['’]d", "established", "स्थापित"),
             ("[Rr]eg['’]d", "registered", "पंजीकृत"),
             ("[Pp]rof['’]l", "professional", "पेशेवर"),
@@ -253,7 +262,7 @@ DEVANAGARI: tuple[Rule, ...] = (
 )  # fmt: skip
 ALL = names.STREETS + names.TITLES + _OTHERS
 _SOME = re.compile(
-    r"\.(?!\s*\Z)|[\u0900-\u097f]\.|[/#¶?]|[a-z]['’][tnlds]|\b(?:[DMSJ]r|Mrs|Sts?|Mt|vs?|etc|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|Ter|Cres|Gdns|Cir|Trl"
+    r"\.(?!\s*\Z)|[\u0900-\u097f]\.|[/#¶?]|[a-zA-Z]['’][tnldspbchm]|\b(?:[DMSJ]r|Mrs|Sts?|Mt|vs?|etc|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|Ter|Cres|Gdns|Cir|Trl"
     r"|prn|[YQMyqm]o[YQMyqm]|[hHdDtT]x|Ngr|[Nn][ro]|[Pp]h|[Ss]vc|[Ss]erv|mkt|inc|bt|Opp|Sec|[Ss]r|[Mm]ob|[Tt]el)\b"
 )
 """What a text without figures needs to have any of these short forms."""

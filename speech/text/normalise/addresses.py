@@ -23,7 +23,7 @@ _ANY_LABEL = r"[^\W_](?:[^\W_]|-){0,62}"
 """A label in letters of any script: ``info@münchen.de``."""
 _TAIL = r"(?::(?P<port>\d{1,5}))?(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)(?:[?#][^\s<>\"'()\[\]{}|]{0,2000})?"
 _MAIL = re.compile(
-    rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?P<host>{_ANY_LABEL}(?:\.{_ANY_LABEL}){{1,8}})(?![\w@])"
+    rf"(?<![\w.+@-])(?:mailto:)?(?P<user>[A-Za-z0-9][\w.+-]{{0,63}})@(?![\d.^]{{1,20}}(?!\w))(?P<host>{_ANY_LABEL}(?:\.{_ANY_LABEL}){{1,8}})(?![\w@])"
 )
 _URL = re.compile(
     rf"(?<![\w@])(?:[a-zA-Z][a-zA-Z\d]{{1,9}}://|www\.)(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,8}}){_TAIL}"
@@ -35,7 +35,7 @@ _LINK = re.compile(
     rf"(?<![\w@./-])(?P<host>[a-z0-9][a-z0-9-]{{0,40}}(?:\.[a-z0-9-]{{1,40}}){{0,2}}\.[a-z]{{2,3}}(?=/[\w-])){_TAIL}"
 )
 """A host of any country with a path: ``youtu.be/x1``."""
-_ROOT = re.compile(r"(?<![^\s(\"'`])/(?P<name>[a-z][\w-]{2,40})(?![\w/])")
+_ROOT = re.compile(r"(?<![^\s(\"'`])(?<!or )(?<!he )/(?P<name>[a-z][\w-]{2,40})(?![\w/])")
 """A path of one name: ``/about``."""
 _FORUM = re.compile(r"(?<![\w/.])(?P<kind>[ru])/(?P<name>[A-Za-z]\w{2,30})(?![\w/])")
 _FILE = re.compile(

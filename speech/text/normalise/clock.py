@@ -33,6 +33,9 @@ _NO_VERSION = "".join(
 _AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje)(?![\w\u0900-\u097f])| in the (?:morning|afternoon|evening)\b)"
 _POINTED = (
     re.compile(
+        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= for (?:1[0-2]|\d)(?:[.:][0-5]\d)?\s?[ap]\.?m\b)"
+    ),
+    re.compile(
         rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs|show|shift|batch|slot)\b)"
     ),
     re.compile(

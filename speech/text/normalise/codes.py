@@ -122,7 +122,7 @@ _SCREEN = re.compile(
 )
 """Pixels of a screen, in two halves as they are named: 1920x1080."""
 _NAMED_ROOM = re.compile(
-    r"(?P<before>\b(?:[Rr]oom|[Rr]m|[Ff]light|[Rr]oute|[Hh]ighway|[Ii]nterstate|[Ss]uite|[Aa]partment|[Uu]nit|[Gg]ate|[Ee]rror|HTTP|[Ss]tatus|[Ee]xit|[Bb]us|[Ff]lat|[Cc]hannel|[Ee]xit code)"
+    r"(?P<before>\b(?:[Rr]oom|[Rr]m|[Ff]light|[Rr]oute|[Hh]ighway|[Ii]nterstate|[Ss]uite|[Aa]partment|[Uu]nit|[Gg]ate|[Ee]rror|HTTP|[Ss]tatus|[Ee]xit|[Bb]us|[Ff]lat|[Cc]hannel|[Ee]xit code|Chem|Bio|Biology|Chemistry|Econ|Math|Maths|Physics|History|Psych|Calc|English|CS|Course|Psychology|Economics)"
     r"(?: number|:| status)?:? |\bI-|(?=\d0\d\([a-z]\)))(?P<figure>[1-9]0[1-9])(?!\w|[.,-]\d|/)"
 )
 """Names with a zero between two digits: four oh four."""

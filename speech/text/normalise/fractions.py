@@ -52,7 +52,7 @@ _ATTEMPTS = re.compile(
 )
 """Throws of American sport."""
 _MIXED = re.compile(
-    rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z]|[,;)]|\s*\Z)|[\"”]|[ -]?[^\W\d_.]+(?:\.(?= )|\b|\.))?"
+    rf"(?P<minus>(?<![\w)])-)?{_FREE}(?<!\d )(?:(?P<whole>\d{{1,6}})[ -])?(?P<top>\d{{1,3}})/(?P<bottom>\d{{1,3}}){_END}(?P<noun>[ -]?in\.(?= [a-z]|[,;)]|\s*\Z)|[\"”]|[ -]?[^\W\d_.]+(?:\.(?=[ ,;)])|\b|\.))?"
 )
 _CUPS = re.compile(
     rf"{_FREE}(?P<whole>\d{{1,2}} )?(?P<part>1/(?:[2-8]|12)|2/3|[357]/8|3/4)(?:c(?!\w)| C(?= [a-z]))"

@@ -173,7 +173,7 @@ MATHS = (
 _EQUATIONS = (
     rule(r"(?:(?<=[=(,] )|(?<=[=(,]))[-−](?=\d{0,3}[a-z]\b)", " minus ", " माइनस "),
     rule(
-        r"(?<![\w/])(?P<one>\d?[a-z])/(?P<two>\d?[a-z])(?![\w/-])",
+        r"(?<![\w/])(?!N/A|A/C|I/O|w/o)(?P<one>\d?[A-Za-z])/(?P<two>\d?[A-Za-z])(?![\w/-])",
         r"\g<one> over \g<two>",
         r"\g<one> बटा \g<two>",
     ),
@@ -224,6 +224,8 @@ WORDS = (
     rule(r"№\s?|\b[Nn]o\.\s?(?=\d|[A-Z]{2,3}[ -]?\d)", "number ", "नंबर "),
     rule(r"§§\s?", "sections ", "धारा "),
     rule(r"§\s?", "section ", "धारा "),
+    rule(r"↑", " up ", " ऊपर "),
+    rule(r"↓", " down ", " नीचे "),
     rule(r"©", " copyright ", " कॉपीराइट "),
     rule(r"[®™℠]", "", ""),
     rule(r"&", " and ", " और "),
@@ -284,6 +286,7 @@ def _score(match: re.Match[str]) -> str:
 def maths_written_out(text: str, locale: Locale) -> str:
     """Write the signs between figures in words and keep the figures."""
     if not text.isascii():
+        text = text.replace("/Δ", " over Δ" if not locale.is_hindi else " बटा Δ")
         text = _LETTER.sub(lambda match: f" {_greek(match[0], locale)} ", text)
     if text.isascii() and not any(map(str.isdecimal, text)) and _NO_MATHS.fullmatch(text):
         return text
