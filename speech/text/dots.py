@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  # dashes are meant
 """Finds the dots of a line that end an abbreviation or stand within a name, and no sentence."""
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _NUMBER = re.compile(
 )
 _MORE = re.compile(
     rf"[,:;)]|[-–—/][A-Za-z\d]|\s{{1,2}}(?:[a-z0-9$£€₹&@#]|\([a-z\d]|{_MONTH}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun))"
-)  # noqa: RUF001
+)
 _CAPITAL = re.compile(r"\s?[A-Z]")
 _OF = re.compile(r" (?:of|for) [A-Z]")
 

@@ -1,4 +1,6 @@
-"""More rows of the table of abbreviations (speech/text/shortened.py), whose words are the same in both languages.
+"""More rows of the table of abbreviations (speech/text/shortened.py).
+
+Their words are the same in both languages.
 
 By the value of their place; an underscore stands for a space in the words.
 """

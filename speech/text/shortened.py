@@ -247,10 +247,11 @@ def _meanings() -> dict[str, tuple[Meaning, ...]]:
 
 MEANINGS = _meanings()
 """By spelling, mostly in lower case; the first meaning whose place fits counts."""
-WITHOUT_POINT = tuple(
+_NUMBERED = (
     "apt rm ste fig vol hwy rte pp ext Sec Art Sch Para dep arr flt wk para paras ss cl "
-    "Gr Gp gp Yr Ep Eq Ch Ln Lv lvl Pg pg Blk blk Twr Qn eqn Thm Col Pkt Inv Att".split()
+    "Gr Gp gp Yr Ep Eq Ch Ln Lv lvl Pg pg Blk blk Twr Qn eqn Thm Col Pkt Inv Att"
 )
+WITHOUT_POINT = tuple(_NUMBERED.split())
 """Abbreviations that are numbered also without a point: ``rm 5``."""
 
 

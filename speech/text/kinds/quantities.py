@@ -74,12 +74,10 @@ def written_out(text: str, locale: Locale) -> str:
 
 
 def _in_english(text: str, locale: Locale) -> str:
+    if "ct" in text or " N" in text:
+        text = _NEWTONS.sub(r"\g<figure> newtons", _CT.sub(r"\g<figure> carat", text))
     if "mb" in text or "pc" in text:
         text = _PER_CENT.sub("%", _MILLIBARS.sub(r"\g<figure> mbar", text))
-    if "ct" in text:
-        text = _CT.sub(r"\g<figure> carat", text)
-    if " N" in text:
-        text = _NEWTONS.sub(r"\g<figure> newtons", text)
     if "~" in text or "Hz" in text:
         text = _FUSED.sub(r"\g<lead>\g<figure> amps", _MAINS.sub(" ", text))
     if "′" in text or "'" in text:
@@ -95,9 +93,7 @@ def _in_english(text: str, locale: Locale) -> str:
         text = _MOLAR.sub(r"\g<figure> molar ", text)
     if "W-" in text:
         text = _OILS.sub(lambda match: _oil(match, locale), text)
-    if "F" in text or "C" in text:
-        text = _DEGREES.sub(r"\g<first> to \g<last>", text)
-    return text
+    return _DEGREES.sub(r"\g<first> to \g<last>", text)
 
 
 def _arc(match: re.Match[str], locale: Locale) -> str:

@@ -10,207 +10,12 @@ from collections.abc import Iterable
 
 from speech.text import short_forms
 from speech.text.kinds import subjects
-from speech.text.normalise import names
+from speech.text.normalise import expressions, names
 from speech.text.normalise.locale import Locale
 from speech.text.normalise.rules import Rule, apply, rule
 from speech.text.normalise.units import UNITS
 from speech.text.shortened import MEANINGS, WITHOUT_POINT, Place, spellings
 
-_LAWS = (
-    ("Civ", "Civil"), ("Crim", "Criminal"), ("Pen", "Penal"), ("Veh", "Vehicle"), ("Gov", "Government"), ("Fam", "Family"), ("Lab", "Labor"),
-    ("Prob", "Probate"), ("Educ", "Education"), ("Com", "Commercial"), ("Ins", "Insurance"),
-)  # fmt: skip
-_OTHERS: tuple[Rule, ...] = (
-    rule(r"\be\. ?g\.,?", "for example", "जैसे"),
-    rule(r"\bi\. ?e\.,?", "that is", "यानी"),
-    rule(r"\bvs\b\.?", "versus", "बनाम"),
-    rule(r"\betc\.(?=\s*$)", "et cetera.", "वगैरह."),
-    rule(r"\betc\b\.?", "et cetera", "वगैरह"),
-    rule(r"\bet al\.", "and others", "और अन्य"),
-    rule(r"(?<!\w)cf\.", "compare", "तुलना करें"),
-    rule(r"(?<=[a-z&] )Co\.(?=\s*$)", "Company.", "कंपनी."),
-    rule(r"(?<=[a-z&] )Co\.", "Company", "कंपनी"),
-    rule(r"\b[Ee]st\.(?=\s?(?:1[0-9]|20)\d\d\b)", "established", "स्थापित"),
-    rule(r"\b[Nn]o\.(?= (?:is|was|of|and|on)\b|:)", "number", "नंबर"),
-    *(
-        rule(rf"\b{short}\b\.?", english, hindi)
-        for short, english, hindi in (
-            ("[Gg]ov['’]t", "government", "सरकार"),
-            ("[Dd]ep['’]t", "department", "विभाग"),
-            ("[Ii]nt['’]l", "international", "अंतरराष्ट्रीय"),
-            ("[Nn]at['’]l", "national", "राष्ट्रीय"),
-            ("[Aa]ss['’]n", "association", "एसोसिएशन"),
-            ("[Rr]ec['’]d", "received", "प्राप्त"),
-            ("[Cc]ont['’]d", "continued", "जारी"),
-            ("[Rr]eq['’]d", "required", "आवश्यक"),
-            ("[Aa]dd['’]l", "additional", "अतिरिक्त"),
-            ("[Ss]ec['’]y", "secretary", "सचिव"),
-            ("[Aa]ff['’]d", "affirmed", "affirmed"),
-            ("[Rr]ev['’]d", "reversed", "reversed"),
-            ("[Rr]et['’]d", "retired", "सेवानिवृत्त"),
-            ("[Ee]xp['’]d", "experienced", "अनुभवी"),
-            ("L['’]pool", "Liverpool", "Liverpool"),
-            ("B['’]ham", "Birmingham", "Birmingham"),
-            ("M['’]cr", "Manchester", "Manchester"),
-            ("P['’]boro", "Peterborough", "Peterborough"),
-            ("W['’]hampton", "Wolverhampton", "Wolverhampton"),
-            ("S['’]hampton", "Southampton", "Southampton"),
-            ("N['’]castle", "Newcastle", "Newcastle"),
-            ("[Ee]st['’]d", "established", "स्थापित"),
-            ("[Rr]eg['’]d", "registered", "पंजीकृत"),
-            ("[Pp]rof['’]l", "professional", "पेशेवर"),
-            ("[Cc]omm['’]l", "commercial", "व्यावसायिक"),
-        )
-    ),
-    rule(r"\bp\.a\.(?=[\s,.;)]|$)", "per annum", "प्रति वर्ष"),
-    rule(r"(?<=\d)-pt\b\.?", "-point", " अंक"),
-    rule(r"(?<!\w)#(?= (?:is|of|are|was)\b)", "number", "नंबर"),
-    rule(r"\b(?P<one>[A-Z][a-z]+\.?) v\.? (?=[A-Z])", r"\g<one> versus ", r"\g<one> बनाम "),
-    rule(
-        r"\b[Pp]t\.(?= (?:is|was|has|had|reports?|states|denies|presents?|complains)\b)",
-        "patient",
-        "मरीज़",
-    ),
-    rule(r"\bw/in\b", "within", "के भीतर"),
-    rule(r"\bb/c\b", "because", "क्योंकि"),
-    rule(r"(?<=\d)[ -]?y/?o\b", " year old", " वर्षीय"),
-    rule(r"\bh/o\b", "history of", "history of"),
-    rule(r"\bs/p\b", "status post", "status post"),
-    rule(r"\bu/s (?=\d)", "under section ", "धारा "),
-    rule(r"\bb\.i\.d\.", "twice a day", "दिन में दो बार"),
-    rule(r"\bt\.i\.d\.", "three times a day", "दिन में तीन बार"),
-    rule(r"\bq\.i\.d\.", "four times a day", "दिन में चार बार"),
-    rule(r"\b(?:p\.r\.n\.|prn\b)", "as needed", "ज़रूरत होने पर"),
-    rule(
-        r"\bq ?(?P<hours>\d{1,2}(?:-\d{1,2})?) ?h(?:rs?)?\b",
-        r"every \g<hours> hours",
-        r"हर \g<hours> घंटे",
-    ),
-    rule(r"\b10s of\b", "tens of", "दसियों"),
-    rule(r"\b100s of\b", "hundreds of", "सैकड़ों"),
-    rule(r"\b1,?000s of\b", "thousands of", "हज़ारों"),
-    *(
-        rule(
-            rf"\b{letter}\. (?=(?:[A-Z][a-z]+|\d+(?:st|nd|rd|th)) (?:Street|Avenue|Road|Boulevard|Drive|Lane)\b)",
-            f"{side} ",
-            f"{side} ",
-        )
-        for letter, side in (("N", "North"), ("S", "South"), ("E", "East"), ("W", "West"))
-    ),
-    rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
-    rule(r"¶¶ ?(?=\d)", "paragraphs ", "पैरा "),
-    rule(r"¶ ?(?=\d)", "paragraph ", "पैरा "),
-    rule(r"\bEsq\.(?=\s*$)", "Esquire.", "एस्क्वायर."),
-    rule(r"\bEsq\.", "Esquire", "एस्क्वायर"),
-    rule(r"\b[Nn]r\b\.? (?=[A-Z])", "near ", "पास "),
-    rule(
-        r"(?<=[A-Za-z] )(?:No\b\.?|no\.)(?=:? ?(?:# ?)?(?:\d|[A-Z]{1,4}[ -]?\d|[A-Z]{2,5}[-/]))",
-        "number",
-        "नंबर",
-    ),
-    rule(r"(?<=[A-Za-z]{2})#:? ?(?=\d)", " number ", " नंबर "),
-    rule(
-        r"\b(?P<kind>[Dd]ew|[Mm]elting|[Bb]oiling|[Ff]reezing|[Ss]tarting|[Tt]urning) pt\b\.?",
-        r"\g<kind> point",
-        r"\g<kind> point",
-    ),
-    rule(
-        r"(?<=\dst )qtr\b\.?|(?<=\dnd )qtr\b\.?|(?<=\drd )qtr\b\.?|(?<=\dth )qtr\b\.?",
-        "quarter",
-        "तिमाही",
-    ),
-    rule(r"(?<=\dth )std\b\.?", "standard", "कक्षा"),
-    rule(r"\bincl?\b\.?(?=\s*(?:[,;)]|$))", "included", "सहित"),
-    rule(r"\bexcl\b\.?(?=\s*(?:[,;)]|$))", "excluded", "छोड़कर"),
-    rule(r"(?<=[\d½¼¾] )(?:lge?)\b\.?(?=[ ,][a-z(])", "large", "बड़ा"),
-    rule(r"(?<=[\d½¼¾] )sm\b\.?(?=[ ,][a-z(])", "small", "छोटा"),
-    rule(r"(?<=[\d½¼¾] )med\b\.?(?=[ ,][a-z(])", "medium", "मध्यम"),
-    rule(r"(?<=\d)[ -]?yrs?\.?[ -]old\b", " year old", " वर्षीय"),
-    rule(r"(?<!\w)#(?=[A-Z]{1,4}\d*-[A-Z\d]*\d)", "number ", "नंबर "),
-    rule(r"\b[Ee]xp\.?:? (?=\d{1,2}[/-]\d|(?:\d{1,2} )?[A-Z][a-z]{2})", "expires ", "समाप्ति "),
-    rule(r"\bExp\.? (?=\(?\d{5}\b)", "Express ", "एक्सप्रेस "),
-    rule(
-        r"(?<![\w'’.-])ss?\.(?=\d{1,3}[A-Z]?\b)|(?<![\w'’.-])s\.? ?(?=\d{1,3}[A-Z]?\(\d)",
-        "section ",
-        "धारा ",
-    ),
-    rule(r"\b[Ss](?:vc|erv)\.? (?:chg|ch?rge?|charge)\b\.?", "service charge", "सेवा शुल्क"),
-    rule(r"\b[Dd]t\.(?= ?\d)", "dated", "दिनांक"),
-    rule(r"\b[Dd]t\.(?= (?:for|of)\b)", "date", "तारीख"),
-    rule(
-        r"\bRs\.? (?=(?:One|Two|Three|Four|Five|Six|Seven|Eight|Nine|Ten|Eleven|Twelve|Fifteen|Twenty|Thirty|Forty|Fifty|Sixty|Seventy|Eighty|Ninety)\b)",
-        "Rupees ",
-        "रुपये ",
-    ),
-    rule(r"\b[Ss]r\.? (?=[Cc]itizen)", "senior ", "वरिष्ठ "),
-    rule(r"\b[Pp]h\.? [Nn]o\b\.?", "phone number", "फ़ोन नंबर"),
-    rule(
-        r"(?P<what>\b(?:[Rr]oll|[Rr]oom|[Pp]hone|[Ss]eat|[Ff]lat|[Hh]ouse|[Oo]rder|[Bb]ill|[Tt]oken|[Aa]ccount|[Mm]obile|[Cc]ontact|[Tt]icket|[Pp]latform|[Vv]ehicle|[Gg]ate|[Pp]lot|[Rr]eg|[Ss]erial|[Tt]rain|[Pp]olicy|[Cc]ase) )no\b\.?(?=:? ?#?\d| (?:is|hai|kya|bhej|do|de|batao|dena)\b)",
-        r"\g<what>number",
-        r"\g<what>नंबर",
-    ),
-    rule(r"\bN\. Delhi\b", "New Delhi", "नई दिल्ली"),
-    rule(r"\bNgr\b\.?", "Nagar", "नगर"),
-    rule(r"(?P<floor>\d(?:st|nd|rd|th) )[Ff]lr?\b\.?", r"\g<floor>floor", r"\g<floor>मंज़िल"),
-    rule(r"\b[Ss]vc\.? (?=fee\b)", "service ", "सेवा "),
-    rule(r"\bmkt (?=cap\b)", "market ", "मार्केट "),
-    rule(r"(?<=\d )dep\b\.?(?=[,;)]|$)", "deposit", "जमा"),
-    rule(r"(?<=\d{3}-\d{4}) x ?(?=\d{2,5}(?!\d))", " extension ", " एक्सटेंशन "),
-    rule(r"\b[Ww]t\b\.?(?=:? \d)", "weight", "वज़न"),
-    rule(r"\b[Hh]t\b\.?(?=:? \d)", "height", "लंबाई"),
-    rule(r"\b[Dd]ep\.? (?=[£$€₹] ?\d)", "deposit ", "जमा "),
-    rule(r"\b[bB]['’]days?\b", "birthday", "birthday"),
-    rule(r"(?<=\d) pts? (?=of [a-z])", " pints ", " पिंट "),
-    rule(r"(?P<which>\d(?:st|nd|rd|th) )yr\b\.?", r"\g<which>year", r"\g<which>साल"),
-    rule(r"\bS\. ?(?=\d{1,3}[A-Z]? (?:CrPC|IPC|BNS|NI|of the)\b)", "section ", "धारा "),
-    rule(r"(?P<which>\d(?:st|nd|rd|th) )sem\b\.?", r"\g<which>semester", r"\g<which>semester"),
-    rule(r"(?<=[a-z] )bt\b\.?(?= [A-Z])", "beat", "ने हराया"),
-    rule(r"(?<=[a-z] )def\.(?= [A-Z])", "defeated", "ने हराया"),
-    rule(r"\b[Mm]ob\b\.?(?=: ?\+?\d)", "mobile", "मोबाइल"),
-    rule(r"\b[Tt]el\b\.?(?=:? ?\+?\(?\d)", "telephone", "टेलीफ़ोन"),
-    rule(r"\bPh[-. ](?=(?:\d|I{1,3}V?)(?![\w-]))", "Phase ", "फ़ेज़ "),
-    *(rule(rf"\b{short}\. Code\b", f"{word} Code", f"{word} Code") for short, word in _LAWS),
-    *(
-        rule(rf"\bFed\. R\. {short}\. P\.", *(f"Federal Rule of {word} Procedure",) * 2)
-        for short, word in (("Civ", "Civil"), ("Crim", "Criminal"), ("App", "Appellate"))
-    ),
-    rule(r"\bFed\. R\. Evid\.", "Federal Rule of Evidence", "Federal Rule of Evidence"),
-    rule(r"\bCal\. (?=[A-Z]\w+\.? (?:& \w+\.? )?Code\b)", "California ", "California "),
-    rule(
-        r"(?P<amount>[₹£] ?\d[\d,.]{0,12}(?:/-)?[kK]?) p\.?m\.?(?!\w)",
-        r"\g<amount> per month",
-        r"\g<amount> प्रति माह",
-    ),
-    rule(r"(?:(?<=^)|(?<=[;,:(] )|(?<=\())\?(?=[A-Z])", "query ", "query "),
-    rule(r"\b[hH]x\b", "history", "history"),
-    rule(r"\b[dD]x\b(?=:| of\b)", "diagnosis", "diagnosis"),
-    rule(r"\b[tT]x\b(?=:| (?:of|for|with)\b)", "treatment", "treatment"),
-    rule(r"\b(?P<size>[Dd])ims\b\.?(?=:? \d)", r"\g<size>imensions", "आयाम"),
-    rule(r"\b[Tt]ab\.(?= [A-Z][a-z]+ \d)", "tablet", "टैबलेट"),
-    rule(r"\b[Cc]ap\.(?= [A-Z][a-z]+ \d)", "capsule", "कैप्सूल"),
-    rule(r"\bw\.e\.f\.", "with effect from", "से प्रभावी"),
-    rule(r"\bw\.r\.t\.", "with respect to", "के संदर्भ में"),
-    rule(r"\bviz\.", "namely", "यानी"),
-    rule(r"\bOpp\b\.?(?= (?:to )?[A-Z])", "Opposite", "सामने"),
-    rule(r"(?<!\w)(?:[Dd]ep)\b\.?(?= (?:[A-Z]\w*,? ){1,3}\d{1,2}[:.]\d\d)", "departs", "प्रस्थान"),
-    rule(r"(?<!\w)(?:[Aa]rr)\b\.?(?= (?:[A-Z]\w*,? ){1,3}\d{1,2}[:.]\d\d)", "arrives", "आगमन"),
-    rule(
-        r"\bSec\b[.-]? ?(?=\d{1,3}[A-Z]?,? (?:Noida|Gurgaon|Gurugram|Chandigarh|Dwarka|Rohini|Faridabad|Panchkula|Mohali|Vashi|Nerul)\b)",
-        "Sector ",
-        "सेक्टर ",
-    ),
-    rule(r"\bInd\. Est\b\.?", "Industrial Estate", "इंडस्ट्रियल एस्टेट"),
-    rule(r"\bR v\.? (?=[A-Z])", "R versus ", "R बनाम "),
-    rule(r"\b4ever\b", "forever", "forever"),
-    rule(
-        r"\bPub\. L\. (?:No\. )?(?P<one>\d{1,3})-(?=\d)",
-        r"Public Law \g<one> dash ",
-        r"Public Law \g<one> dash ",
-    ),
-    rule(r"(?<!\w)(?P<whole>YoY|yoy)(?!\w)", "year over year", "साल दर साल"),
-    rule(r"(?<!\w)QoQ(?!\w)", "quarter over quarter", "तिमाही दर तिमाही"),
-    rule(r"(?<!\w)MoM(?!\w)", "month over month", "महीने दर महीने"),
-)
 _STATE = re.compile(
     rf"(?:(?<=[a-z], )|(?<=[DR]-)|(?<=\([DRI] ))(?P<state>{'|'.join(names.SHORTENED)})\.(?=[,;:)]|\s|$)"
     rf"|(?:(?<=\bof )|(?<=\bin )|(?<=\bfrom )|(?<=\bto )|(?<=\bnear )|(?<=\bacross )|(?<=\bN\. )|(?<=\bS\. )|(?<=\bNorth )|(?<=\bSouth ))"
@@ -260,7 +65,7 @@ DEVANAGARI: tuple[Rule, ...] = (
     rule(rf"{_ALONE}ई\.\s?पू\.", "ईसा पूर्व", "ईसा पूर्व"),
     rule(r"(?<=\d )ई\.", "ईस्वी", "ईस्वी"),
 )  # fmt: skip
-ALL = names.STREETS + names.TITLES + _OTHERS
+ALL = names.STREETS + names.TITLES + expressions.OTHERS
 _SOME = re.compile(
     r"\.(?!\s*\Z)|[\u0900-\u097f]\.|[/#¶?]|[a-zA-Z]['’][tnldspbchm]|\b(?:[DMSJ]r|Mrs|Sts?|Mt|vs?|etc|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|Ter|Cres|Gdns|Cir|Trl"
     r"|prn|[YQMyqm]o[YQMyqm]|[hHdDtT]x|Ngr|[Nn][ro]|[Pp]h|[Ss]vc|[Ss]erv|mkt|inc|bt|Opp|Sec|[Ss]r|[Mm]ob|[Tt]el)\b"
@@ -292,16 +97,18 @@ _BEFORE_NUMBER = re.compile(
 _GOES_ON = re.compile(r"[,:;)]|\s[^\sA-Z]")
 _CAPITAL = re.compile(r"\s?[A-Z]")
 _OF = re.compile(r" (?:of|for) [A-Z]")
+_OTHER_WORDS = "P S C EA MSG FWD HSE PD ADM CPL GR LV EP DTD YR GP PG LN ETA"
+_FORMS = "CHQ CHQS PMT PMTS RCPT REGD STMT BDRM RPT SVC"
 _NO_SHORT_FORM = frozenset(
     (
-        *"P S C EA MSG FWD HSE PD ADM CPL GR LV EP DTD YR GP PG LN ETA".split(),
+        *_OTHER_WORDS.split(),
         *(
             short.upper()
             for short in spellings(Place.PLAIN, Place.WORD, Place.INSIDE)
             if len(short) < 5 and short.lower() in short_forms.LATER
         ),
     )
-) - frozenset("CHQ CHQS PMT PMTS RCPT REGD STMT BDRM RPT SVC".split())
+) - frozenset(_FORMS.split())
 """Capitals that are other words, or letters that are said one by one."""
 
 

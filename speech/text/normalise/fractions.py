@@ -71,6 +71,7 @@ _ODDS_AFTER = re.compile(
 _ODDS_BEFORE = re.compile(r"\b(?:odds(?: of)?|priced at|backed at|SP|at) \Z")
 _NUMBER_BEFORE = re.compile(r"\b(?:[Nn]umber|[Cc]ase|FIR):? \Z")
 _BOTTOMS = frozenset([*range(2, 13), 16, 20, 32, 50, 64, 100])
+_HALVED = "onion lemon lime bunch head block stick bowl glass can bottle packet pack plate avocado pepper cucumber apple banana tablet"
 _MEASURES = frozenset(
     [
         "cup",
@@ -103,7 +104,7 @@ _MEASURES = frozenset(
         "page",
         "tsp",
         "tbsp",
-        *"onion lemon lime bunch head block stick bowl glass can bottle packet pack plate avocado pepper cucumber apple banana tablet".split(),
+        *_HALVED.split(),
     ]
 )
 _HINDI_PARTS = {

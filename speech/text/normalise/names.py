@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  # dashes are meant
 """Streets, titles and the states of America: short forms that the names beside them explain."""
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ SHORTENED = {
     "Wash": "Washington", "Dak": "Dakota", "Wis": "Wisconsin", "Wyo": "Wyoming",
 }  # fmt: skip
 """Of newspapers, without their points."""
-ONLY_STATES = tuple(
-    "Ala Ariz Ark Calif Colo Conn Dak Fla Ill Ky Mich Minn Mont Neb Nev Okla Ore Tenn Tex Wis Wyo".split()
+_NO_WORDS = (
+    "Ala Ariz Ark Calif Colo Conn Dak Fla Ill Ky Mich Minn Mont Neb Nev Okla Ore Tenn Tex Wis Wyo"
 )
+ONLY_STATES = tuple(_NO_WORDS.split())
 """Those that are no words or names, after ``of``, ``in`` and the like."""
 _STREET_ENDS = r"(?=\s*$|\s*[,;:)&/]|\s+(?:[a-z]|\d|[-–—(] ?\w)|\s+[A-Z]{2}\b)"
 

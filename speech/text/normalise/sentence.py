@@ -23,6 +23,7 @@ from speech.text.normalise import (
     numbers,
     ordinals,
     signs,
+    tokens,
     years,
 )
 from speech.text.normalise.characters import cleaned, plain
@@ -48,7 +49,7 @@ _RULES = (
     years.years_written_out,
     signs.maths_written_out,
     signs.others_written_out,
-    codes.remaining_written_out,
+    tokens.remaining_written_out,
 )
 _RUN_OF_BLANKS = re.compile(r"\s{2,}")
 _BLANKS = re.compile(r"\s{2,}|[^\S ]")
