@@ -16,6 +16,11 @@ def _same(pattern: str, words: str) -> Rule:
     return rule(pattern, words, words)
 
 
+def _any(words: str, *patterns: str) -> tuple[Rule, ...]:
+    """A rule for each expression, so that each is tried only where its letters are."""
+    return tuple(_same(pattern, words) for pattern in patterns)
+
+
 _YEAR = r"(?=\s?(?:1\d|20)\d\d\b)"
 _REPORTS = (("2d", "second"), ("3d", "third"), ("4th", "fourth"))
 COURTS: tuple[Rule, ...] = (
@@ -33,7 +38,7 @@ COURTS: tuple[Rule, ...] = (
     _same(r"\bFed\. Reg\.", "Federal Register"),
     _same(r"\bConst\.(?=,? (?:[Aa]rt|[Aa]mend))", "Constitution"),
     _same(r"\bU\.S\.C\.A?\b\.?(?= ?§)", "U S C"),
-    _same(r"(?<=\dst )Cir\.|(?<=\dnd )Cir\.|(?<=\drd )Cir\.|(?<=\dth )Cir\.|(?<=\dd )Cir\.", "Circuit"),
+    *_any("Circuit", r"(?<=\d(?:st|nd|rd|th) )Cir\.", r"(?<=\dd )Cir\."),
     _same(r"\bAtt(?:y|orney)\. Gen\.", "Attorney General"),
     _same(r"\bDist\. Ct\.", "District Court"),
     _same(r"\bBankr\. (?=[A-Z])", "Bankruptcy "),
@@ -50,7 +55,7 @@ BOOKS: tuple[Rule, ...] = (
     _same(r"\b[Ee]ds\.", "editors"),
     _same(r"\b[Ee]d\. note\b", "editor's note"),
     _same(r"(?<!\w)n\.d\.", "no date"),
-    _same(r"(?<=\d)ff\.|(?<=\d )ff\.|\b[Tt]he ff\.", "and following"),
+    *_any("and following", r"(?<=\d)ff\.", r"(?<=\d )ff\.", r"\b[Tt]he ff\."),
     _same(r"\b[Bb]\. ?(?=(?:c\. ?)?(?:1\d|20)\d\d\b|(?:\d{1,2} )?[A-Z][a-z]{2,8}\.? \d|\d{1,2}/\d{1,2}/\d)", "born "),
     _same(r"\b[Dd]\. ?(?=(?:c\. ?)?(?:1\d|20)\d\d\b|(?:\d{1,2} )?[A-Z][a-z]{2,8}\.? (?:\d{1,2},? )?[12]\d{3}\b)", "died "),
     _same(r"(?<![\w.])ca?\. ?(?=1\d{3}\b|\d{3} (?:BC|AD|B\.C|A\.D))", "circa "),
@@ -58,7 +63,7 @@ BOOKS: tuple[Rule, ...] = (
     _same(r"\bVols?\.(?= [IVX]+\b)", "Volume"),
 )  # fmt: skip
 HOMES: tuple[Rule, ...] = (
-    _same(r"(?<=\d)[ -]?[Bb]drms?\b\.?|(?<=\w)-bdrm\b\.?|(?<=\d)[ -]?[Bb][Dd][Rr]?\b(?=[/,]| (?:apt|apartment|house|home|condo|flat)\b)", " bedroom"),
+    *_any(" bedroom", r"(?<=\d)[ -]?[Bb]drms?\b\.?", r"(?<=\w)-bdrm\b\.?", r"(?<=\d)[ -]?[Bb][Dd][Rr]?\b(?=[/,]| (?:apt|apartment|house|home|condo|flat)\b)"),
     _same(r"(?<=\d)[ -]?BR?(?=/\d)", " bedroom"),
     _same(r"(?<=\d)[ -]?BR\b", " bedroom"),
     _same(r"(?<=\d)[ -]?(?:BA|ba)\b(?=$|[,.;)/]| [a-z])", " bath"),
@@ -118,15 +123,16 @@ BY: tuple[Rule, ...] = tuple(
 _AGAINST = r"(?:(?<=\bv )|(?<=\bvs )|(?<=\bvs\. )|(?<=beat )|(?<=\bbt )|(?<=against ))"
 _PLAYS = r"(?= (?:\d|beat|bt|vs?\b|won|need|lead|trail|lost|all out|XI))"
 TEAMS: tuple[Rule, ...] = tuple(
-    _same(rf"{_AGAINST}{short}\b\.?|\b{short}\b\.?{_PLAYS}", word)
+    each
     for short, word in (("Eng", "England"), ("Aus", "Australia"), ("Pak", "Pakistan"), ("Ind", "India"), ("Afg", "Afghanistan"))
+    for each in _any(word, rf"{_AGAINST}{short}\b\.?", rf"\b{short}\b\.?{_PLAYS}")
 )  # fmt: skip
 WORK: tuple[Rule, ...] = (
-    _same(r"(?<=in [A-G] )maj\b\.?|(?<=in [A-G][b♭#♯] )maj\b\.?", "major"),
-    _same(r"(?<=in [A-G] )min\b\.?|(?<=in [A-G][b♭#♯] )min\b\.?", "minor"),
+    *_any("major", r"(?<=in [A-G] )maj\b\.?", r"(?<=in [A-G][b♭#♯] )maj\b\.?"),
+    *_any("minor", r"(?<=in [A-G] )min\b\.?", r"(?<=in [A-G][b♭#♯] )min\b\.?"),
     _same(r"\b[Aa]tt\. (?=docs?\b|files?\b|photos?\b|pdf|PDF|images?\b|forms?\b|letter|list|agenda|report|is\b|are\b|please|invoice)", "attached "),
     _same(r"\b[Rr]eg\.? (?=[$£€₹]|price|hours\b|hrs\b|size|unleaded)", "regular "),
-    _same(r"(?<=[A-Za-z] )#(?=:)", "number"),
+    _same(r"(?<=[a-z] )#(?=:)", "number"),
     _same(r"(?<=\d) ?(?:[Pp]ct\.?|%)[ -](?:pts?\b\.?|points?)", " percentage points"),
     _same(r"(?<=\d)[ -]?y\.o\.", " year old"),
     _same(r"(?<![\w/])[Ff]/[Tt](?![\w/])", "full time"),
@@ -141,7 +147,7 @@ WORK: tuple[Rule, ...] = (
     _same(r"(?<![\w/])w/e?nd(?![\w/])", "weekend"),
     _same(r"(?<![\w/])b/fast(?![\w/])", "breakfast"),
     _same(r"(?<![\w/])[Nn]/[Cc](?![\w/])", "no charge"),
-    _same(r"(?<![\w/])a/k/a(?![\w/])|\ba\.k\.a\.", "also known as"),
+    *_any("also known as", r"(?<![\w/])a/k/a(?![\w/])", r"\ba\.k\.a\."),
     _same(r"(?<![\w/])d/b/a(?![\w/])", "doing business as"),
     _same(r"(?<![\w/])f/k/a(?![\w/])", "formerly known as"),
     _same(r"\b[Rr]ev\. (?=& |and )", "review "),
@@ -164,7 +170,7 @@ WORK: tuple[Rule, ...] = (
     _same(r"\b[Cc]omp\. Sci\b\.?", "computer science"),
     _same(r"\b[Pp]ol\. Sci\b\.?", "political science"),
     _same(r"\b[Bb]io\. (?=lab\b|class\b|dept\b)", "biology "),
-    _same(r"(?<= of )Phys\.|(?<= of )Phy\.", "Physics"),
+    *_any("Physics", r"(?<= of )Phys\.", r"(?<= of )Phy\."),
     _same(r"(?<= of )Math(?:s?)\.", "Mathematics"),
     _same(r"(?<= of )Eng(?:g?)\.", "Engineering"),
     _same(r"(?<= of )Ed\.", "Education"),
@@ -191,15 +197,15 @@ WORK: tuple[Rule, ...] = (
 CLINICS: tuple[Rule, ...] = (
     _same(r"\b[Dd]isp\.?:? (?=#|\d)", "dispense "),
     _same(r"\b[Ss]ig\.: ?", "sig: "),
-    _same(r"\bq ?AM\b|\bqam\b", "every morning"),
-    _same(r"\bq ?PM\b|\bqpm\b", "every evening"),
+    *_any("every morning", r"\bq ?AM\b", r"\bqam\b"),
+    *_any("every evening", r"\bq ?PM\b", r"\bqpm\b"),
     _same(r"\bq ?HS\b", "every night at bedtime"),
     _same(r"\bq ?(?:wk|week)\b", "every week"),
     _same(r"\bq ?(?P<count>\d{1,2}) ?(?P<unit>d|days)\b", r"every \g<count> days"),
     _same(r"\bq ?(?P<count>\d{1,2}) ?(?:wks?|weeks?)\b", r"every \g<count> weeks"),
     _same(r"\bq ?(?P<count>\d{1,2}) ?mins?\b", r"every \g<count> minutes"),
     _same(r"\b[Aa]dm\. [Nn]o\b\.?", "admission number"),
-    _same(r"\bq\.h\.s\.|\bqhs\b", "every night at bedtime"),
+    *_any("every night at bedtime", r"\bq\.h\.s\.", r"\bqhs\b"),
     _same(r"\bq\.o\.d\.", "every other day"),
     _same(r"\bq\.d\.", "once a day"),
     _same(r"\bq\.h\.", "every hour"),

@@ -105,7 +105,7 @@ OTHERS: tuple[Rule, ...] = (
         r"\g<kind> point",
     ),
     rule(
-        r"(?<=\dst )qtr\b\.?|(?<=\dnd )qtr\b\.?|(?<=\drd )qtr\b\.?|(?<=\dth )qtr\b\.?",
+        r"(?<=\d(?:st|nd|rd|th) )qtr\b\.?",
         "quarter",
         "तिमाही",
     ),
