@@ -16,11 +16,10 @@ from speech.text.normalise.rules import Rule, apply, rule
 from speech.text.normalise.units import UNITS
 from speech.text.shortened import MEANINGS, WITHOUT_POINT, Place, spellings
 
-_STATE = re.compile(
-    rf"(?:(?<=[a-z], )|(?<=[DR]-)|(?<=\([DRI] ))(?P<state>{'|'.join(names.SHORTENED)})\.(?=[,;:)]|\s|$)"
-    rf"|(?:(?<=\bof )|(?<=\bin )|(?<=\bfrom )|(?<=\bto )|(?<=\bnear )|(?<=\bacross )|(?<=\bN\. )|(?<=\bS\. )|(?<=\bNorth )|(?<=\bSouth ))"
-    rf"(?P<alone>{'|'.join(names.ONLY_STATES)})\.(?=[,;:)]|\s|$)|\bWash\.(?=,? D\.?C)(?P<washington>)"
-)
+_STATE = re.compile(r"(?<!\w)(?P<state>[A-Z][a-z]{1,5})\.(?=[,;:)]|\s|$)")
+_BEFORE_STATE = re.compile(r"(?:[a-z], |[DR]-|\([DRI] )\Z")
+_BEFORE_ONLY_STATE = re.compile(r"(?:\b(?:of|in|from|to|near|across|North|South)|\b[NS]\.) \Z")
+_CAPITAL_CITY = re.compile(r",? D\.?C")
 """American states after a town or a party: ``St. Paul, Minn.``"""
 _ALONE = r"(?<![\u0900-\u097F.])"
 DEVANAGARI: tuple[Rule, ...] = (
@@ -126,8 +125,18 @@ def written_out(text: str, locale: Locale) -> str:
 
 
 def _state(match: re.Match[str]) -> str:
-    ends = "" if match.string[match.end() :].strip() else "."
-    return names.SHORTENED[match["state"] or match["alone"] or "Wash"] + ends
+    state, text, start = match["state"], match.string, match.start()
+    if state not in names.SHORTENED:
+        return match[0]
+    least = max(0, start - 8)
+    is_meant = (
+        _BEFORE_STATE.search(text, least, start)
+        or (state in names.ONLY_STATES and _BEFORE_ONLY_STATE.search(text, least, start))
+        or (state == "Wash" and _CAPITAL_CITY.match(text, match.end()))
+    )
+    if not is_meant:
+        return match[0]
+    return names.SHORTENED[state] + ("" if text[match.end() :].strip() else ".")
 
 
 def _meant(match: re.Match[str], locale: Locale) -> str:

@@ -108,8 +108,8 @@ _AFTER_WHEN = re.compile(
 _DAY_RANGE = re.compile(rf"(?<!\w)(?P<first>{_ANY_DAY})\.?\s?[-–—]\s?(?P<last>{_ANY_DAY})(?!\w)\.?")
 _DAY_NAME = re.compile(
     rf"(?<!\w)(?P<day>{_SURE})(?:\.(?=,| )|\.(?=$)|(?![\w'’]))"
-    r"|(?P<mid>(?<=[a-z,;&/(] )Sat(?![\w'’]))"
-    r"|(?P<last>(?:(?<=Mon to )|(?<=Tue to )|(?<=Wed to )|(?<=Thu to )|(?<=Fri to )|(?<=Sat to )|(?<=day to )|(?<=day thru )|(?<=Mon thru )|(?<=Fri thru )|(?<=Sat thru )|(?<=Thu thru )|(?<=day through )|(?<=closed )|(?<=Closed )|(?<=ex )|(?<=except ))(?:Sat|Sun)(?![\w'’]))"
+    r"|(?P<mid>Sat(?<=[a-z,;&/(] Sat)(?![\w'’]))"
+    r"|(?P<last>(?:Sat|Sun)(?![\w'’])(?:(?<=Mon to S..)|(?<=Tue to S..)|(?<=Wed to S..)|(?<=Thu to S..)|(?<=Fri to S..)|(?<=Sat to S..)|(?<=day to S..)|(?<=day thru S..)|(?<=Mon thru S..)|(?<=Fri thru S..)|(?<=Sat thru S..)|(?<=Thu thru S..)|(?<=day through S..)|(?<=closed S..)|(?<=Closed S..)|(?<=ex S..)|(?<=except S..)))"
     r"|(?P<after>Sat|Sun)(?![\w'’])(?:(?<=\b[Oo]n S..)|(?<=\b[Bb]y S..)|(?<=day and S..)|(?<=day or S..)|(?<=day, S..)"
     r"|(?<=Sat and S..)|(?<=Fri and S..)|(?<=Thu and S..)|(?<=day & S..)|(?<=\bthis S..)|(?<=\bnext S..)|(?<=\blast S..)|(?<=\bevery S..))"
     r"|(?P<until>Sat)(?![\w'’])(?:(?<=\bfor Sat)|(?<=\buntil Sat)|(?<=\btill Sat)|(?<=\bafter Sat)|(?<=\bsince Sat))"
