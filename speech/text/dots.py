@@ -21,7 +21,7 @@ def _words(words: str) -> tuple[str, ...]:
 _ALWAYS = _words(
     "Ft Lt Col Capt Sgt Maj Rs Smt Shri Adv vs Opp Nr nr dep arr Dep Arr viz dt Dt Exp bt Civ Crim Evid Pen Veh Fam Inj Tab Cap Gen Hon Rev cf"
 )
-_BEFORE_FIGURES = spellings(Place.NUMBER)
+_BEFORE_FIGURES = (*spellings(Place.NUMBER), "Div", "div")
 _BEFORE_MORE = (
     *_words("Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"),
     *_words("Mot Compl Decl Eng Aus Pak Ind Afg Div Disp disp Sig sig perf Perf prod Prod des arr exc Exc det sec Conf cond gd maj Co Fwd"),
@@ -32,7 +32,7 @@ _BEFORE_MORE = (
 )  # fmt: skip
 """Abbreviations that may also end a sentence: the next word must continue it."""
 _BEFORE_NAMES = _words(
-    "approx incl excl esp attn asst asstt intl natl addl exec feat Comp Pol Dep Pt Syr Syp Approx Incl Excl Asst Asstt Intl Natl Addl Attn Dept Rt"
+    "def Resp approx incl excl esp attn asst asstt intl natl addl exec feat Comp Pol Dep Pt Syr Syp Approx Incl Excl Asst Asstt Intl Natl Addl Attn Dept Rt"
 )
 """Abbreviations that end no sentence before a name either."""
 _STATES = _words(
@@ -50,7 +50,7 @@ _NUMBER = re.compile(
     r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VXB-H])\b|[AI](?=[,.;:)]))|[,:;]|[A-Z]{1,4}[-/]?\d"
 )
 _MORE = re.compile(
-    rf"[,:;)]|[-–—/][A-Za-z\d]|\s{{1,2}}(?:[a-z0-9$£€₹&@#]|\([a-z\d]|{_MONTH}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun))"
+    rf"[,:;)]|[-–—/][A-Za-z\d]|\s{{1,2}}(?:[a-z0-9$£€₹&@#]|\([a-z\d]|{_MONTH}|Rs\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun))"
 )
 _CAPITAL = re.compile(r"\s?[A-Z]")
 _OF = re.compile(r" (?:of|for) [A-Z]")
@@ -76,6 +76,7 @@ def _followers() -> dict[str, tuple[re.Pattern[str], ...]]:
 
 
 _FOLLOWERS = _followers()
+_JOINING = frozenset(",;:")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LAST_LETTERS = "".join(sorted({word[-1] for word in _FOLLOWERS}))
 _DOT = re.compile(rf"\.(?<=[{_LAST_LETTERS}]\.)")
@@ -108,6 +109,8 @@ def _shield(dot: re.Match[str]) -> str:
     followers = _FOLLOWERS.get(text[start:end])
     before = text[start - 1 : start]
     # A letter after a dot is the last of initials, which the splitter knows as a whole.
+    if text[end + 1 : end + 2] in _JOINING:
+        return SHIELD
     if text[start:end] == "in":
         # Inches; elsewhere the word may end a sentence.
         followers = followers if text[max(0, start - 2) : start - 1].isdigit() else None

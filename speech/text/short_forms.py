@@ -28,7 +28,7 @@ ROWS: Mapping[str, str] = {
     "number": (
         "pg=page eqn=equation eqns=equations eqs=equations thm=theorem prop=proposition Def=definition prob=problem Col=column cols=columns ll=lines vv=verses "
         "sc=scene fn=footnote App=appendix appx=appendix opt=option ser=series gp=group gr=grade Yr=Year Term=terminal att=attendance "
-        "resp=respirations Op=opus chs=chapters subsec=subsection ep=episode eps=episodes inv=invoice Ln=line lv=level lvl=level "
+        "resp=respirations Op=opus chs=chapters subsec=subsection ep=episode eps=episodes inv=invoice tr=track Ln=line lv=level lvl=level "
         "Cor=corollary pkt=packet lat=latitude Sess=session Tab=table Twr=tower twr=tower Gt=gate "
         "Pf=platform Ser=serial Annex=annex Qn=question Ans=answer Expt=experiment"
     ),
@@ -38,7 +38,7 @@ ROWS: Mapping[str, str] = {
     ),
     "plain": (
         # -- offices and trade
-        "pwdr=powder btn=button btns=buttons fcst=forecast fcsts=forecasts regn=registration avl=available avbl=available gge=garage gdn=garden "
+        "grnd=ground btl=bottle btls=bottles rtn=return hshld=household qtrly=quarterly hol=holiday pwdr=powder btn=button btns=buttons fcst=forecast fcsts=forecasts regn=registration avl=available avbl=available gge=garage gdn=garden "
         "bkfst=breakfast brkfst=breakfast assgmt=assignment asgmt=assignment hmwk=homework ctr=centre cntr=centre ctrs=centres pgm=program pgms=programs "
         "trng=training clg=college bsmt=basement frplc=fireplace fplc=fireplace lge=large frzn=frozen bnls=boneless sknls=skinless "
         "tstms=thunderstorms tstm=thunderstorm ptly=partly cldy=cloudy chk=check soln=solution gd=good dbl=double "

@@ -96,6 +96,21 @@ HOMES: tuple[Rule, ...] = (
     _same(r"\b[Pp]lz\b\.?(?=,? [A-Z]{2}\b)", "Plaza"),
 )  # fmt: skip
 KITCHENS: tuple[Rule, ...] = (
+    _same(r"\b[Aa]dm\.? (?=fee|free|charge|ticket|price|\$|£|₹)", "admission "),
+    _same(r"\b[Dd]ist\.?(?=: ?\d)", "distance"),
+    _same(r"\bbtw\.(?= [\dA-Z])", "between"),
+    _same(r"(?<=(?:st|nd|rd|th) )Aves\b\.?", "Avenues"),
+    _same(r"(?<=(?:st|nd|rd|th) )Sts\b\.?", "Streets"),
+    _same(r"(?<=(?:st|nd|rd|th) )inst\.", "instant"),
+    _same(r"(?<=\dk )mls\b\.?", "miles"),
+    *(
+        _same(rf"\b{short}\.? [Nn]o\b\.?+(?!:? ?[#\d])", f"{word} number")
+        for short, word in (("[Rr]ef", "reference"), ("[Rr]eg", "registration"), ("[Tt]el", "telephone"), ("[Aa]cct?", "account"), ("[Ii]nv", "invoice"))
+    ),
+    *(
+        _same(rf"\b{office} Gen\b\.?(?! [A-Z][a-z])", f"{word} General")
+        for office, word in (("Secy\\.?", "Secretary"), ("Secretary", "Secretary"), ("Dir\\.?", "Director"), ("Solicitor", "Solicitor"), ("Consul", "Consul"))
+    ),
     *_any("medium", r"\bMed\.?(?=-(?:high|low|size|sized|well|hot|rare)\b)", r"\bmed\.?(?=-(?:high|low|size|sized|well|hot|rare)\b)"),
     *_any("medium ", r"\bMed\.? (?=(?:high|low|heat|rare|well|bowl|saucepan|skillet|pan|onion|egg|potato|carrot|speed|flame)s?\b)", r"\bmed\.? (?=(?:high|low|heat|rare|well|bowl|saucepan|skillet|pan|onion|egg|potato|carrot|speed|flame)s?\b)"),
     _same(r"\b[Cc]ond\. milk\b", "condensed milk"),
@@ -117,7 +132,7 @@ BY: tuple[Rule, ...] = tuple(
     _same(rf"\b{short}\. (?=by\b)", f"{word} ")
     for short, word in (
         ("[Dd]ir", "directed"), ("[Pp]rod", "produced"), ("[Cc]omp", "composed"), ("[Pp]erf", "performed"), ("[Cc]ond", "conducted"),
-        ("[Aa]rr", "arranged"), ("[Dd]es", "designed"), ("[Pp]ubl?", "published"), ("[Ii]llus", "illustrated"), ("[Rr]ecd?", "recorded"),
+        ("[Aa]rr", "arranged"), ("[Dd]es", "designed"), ("[Pp]ubl?", "published"), ("[Ii]llus", "illustrated"), ("[Rr]ec", "recorded"),
     )
 )  # fmt: skip
 _AGAINST = r"(?:(?<=\bv )|(?<=\bvs )|(?<=\bvs\. )|(?<=beat )|(?<=\bbt )|(?<=against ))"

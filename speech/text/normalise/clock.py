@@ -168,7 +168,7 @@ def _with_points(text: str) -> str:
     text = _POINTED_RANGE.sub(r"\g<first>:\g<minute>\g<dash>\g<last>:\g<end>", text)
     return _DAY_HOURS.sub(
         lambda match: (
-            f"{match['first']}:{match['minute'] or '00'}{match['dash']}{match['last']}:{match['end']}"
+            f"{match['first']}{(match['minute'] and ':' + match['minute']) or ''}{match['dash']}{match['last']}:{match['end']}"
         ),
         text,
     )

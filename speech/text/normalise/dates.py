@@ -66,12 +66,12 @@ _DASHED = re.compile(
 )
 _PAIR = re.compile(r"\d/\d")
 _WEEK_OF = re.compile(
-    rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart|[Ss]een|[Rr]eviewed|[Aa]dmitted|[Pp]osted|[Ss]ent|[Bb]ooked|[Ff]iled|[Ii]ssued|[Pp]aid|[Bb]orn|[Gg]iven)s?(?: on| by)?|[Dd]ated?|[Ee]ffective|RSVP(?: by)?"
+    rf"(?P<before>\b(?:[Ww](?:eek|k\.) of|(?:[Dd]ue|[Bb]egin|[Ss]tart|[Ee]nd|[Ee]xpire|[Oo]pen|[Cc]lose|[Aa]rrive|[Rr]eturn|[Dd]epart|[Ss]een|[Rr]eviewed|[Aa]dmitted|[Pp]osted|[Ss]ent|[Bb]ooked|[Ff]iled|[Ii]ssued|[Pp]aid|[Bb]orn|[Gg]iven)s?(?: on| by)?|[Dd]ated?|[Rr]esumes?|[Rr]eopens?|[Ee]ffective|RSVP(?: by)?"
     rf"|{_ANY_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day),? )(?!24/7)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way)\b)"
 )
 """A day and a month without a year, after a word that says so: other pairs are fractions."""
 _ON_DAY = re.compile(
-    rf"(?P<before>\b(?:[Oo]n|[Uu]ntil|[Tt]ill|[Tt]hru|[Bb]efore|[Aa]fter|[Ss]ince|[Bb]y|[Cc][Oo][Bb]|EOD|DOB|[Ff]rom) )(?!24/7|9/11)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way|odds|majority|scale|cup|in|to|past)\b)"
+    rf"(?P<before>\b(?:[Oo]n|[Uu]ntil|[Tt]ill?|[Tt]hru|[Bb]efore|[Aa]fter|[Ss]ince|[Bb]y|[Cc][Oo][Bb]|EOD|DOB|[Ff]rom) )(?!24/7|9/11)(?P<first>{_DAY})/(?P<second>{_DAY})(?![\w/]|[.,-]\d| (?:an?|of|the|way|odds|majority|scale|cup|in|to|past)\b)"
 )
 _BY_AMOUNT = re.compile(
     r"\b(?:reduc|cut|increas|grew|grow|fell|fall|drop|multipl|divid|scal|shr|ris|rose|rais|down|up|off|less|more|out|rate|scor)\w*(?: [\w']+){0,3} (?:by|from|on) \Z"

@@ -40,6 +40,8 @@ OTHERS: tuple[Rule, ...] = (
             ("[Rr]et['’]d", "retired", "सेवानिवृत्त"),
             ("[Ee]xp['’]d", "experienced", "अनुभवी"),
             ("L['’]pool", "Liverpool", "Liverpool"),
+            ("B['’]lore", "Bengaluru", "बेंगलुरु"),
+            ("H['’]bad", "Hyderabad", "हैदराबाद"),
             ("B['’]ham", "Birmingham", "Birmingham"),
             ("M['’]cr", "Manchester", "Manchester"),
             ("P['’]boro", "Peterborough", "Peterborough"),

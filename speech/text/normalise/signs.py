@@ -114,7 +114,7 @@ MATHS = (
     rule(r"\blog(?P<base>2|10|e|[a-z](?=\())_? ?(?=\(|\d|[a-z]\b)", r"log base \g<base> ", r"log base \g<base> "),
     rule(r"\blim(?:_\{?)? ?\(?(?P<of>[a-z]) ?(?:→|->) ?", r"the limit as \g<of> approaches ", r"limit \g<of> "),
     rule(r"(?:(?<=\b[a-zA-Z])|(?<=\d))(?:″|′′|'')(?=\()", " double prime ", " double prime "),
-    rule(r"(?<=\b[a-zA-Z])[′'](?=\()", " prime ", " prime "),
+    rule(r"(?<=\b[a-zA-Z])[′'](?=\(| ?=)", " prime ", " prime "),
     rule(r"√\s*(?P<of>\d++(?:[.,]\d++)*+|[a-zA-Z](?!\w)|(?=\())", r" the square root of \g<of> ", r" \g<of> का वर्गमूल "),
     rule(r"(?<=[A-Za-z)\]])\^(?P<charge>\d?)\+(?![\w(])", r" \g<charge> plus ", r" \g<charge> प्लस "),
     rule(r"(?<=[A-Za-z)\]])\^(?P<charge>\d?)-(?![\w(])", r" \g<charge> minus ", r" \g<charge> माइनस "),

@@ -165,6 +165,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("मि.", "minute", "minutes", "मिनट"),
     ("घं.", "hour", "hours", "घंटा/घंटे"),
     # -- science and engineering
+    ("env env. envs.", "envelope", "envelopes", "लिफ़ाफ़ा/लिफ़ाफ़े"),
     ("lb-ft lb·ft lbf·ft lb-fts lb.ft", "pound foot", "pound feet", "पाउंड फ़ुट"),
     ("ft-lb ft-lbs ft·lb ft.lb ft-lbf", "foot pound", "foot pounds", "फ़ुट पाउंड"),
     ("qtl qtls qtl. qtls. quintal", "quintal", "quintals", "क्विंटल"),
@@ -189,7 +190,6 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("pF", "picofarad", "picofarads", "पिकोफ़ैरड"),
     ("mH", "millihenry", "millihenries", "मिलीहेनरी"),
     ("TWh", "terawatt hour", "terawatt hours", "टेरावाट घंटा"),
-    ("dpf", "day post fertilisation", "days post fertilisation", "dpf"),
     ("mEq/L", "milliequivalent per litre", "milliequivalents per litre", "मिलीइक्विवेलेंट प्रति लीटर"),
     ("Nos Nos.", "number", "numbers", "नग"),
     ("sqft SqFt Sqft", "square foot", "square feet", "वर्ग फ़ुट"),
@@ -199,8 +199,6 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("gpm GPM", "gallon per minute", "gallons per minute", "गैलन प्रति मिनट"),
     ("lpm LPM", "litre per minute", "litres per minute", "लीटर प्रति मिनट"),
     ("pks pkgs", "pack", "packs", "पैक"),
-    ("sachet", "sachet", "sachets", "पाउच"),
-    ("gal/min", "gallon per minute", "gallons per minute", "गैलन प्रति मिनट"),
     ("sq.ft. sq.ft", "square foot", "square feet", "वर्ग फ़ुट"),
     ("kN", "kilonewton", "kilonewtons", "किलोन्यूटन"),
     ("Nm", "newton metre", "newton metres", "न्यूटन मीटर"),
@@ -295,7 +293,7 @@ _HINDI_NOUNS = {
 }  # fmt: skip
 
 _DOSES = frozenset({
-    "mg", "mcg", "µg", "μg", "g", "kcal", "kJ", "IU", "mmol", "mEq", "units", "ng", "$", "£", "€", "₹", "Rs", "Rs.",
+    "mg", "mcg", "µg", "μg", "g", "kcal", "kJ", "IU", "mmol", "mEq", "units", "ng",
 })  # fmt: skip
 """What is counted by a measure of ``_DOSED``: ``5 mg/5 mL``."""
 _DOSED = frozenset(["mL", "ml", "L", "l", "dL", "dl", "kg", "h", "hr", "min"])
@@ -341,7 +339,9 @@ def per(match: re.Match[str], locale: Locale) -> str:
 
 def _is_dose(match: re.Match[str]) -> bool:
     """Whether a measure after a slash is what it is counted by: ``5 mg/5 mL``, ``12 g/100 g``."""
-    unit = match.groupdict().get("unit") or match.groupdict().get("sign") or ""
+    if match.groupdict().get("sign"):
+        return True
+    unit = match.groupdict().get("unit") or ""
     return unit in _DOSES and (match["per"] in _DOSED or match["each"] == "100")
 
 
