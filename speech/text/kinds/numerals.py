@@ -34,7 +34,7 @@ _LONG = re.compile(
 )
 """A year: MCMXCIX."""
 _ALONE = re.compile(
-    r"(?:[.,;:)]|\s*$| (?:diabetes|cancer|error|trials?|clinical|hypersensitivity|survey|recall|device|studies|study|of|is|was|and|to|with)\b)"
+    r"(?:[.,;:)]|$| (?:diabetes|cancer|error|trials?|clinical|hypersensitivity|survey|recall|device|studies|study|of|is|was|and|to|with)\b)"
 )
 _FIRST_NAMES = (
     "James|John|Robert|Michael|William|David|Richard|Joseph|Thomas|Charles|Christopher|Daniel|Matthew|Anthony|Donald|Mark|Steven|Andrew|Kenneth|"

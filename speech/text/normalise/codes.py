@@ -137,16 +137,7 @@ def written_out(text: str, locale: Locale) -> str:
     text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
     text = _ZIP.sub(lambda match: _zip(match, locale), text)
     if locale.is_indian:
-        text = _PLATE.sub(lambda match: _plate(match, locale), text)
-        text = _INDIAN_TRAIN.sub(lambda match: numbers.digits(match["figure"], locale), text)
-        text = _TRAIN_AFTER.sub(lambda match: numbers.digits(match[0], locale), text)
-        text = _PIN_AFTER_DASH.sub(lambda match: f", {_grouped(match['figure'], locale)}", text)
-        text = _SPACED_PIN.sub(
-            lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
-        )
-        text = _INDIAN_PIN.sub(
-            lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
-        )
+        text = _of_india(text, locale)
     for pattern in (_SHAPED, _PLAIN[locale.region]):
         text = pattern.sub(lambda match: _grouped(match["figure"], locale), text)
     text = _READ_OUT.sub(
@@ -172,6 +163,20 @@ def written_out(text: str, locale: Locale) -> str:
     text = _ADDRESS.sub(lambda match: _address(match, locale), text)
     text = _VERSION.sub(lambda match: _version(match, locale), text)
     return _V_ALONE.sub(lambda match: f"{_called(locale)} {_part(match['figure'], locale)}", text)
+
+
+def _of_india(text: str, locale: Locale) -> str:
+    """Write the numbers of Indian vehicles, trains and places digit by digit."""
+    text = _PLATE.sub(lambda match: _plate(match, locale), text)
+    text = _INDIAN_TRAIN.sub(lambda match: numbers.digits(match["figure"], locale), text)
+    text = _TRAIN_AFTER.sub(lambda match: numbers.digits(match[0], locale), text)
+    text = _PIN_AFTER_DASH.sub(lambda match: f", {_grouped(match['figure'], locale)}", text)
+    text = _SPACED_PIN.sub(
+        lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
+    )
+    return _INDIAN_PIN.sub(
+        lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
+    )
 
 
 def _named(match: re.Match[str], locale: Locale) -> str:
