@@ -125,7 +125,7 @@ _HINDI_RANGE = re.compile(
 
 _OF_DATE = re.compile(r"\b(?:on|dated?|DOB|born|from|until|till|by|of)[:.]? \Z", re.IGNORECASE)
 _OF_VERSION = re.compile(
-    r"(?:\bv|version|release|build|firmware|[A-Za-z]\w+ OS|Ubuntu|update) ?\Z", re.IGNORECASE
+    r"(?:\bv|version|release|build|firmware|\bOS|Ubuntu|update) ?\Z", re.IGNORECASE
 )
 _FULL_NAME = (
     r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
