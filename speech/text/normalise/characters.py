@@ -41,10 +41,6 @@ _FRACTION = re.compile(
 )
 _SPACES = re.compile(" {2,}")
 _STARS = re.compile(r"(?<![★⭐])[★⭐\ufe0f]{2,10}+☆{0,5}(?!\w)")
-_LOVED = re.compile(
-    r"\b(?P<who>I|[Ww]e|[Yy]ou|[Tt]hey|u|i) ?[❤♥💙💚💛🧡💜💖💕]\ufe0f? ?(?=[A-Za-z])"
-)
-"""A heart that is the verb: I ❤️ NY."""
 
 
 def cleaned(text: str) -> str:
@@ -52,7 +48,7 @@ def cleaned(text: str) -> str:
     text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _INVISIBLE.sub("", text)
     if not text.isascii():
-        text = _LOVED.sub(r"\g<who> love ", _STARS.sub(_stars, text))
+        text = _STARS.sub(_stars, text)
     text = _PICTURES.sub(" ", _circled(_RATED.sub(" star", text)))
     return _tight(_SPACES.sub(" ", text))
 
