@@ -67,6 +67,9 @@ _CLUSTERS = frozenset(
 )
 _MOST_VARIANTS = 12
 _LESS_USUAL = 0.05
+_SHORTEST_NASAL = 2
+_UNTYPED_NASAL = 0.6
+"""Cost in Zipf units of a final nasal that is not typed: ``dono``, ``bachcho``."""
 _TYPED_SILENT = 0.8
 """Cost in Zipf units of a silent vowel that is typed before an ending: ``chalana`` is चलाना, not
 चलना."""
@@ -133,6 +136,8 @@ def _choices(units: list[tuple[str, str]], at: int) -> tuple[_Letters, ...]:
     elif consonant == "N":
         labial = at + 1 < len(units) and units[at + 1][0] in {"p", "b", "bh", "m", "ph"}
         heads = (("m", 0.0), ("n", _LESS_USUAL)) if labial else (("n", 0.0),)
+        if at and at == len(units) - 1 and len(units) > _SHORTEST_NASAL:
+            heads += (("", _UNTYPED_NASAL),)
     tails = ((vowel, 0.0),) if vowel != "." else _inherent(units, at)
     return tuple((head + tail, cost + more) for head, cost in heads for tail, more in tails)
 

@@ -46,7 +46,17 @@ _FARTHEST = 1.6
 _SILENT_H = 0.5
 """Cost in Zipf units of a final h that was not typed: tara is a star rather than a manner."""
 _SHORT = 2
+_NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
+"""An abbreviation (``pcr``); the short forms of messages are in the table of exceptions."""
+_ABUSE = frozenset({"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"})
+"""Words that nobody means who types a harmless one that sounds alike: ``chhoot``."""
 _LONGEST_CHAT = 8
+_PLURALS = (
+    ("iyon", "i", "ी", "ियों"), ("iyo", "i", "ी", "ियों"), ("iyan", "i", "ी", "ियाँ"),
+    ("iyaan", "i", "ी", "ियाँ"), ("iya", "i", "ी", "ियाँ"), ("on", "a", "ा", "ों"), ("o", "a", "ा", "ों"),
+    ("on", "", "", "ों"), ("o", "", "", "ों"), ("ein", "", "", "ें"),
+)  # fmt: skip
+"""Endings of plurals as they are typed, the typed and the written end of the noun, and the plural's."""
 _FINAL_H = re.compile(r"[aeiou]h$")
 _GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
 _DIGRAPHS = [
@@ -94,11 +104,27 @@ class Group(Enum):
 
 @cache
 def overrides() -> dict[str, tuple[str, Group]]:
-    """Read the exceptions and their groups (speech/text/hindi/overrides.tsv, names.tsv)."""
-    rows = [*_rows("overrides.tsv"), *([*row, Group.NAME.value] for row in _rows("names.tsv"))]
+    """Read the exceptions and their groups (overrides.tsv, spellings.tsv, names.tsv)."""
+    rows = [
+        *_rows("overrides.tsv"),
+        *_rows("spellings.tsv"),
+        *([*row, Group.NAME.value] for row in _rows("names.tsv")),
+    ]
     return {
         roman: (unicodedata.normalize("NFC", word), Group(group)) for roman, word, group in rows
     }
+
+
+@cache
+def capital_names() -> dict[str, str]:
+    """Names that are other words without their capital: ``Das``, ``Puri`` (capital_names.tsv)."""
+    return {name: unicodedata.normalize("NFC", word) for name, word in _rows("capital_names.tsv")}
+
+
+@cache
+def english_words() -> frozenset[str]:
+    """English words and abbreviations that look like Hindi words and stay as they are (english.txt)."""
+    return frozenset((files("speech.text.hindi") / "english.txt").read_text("utf-8").split())
 
 
 def _rows(name: str) -> Iterator[list[str]]:
@@ -111,6 +137,8 @@ def match(roman: str) -> Match | None:
     """The best word for lower-case Latin ``roman``, or None when none is near enough."""
     if known := overrides().get(roman):
         return Match(known[0], OVERRIDE_SCORE)
+    if _NO_VOWEL.match(roman):
+        return None
     found = [near for typed in _typed(roman) if (near := _nearest(roman, typed))]
     return max(found, key=_score, default=None)
 
@@ -119,7 +147,7 @@ def match(roman: str) -> Match | None:
 def guess(roman: str) -> Match | None:
     """A match that holds only in a Hindi text: a known stem with an ending (``ghabrao``), or a word
     without its vowels (``pta``)."""
-    return inflected(roman) or _opened(roman)
+    return None if _NO_VOWEL.match(roman) else inflected(roman) or _opened(roman)
 
 
 def _opened(roman: str) -> Match | None:
@@ -175,7 +203,20 @@ def inflected(roman: str) -> Match | None:
         if (stem := match(latin) or _opened(latin)) is not None
         and (stem.word.endswith("ह") or _FINAL_H.search(latin) is None)
     ]
-    return max(found, key=_score, default=None)
+    return max(found, key=_score, default=None) or _plural(roman)
+
+
+def _plural(roman: str) -> Match | None:
+    """The plural of a known noun: ``ghutno``, ``chabiyan``."""
+    for latin, singular, last, ending in _PLURALS:
+        stem = roman.removesuffix(latin)
+        if stem == roman or len(stem) <= _SHORT or stem[-1] in "aeou":
+            continue
+        noun = match(stem + singular)
+        if noun is not None and noun.word.endswith(last):
+            word = noun.word.removesuffix(last) + ending
+            return Match(unicodedata.normalize("NFC", word), noun.score)
+    return None
 
 
 @lru_cache(maxsize=20_000)
@@ -207,6 +248,8 @@ def build_index() -> dict[str, list[tuple[str, str, float]]]:
     index: dict[str, list[tuple[str, str, float]]] = {}
     for listed, frequency in hindi_words().items():
         word = unicodedata.normalize("NFC", listed)
+        if word in _ABUSE:
+            continue
         zipf = math.log10(frequency) + 9
         for spelling, cost in romanizations(word):
             folded = fold(spelling)
