@@ -125,7 +125,8 @@ _BEFORE_MORE = (
 )  # fmt: skip
 """Abbreviations that may also end a sentence: the next word must continue it."""
 _HINDI = _words(
-    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून जन फर फ़र अप्रै अग सित सितं अक्टू नव नवं दिस दिसं"
+    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून जन फर फ़र अप्रै अग सित सितं अक्टू अक्तू नव नवं दिस दिसं सोम मंगल बुध गुरु शुक्र शनि "
+    "का ग्रा छो मा चि उदा घं खा"
 )
 _IN_HINDI = "[\u0900-\u097f]"
 _HINDI_INITIALS = "|".join(rf"(?<=\.{_IN_HINDI * length}\.)" for length in range(1, 5))
@@ -143,7 +144,7 @@ _PROTECTED = re.compile(
             _ends_with(*_BEFORE_MORE, after=rf"(?=,|-[a-z]|\s{{1,2}}(?:[a-z0-9$£€₹]|{_MONTH}))"),
             _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
             _ends_with("H", after=r"(?=\s?No\b)"),
-            _ends_with("मि", "मी", "ली", before=r"\d\s"),
+            _ends_with("मि", "मी", "ली", "ग्रा", "छो", "ब", "च", "घं", before=r"\d\s"),
             rf"(?=\s?{_IN_HINDI})(?:{_HINDI_INITIALS}|(?<={_IN_HINDI}\.)(?={_IN_HINDI}))",
         )
     )

@@ -49,9 +49,11 @@ _FIGURE = (
     r"(?:एक|दो|तीन|चार|पाँच|छह|सात|आठ|नौ|दस|ग्यारह|बारह|पंद्रह|पन्द्रह|बीस|पच्चीस|तीस|चालीस|पचास|साठ|सौ|हज़ार|किलो|दर्जन)"
 )
 
+_PORTION = re.compile(r"किलो|किलोग्राम|ग्राम|प्लेट|plate|कटोरी|पैकेट|packet|बार|रुपये|रुपए|चावल")
+
 CHOICES: dict[str, Choice] = {
-    "daal": _choice("दाल", _after(_HELPER + r"|न[ाेी]|ते|ता|ती", "डाल")),
-    "dal": _choice("दाल", _after(_HELPER + r"|न[ाेी]|ते|ता|ती", "डाल")),
+    "daal": _choice("दाल", Case(2, _PORTION, "दाल"), _after(_HELPER + r"|न[ाेी]|ते|ता|ती", "डाल")),
+    "dal": _choice("दाल", Case(2, _PORTION, "दाल"), _after(_HELPER + r"|न[ाेी]|ते|ता|ती", "डाल")),
     "pad": _choice("पद", _after(_HELPER + r"|न[ाेी]|ते|ता|ती", "पड़")),
     "chor": _choice("चोर", _after(_HELPER, "छोड़")),
     "badal": _choice("बादल", _after(_HELPER, "बदल")),

@@ -57,6 +57,11 @@ _PLURALS = (
     ("on", "", "", "ों"), ("o", "", "", "ों"), ("ein", "", "", "ें"),
 )  # fmt: skip
 """Endings of plurals as they are typed, the typed and the written end of the noun, and the plural's."""
+_OF_PLACES = (
+    ("nagar", "नगर"), ("puram", "पुरम"), ("pura", "पुरा"), ("pur", "पुर"), ("garh", "गढ़"), ("abad", "ाबाद"), ("ganj", "गंज"),
+    ("gaon", "गाँव"), ("wadi", "वाड़ी"), ("palli", "पल्ली"), ("halli", "हल्ली"), ("ganga", "गंगा"), ("kheda", "खेड़ा"),
+)  # fmt: skip
+"""The ends of the names of towns."""
 _FINAL_H = re.compile(r"[aeiou]h$")
 _GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
 _DIGRAPHS = [
@@ -226,11 +231,25 @@ def spelled(roman: str) -> str | None:
     """
     if found := inflected(roman):
         return found.word
+    if place := place_name(roman):
+        return place
     for stem, ending in with_ending(roman):
         if stem[-1] not in "aeiou" and (word := spell(stem, bound=True)) is not None:
             return unicodedata.normalize("NFC", word + ending)
     word = spell(roman)
     return None if word is None else unicodedata.normalize("NFC", word)
+
+
+@lru_cache(maxsize=20_000)
+def place_name(roman: str) -> str | None:
+    """The name of a town by its end: ``Rampur``, ``Rajnagar``."""
+    for latin, ending in _OF_PLACES:
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT:
+            known = match(stem)
+            word = known.word if known else spell(stem, bound=True)
+            return None if word is None else unicodedata.normalize("NFC", word + ending)
+    return None
 
 
 def fold(roman: str) -> str:
