@@ -109,6 +109,9 @@ CHOICES: dict[str, Choice] = {
     "is": _choice("इस", _before(r"this|that|it|he|she|what|who|where|how|here|there|which|life|love", None), _after(r"this|that|it|the|not|my|your|a|on|in|so|very|best|always|ok|fine", None)),
     "saath": _choice("साथ", _before(r"सौ|एक सौ|हज़ार", "साठ"), _after(r"रुपये|रुपए|हज़ार|साल|रुपया|किलो|लाख|मिनट", "साठ")),
     "sath": _choice("साथ", _before(r"सौ|हज़ार", "साठ"), _after(r"रुपये|रुपए|हज़ार|साल|किलो|लाख", "साठ")),
+    "k": _choice(None, _after(r"बाद|लिए|पास|साथ|सामने|पहले|बारे|बिना|ऊपर|नीचे|अंदर|घर|बाहर|पीछे|आगे|बीच|लोग|बच्चे|पापा|मम्मी|दिन|हिसाब|यहाँ", "के"), _before(r"कहा|बोला|बताया|लगता|पता|है|सोचा|बोलो|कहो", "कि")),
+    "yr": _choice(None, _before(r"[\u0900-\u097f]{2,}", "यार")),
+    "hum": _choice("हम", _after(r"a|the|it|along|this|that|sound|of|my", None)),
     "b": _choice(None, _before(r"मैं|तुम|आप|हम|वो|वह|ये|यह|कुछ|कोई|अब|अभी|तू|फिर|एक|किसी|कभी|तो|जो|जब|उसको|मुझे|तुझे|घर|बहुत", "भी")),
 }  # fmt: skip
 """The rule of each such word."""

@@ -214,12 +214,12 @@ def _joined(pieces: list[str], at: int, bound: bool) -> bool:
     return first or final or before == here or here == "y" or (before + here) in _CLUSTERS
 
 
-def with_ending(roman: str) -> list[tuple[str, str]]:
+def with_ending(roman: str, *, shortest: int = _SHORTEST_STEM) -> list[tuple[str, str]]:
     """Pairs of a Latin stem and a Devanagari ending for each possible ending of ``roman``, the
     longest first."""
     found: list[tuple[str, str]] = []
     for latin, after_consonant, after_vowel in _ENDINGS:
         stem = roman.removesuffix(latin)
-        if stem != roman and len(stem) >= _SHORTEST_STEM - (latin in _VERB_ONLY):
+        if stem != roman and len(stem) >= shortest - (latin in _VERB_ONLY):
             found.append((stem, after_vowel if stem[-1] in "aeiou" else after_consonant))
     return found

@@ -46,6 +46,9 @@ _FARTHEST = 1.6
 _SILENT_H = 0.5
 """Cost in Zipf units of a final h that was not typed: tara is a star rather than a manner."""
 _SHORT = 2
+_FORM_SCORE = 5.0
+"""Zipf score of a form of a listed verb."""
+_VOWEL_ENDINGS = {"a": "ा", "i": "ी", "e": "े", "o": "ो", "u": "ूँ"}
 _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
 """An abbreviation (``pcr``); the short forms of messages are in the table of exceptions."""
 _ABUSE = frozenset({"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"})
@@ -144,8 +147,29 @@ def match(roman: str) -> Match | None:
         return Match(known[0], OVERRIDE_SCORE)
     if _NO_VOWEL.match(roman):
         return None
+    if verb := _of_verb(roman):
+        return verb
     found = [near for typed in _typed(roman) if (near := _nearest(roman, typed))]
     return max(found, key=_score, default=None)
+
+
+@cache
+def verb_stems() -> dict[str, str]:
+    """Stems of verbs that are typed alike with other words: ``dal``, ``phas`` (verbs.tsv)."""
+    return {stem: unicodedata.normalize("NFC", word) for stem, word in _rows("verbs.tsv")}
+
+
+def _of_verb(roman: str) -> Match | None:
+    """A form of a verb in the table of stems: ``dalni``, ``pahuchenge``."""
+    for stem, ending in (*with_ending(roman, shortest=_SHORT), *_with_vowel(roman)):
+        if word := verb_stems().get(stem):
+            return Match(unicodedata.normalize("NFC", word + ending), _FORM_SCORE)
+    return None
+
+
+def _with_vowel(roman: str) -> Iterator[tuple[str, str]]:
+    if sign := _VOWEL_ENDINGS.get(roman[-1:]):
+        yield roman[:-1], sign
 
 
 @lru_cache(maxsize=20_000)
@@ -219,6 +243,9 @@ def _plural(roman: str) -> Match | None:
             continue
         noun = match(stem + singular)
         if noun is not None and noun.word.endswith(last):
+            verb = match(stem + "na") if latin == "o" and singular == "" else None
+            if verb is not None and verb.word == noun.word + "ना":
+                return Match(noun.word + "ो", noun.score)
             word = noun.word.removesuffix(last) + ending
             return Match(unicodedata.normalize("NFC", word), noun.score)
     return None
