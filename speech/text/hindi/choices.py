@@ -49,6 +49,12 @@ _FIGURE = (
     r"(?:एक|दो|तीन|चार|पाँच|छह|सात|आठ|नौ|दस|ग्यारह|बारह|पंद्रह|पन्द्रह|बीस|पच्चीस|तीस|चालीस|पचास|साठ|सौ|हज़ार|किलो|दर्जन)"
 )
 
+_PAIRS = (
+    ("chhap", "छप", "छाप"), ("chap", "छप", "छाप"), ("kat", "कट", "काट"), ("nikal", "निकल", "निकाल"), ("ubal", "उबल", "उबाल"),
+    ("tal", "टल", "टाल"), ("sudhar", "सुधर", "सुधार"), ("sambhal", "संभल", "संभाल"), ("utar", "उतर", "उतार"), ("uchal", "उछल", "उछाल"),
+    ("bandh", "बंध", "बाँध"), ("khul", "खुल", "खोल"),
+)
+"""Stems of verbs that are typed alike: what happens by itself (कट गया) and what somebody does (काट दो)."""
 _PORTION = re.compile(r"किलो|किलोग्राम|ग्राम|प्लेट|plate|कटोरी|पैकेट|packet|बार|रुपये|रुपए|चावल")
 
 CHOICES: dict[str, Choice] = {
@@ -68,8 +74,8 @@ CHOICES: dict[str, Choice] = {
     ),
     "sukh": _choice("सुख", _after(r"ग[यएई].*|रह.*|जा.*", "सूख")),
     "sun": _choice("सुन", _after(r"screen|light|set|rise|cream|bath|glasses|tan|city", None)),
-    "jam": _choice("जाम", _before(r"bread|butter|fruit|mango|mixed|और", None), _after(r"toast|sandwich|bread|session", None)),
-    "bat": _choice("बात", _before(r"cricket|नया|new|टूटा|leather|बल्ला", None), _after(r"ball|बॉल|पैड|पद|pad|टूट.*", None)),
+    "jam": _choice("जाम", Case(-2, re.compile(r"bread|toast|roti|रोटी|ब्रेड"), None), _before(r"bread|butter|fruit|mango|mixed|और", None), _after(r"toast|sandwich|bread|session", None)),
+    "bat": _choice("बात", Case(-2, re.compile(r"india|इंडिया|toss|team|टीम|भारत"), None), _before(r"cricket|नया|new|टूटा|leather|बल्ला", None), _after(r"ball|बॉल|पैड|पद|pad|टूट.*", None)),
     "ban": _choice("बन", _after(r"हो|लग.*|किय.*|हट.*|list", None)),
     "bar": _choice("बार", _before(_ONE_TIME + "|" + _FIGURE, "बार"), _after(r"बार|में|me|पे|council|code|chart|graph|open|बंद", None)),
     "age": _choice(
@@ -96,7 +102,7 @@ CHOICES: dict[str, Choice] = {
     "phase": _choice(None, _after(r"हुए|हैं|थे|है|रह.*", "फँसे")),
     "banana": _choice("बनाना", _before(_FIGURE, None), _after(r"shake|split|bread|chips|milkshake|pancake|cake|और|ले|लाना|खा.*", None)),
     "mango": _choice(None, _before(r"मत|पैसे|रुपये|माफ़ी|माफी|मुझसे|हमसे|मदद", "माँगो"), _after(r"मत", "माँगो")),
-    "aata": _choice("आता", _before(r"किलो|किग्रा|किलोग्राम|गेहूँ|गेहूं|थोड़ा|multigrain|पैकेट|packet|का|दाल|चावल", "आटा"), _after(r"गूँथ.*|गूंथ.*|पिसवा.*|गेहूँ|और|ले|लाना|चक्की|चावल|दाल|ख़त्म|खत्म|नमक", "आटा")),
+    "aata": _choice("आता", _before(r"किलो|किग्रा|किलोग्राम|गेहूँ|गेहूं|थोड़ा|multigrain|पैकेट|packet|का|दाल|चावल", "आटा"), _after(r"गू[ँं][थधद].*|पिसवा.*|गेहूँ|और|ले|लाना|चक्की|चावल|दाल|ख़त्म|खत्म|नमक", "आटा")),
     "nai": _choice("नहीं", _before(r"|एक|मेरी|तेरी|उसकी|अपनी|कोई|ये|यह|बिल्कुल|हमारी|की|का|को|ने", "नई"), _after(r"गाड़ी|car|bike|movie|film|job|वाली|नौकरी|कार|किताब|दुकान|dress|shirt|series|company", "नई")),
     "bacha": _choice("बच्चा", _before(_COUNTED + "|" + _FIGURE, "बचा"), _after(r"लो|ले|लिया|दिया|सक.*|हुआ|नहीं|के|कर|रह.*", "बचा")),
     "bachi": _choice("बच्ची", _before(_COUNTED + "|" + _FIGURE + r"|battery|चाय|जगह|seat|सीट|रोटी", "बची"), _after(r"हुई|नहीं|रह.*", "बची")),
@@ -110,8 +116,14 @@ CHOICES: dict[str, Choice] = {
     "saath": _choice("साथ", _before(r"सौ|एक सौ|हज़ार", "साठ"), _after(r"रुपये|रुपए|हज़ार|साल|रुपया|किलो|लाख|मिनट", "साठ")),
     "sath": _choice("साथ", _before(r"सौ|हज़ार", "साठ"), _after(r"रुपये|रुपए|हज़ार|साल|किलो|लाख", "साठ")),
     "k": _choice(None, _after(r"बाद|लिए|पास|साथ|सामने|पहले|बारे|बिना|ऊपर|नीचे|अंदर|घर|बाहर|पीछे|आगे|बीच|लोग|बच्चे|पापा|मम्मी|दिन|हिसाब|यहाँ", "के"), _before(r"कहा|बोला|बताया|लगता|पता|है|सोचा|बोलो|कहो", "कि")),
+    "mana": _choice("माना", _after(r"कर|किया|करो|करना|करता|करती|करते|है|था|मत|करे|करें|करेगा|कीजिए", "मना")),
+    "hal": _choice("हाल", _after(r"हो|कर|करो|करना|किया|निकल.*|निकाल.*|चल.*|ढूँढ.*|नहीं|मिल.*", "हल"), _before(r"का|सवाल|समस्या|problem|कोई", "हल")),
     "yr": _choice(None, _before(r"[\u0900-\u097f]{2,}", "यार")),
     "hum": _choice("हम", _after(r"a|the|it|along|this|that|sound|of|my", None)),
     "b": _choice(None, _before(r"मैं|तुम|आप|हम|वो|वह|ये|यह|कुछ|कोई|अब|अभी|तू|फिर|एक|किसी|कभी|तो|जो|जब|उसको|मुझे|तुझे|घर|बहुत", "भी")),
+    **{
+        typed: _choice(alone, _after(r"दो|दे.*|दि[यए].*|दी|दूँ.*|दीजि.*|लो|लि[यए].*|ली|लूँ.*|ले.*|लीजि.*|रख.*|डाल.*", done))
+        for typed, alone, done in _PAIRS
+    },
 }  # fmt: skip
 """The rule of each such word."""

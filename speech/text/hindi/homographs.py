@@ -70,6 +70,8 @@ _FINITE = re.compile(
 )
 """A verb, or a word such as इतना, after which ``ki`` begins a clause."""
 _NOT_FINITE = frozenset({"में", "हमें", "तुम्हें", "उन्हें", "लिए", "इनमें", "उनमें"})
+_OPINION = frozenset({"लगता", "पता", "चाहता", "चाहती", "चाहते", "कहा", "बताया", "बोला", "सोचा", "है", "मालूम"})
+"""What is before नहीं in front of ``ki``, which then begins a clause: ``lagta nahi ki``."""
 _TELLING = frozenset({"बता", "बोल", "कह", "समझा", "लिख"})
 """Stems of verbs of telling, which दो or दे follows: ``bata do ki``."""
 
@@ -146,6 +148,9 @@ def _ki(place: Neighbourhood) -> str | None:
         return "कि"
     if before in {"दो", "दे", "देना"} and place.beside(-2) in _TELLING:
         return "कि"
+    if before == "नहीं":
+        before = place.beside(-2)
+        return "कि" if before in _OPINION else "की"
     return "कि" if before not in _NOT_FINITE and _FINITE.match(before) else "की"
 
 

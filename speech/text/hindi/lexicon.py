@@ -49,6 +49,10 @@ _SHORT = 2
 _FORM_SCORE = 5.0
 """Zipf score of a form of a listed verb."""
 _VOWEL_ENDINGS = {"a": "ा", "i": "ी", "e": "े", "o": "ो", "u": "ूँ"}
+_DOUBLE = re.compile(r"([bdgjklmnpstv])\1|cch|kkh")
+_DOUBLED = re.compile(r"([क-ह])्\1|क्ख|च्छ|ट्ठ|त्थ|द्ध|ड्ढ|ब्भ")
+_UNDOUBLED = 2.0
+"""Cost in Zipf units of a double consonant that the word has not: ``patta`` is no पता."""
 _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
 """An abbreviation (``pcr``); the short forms of messages are in the table of exceptions."""
 _ABUSE = frozenset({"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"})
@@ -72,6 +76,7 @@ _DIGRAPHS = [
     ("kh", "K"), ("gh", "G"), ("jh", "J"), ("th", "T"), ("dh", "D"), ("ph", "F"), ("f", "F"),
     ("bh", "B"), ("w", "v"), ("z", "j"), ("q", "k"), ("c", "k"),
 ]  # fmt: skip
+_OW = re.compile(r"ow(?![aeiouy])")
 _FOLDS = [
     (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
     (r"(?<=[aeiouAIU])y[iI]", "I"), (r"(?<=[aeiouAIU])y(?=e)", ""), (r"ia", "iya"),
@@ -194,6 +199,10 @@ def _typed(roman: str) -> list[str]:
     spellings = [fold(roman)]
     if len(roman) > _SHORT and roman.endswith("ai"):
         spellings += [fold(roman[:-2]) + ending for ending in ("AI", "Ay")]
+    if len(roman) > _SHORT and roman.endswith("ay"):
+        spellings.append(fold(roman[:-2]) + "Ay")
+    if "aiy" in roman[1:]:
+        spellings.append(fold(roman.replace("aiy", "aaiy")))
     if len(roman) > _SHORT and roman.endswith("aun"):
         spellings.append(fold(roman[:-3]) + "AUn")
     return spellings
@@ -202,9 +211,12 @@ def _typed(roman: str) -> list[str]:
 def _nearest(roman: str, typed: str) -> Match | None:
     best: Match | None = None
     aspirated = _FINAL_H.search(roman) is not None
+    doubled = _DOUBLE.search(roman) is not None
     for spelling, word, zipf in build_index().get(typed.translate(_KEY), ()):
         distance = _distance(typed, spelling)
         score = zipf - _WEIGHT * distance
+        if doubled and not _DOUBLED.search(word):
+            score -= _UNDOUBLED
         if aspirated:
             score += 2 * _SILENT_H if word.endswith("ह") else -_SILENT_H
         if distance <= _FARTHEST and (best is None or score > best.score):
@@ -232,7 +244,16 @@ def inflected(roman: str) -> Match | None:
         if (stem := match(latin) or _opened(latin)) is not None
         and (stem.word.endswith("ह") or _FINAL_H.search(latin) is None)
     ]
-    return max(found, key=_score, default=None) or _plural(roman)
+    return max(found, key=_score, default=None) or _plural(roman) or _of_trade(roman)
+
+
+def _of_trade(roman: str) -> Match | None:
+    """Who sells or does something: ``sabziwala``."""
+    for latin, ending in (("wala", "वाला"), ("wali", "वाली"), ("wale", "वाले"), ("walon", "वालों"), ("walo", "वालों")):
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT and (noun := match(stem)):
+            return Match(noun.word + ending, noun.score)
+    return None
 
 
 def _plural(roman: str) -> Match | None:
@@ -263,6 +284,10 @@ def spelled(roman: str) -> str | None:
     for stem, ending in with_ending(roman):
         if stem[-1] not in "aeiou" and (word := spell(stem, bound=True)) is not None:
             return unicodedata.normalize("NFC", word + ending)
+    for latin, ending in (("iyon", "ियों"), ("iyo", "ियों"), ("iyan", "ियाँ"), ("iyaan", "ियाँ")):
+        stem = roman.removesuffix(latin)
+        if stem != roman and (word := spell(stem, bound=True)) is not None:
+            return unicodedata.normalize("NFC", word + ending)
     word = spell(roman)
     return None if word is None else unicodedata.normalize("NFC", word)
 
@@ -281,6 +306,7 @@ def place_name(roman: str) -> str | None:
 
 def fold(roman: str) -> str:
     """Write one letter per sound: merge digraphs, long vowels (capital) and spelling habits."""
+    roman = _OW.sub("au", roman)
     for digraph, sound in _DIGRAPHS:
         roman = roman.replace(digraph, sound)
     for pattern, to in _FOLD_PATTERNS:
