@@ -140,7 +140,24 @@ that stands for no Hindi sound (``gpay``, ``crocin``), or has no vowel (``bhk``)
 _RUN = re.compile(r"\S+")
 _LINK = re.compile(r"://|@|www\.")
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]['’])[A-Za-z]{1,40}(?![A-Za-z0-9'’])")  # noqa: RUF001
-_AFTER_NAMES = frozenset({"ne", "ko", "ka", "ki", "ke", "se", "aur", "ji", "bhai", "bhaiya", "didi", "sir", "uncle", "aunty"})
+_AFTER_NAMES = frozenset(
+    {
+        "ne",
+        "ko",
+        "ka",
+        "ki",
+        "ke",
+        "se",
+        "aur",
+        "ji",
+        "bhai",
+        "bhaiya",
+        "didi",
+        "sir",
+        "uncle",
+        "aunty",
+    }
+)
 _POSTPOSITIONS = frozenset({"me", "mein", "mei", "se", "ka", "ke", "ki", "ko", "tak", "pe", "par"})
 _DEVANAGARI = re.compile(r"[\u0900-\u0963\u0970-\u097f]{1,30}")
 _LONGEST_LOOK = 40

@@ -53,7 +53,23 @@ _OF_LOGS = frozenset(
     {"file", "files", "in", "out", "entry", "level", "message", "book", "line", "lines", "table"}
 )
 _LOGS_NAMED = frozenset({"error", "server", "crash", "debug", "call", "audit", "change", "access"})
-_BEFORE_ME = frozenset({"call", "text", "tell", "help", "let", "give", "send", "ping", "love", "miss", "trust", "excuse", "for"})
+_BEFORE_ME = frozenset(
+    {
+        "call",
+        "text",
+        "tell",
+        "help",
+        "let",
+        "give",
+        "send",
+        "ping",
+        "love",
+        "miss",
+        "trust",
+        "excuse",
+        "for",
+    }
+)
 _SLEEPING = re.compile(r"(?:जा|रह|गय|गए|गई|चुक|पा|ले|ली|लि|कर|के|उठ|हु|न$|नहीं)")
 _USING = re.compile(r"(?:कर|कि[यए]|की|हो|हु)")
 _BEFORE_SUBJECT = frozenset({
@@ -70,7 +86,9 @@ _FINITE = re.compile(
 )
 """A verb, or a word such as इतना, after which ``ki`` begins a clause."""
 _NOT_FINITE = frozenset({"में", "हमें", "तुम्हें", "उन्हें", "लिए", "इनमें", "उनमें"})
-_OPINION = frozenset({"लगता", "पता", "चाहता", "चाहती", "चाहते", "कहा", "बताया", "बोला", "सोचा", "है", "मालूम"})
+_OPINION = frozenset(
+    {"लगता", "पता", "चाहता", "चाहती", "चाहते", "कहा", "बताया", "बोला", "सोचा", "है", "मालूम"}
+)
 """What is before नहीं in front of ``ki``, which then begins a clause: ``lagta nahi ki``."""
 _TELLING = frozenset({"बता", "बोल", "कह", "समझा", "लिख"})
 """Stems of verbs of telling, which दो or दे follows: ``bata do ki``."""

@@ -114,7 +114,7 @@ def _units(word: str) -> list[tuple[str, str]] | None:
         if letter in _CONSONANTS:
             units.append((_CONSONANTS[letter], "."))
         elif letter == _NUKTA_SIGN and units and word[at - 1] in _NUKTA:
-            units[-1] = ("R" if word[at - 1] in "डढ" else _NUKTA[word[at - 1]], ".")
+            units[-1] = ({"ड": "R", "ढ": "RH"}.get(word[at - 1]) or _NUKTA[word[at - 1]], ".")
         elif letter in _NASALS or letter == _VISARGA:
             units.append(("N" if letter in _NASALS else "h", ""))
         elif letter == _VIRAMA and units:
@@ -133,6 +133,8 @@ def _choices(units: list[tuple[str, str]], at: int) -> tuple[_Letters, ...]:
     heads: tuple[_Letters, ...] = ((consonant, 0.0),)
     if consonant == "R":
         heads = (("d", 0.0), ("r", _LESS_USUAL))
+    elif consonant == "RH":
+        heads = (("dh", 0.0), ("d", _LESS_USUAL))
     elif consonant == "N":
         labial = at + 1 < len(units) and units[at + 1][0] in {"p", "b", "bh", "m", "ph"}
         heads = (("m", 0.0), ("n", _LESS_USUAL)) if labial else (("n", 0.0),)

@@ -55,7 +55,9 @@ _UNDOUBLED = 2.0
 """Cost in Zipf units of a double consonant that the word has not: ``patta`` is no पता."""
 _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
 """An abbreviation (``pcr``); the short forms of messages are in the table of exceptions."""
-_ABUSE = frozenset({"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"})
+_ABUSE = frozenset(
+    {"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"}
+)
 """Words that nobody means who types a harmless one that sounds alike: ``chhoot``."""
 _LONGEST_CHAT = 8
 _PLURALS = (
@@ -76,6 +78,8 @@ _DIGRAPHS = [
     ("kh", "K"), ("gh", "G"), ("jh", "J"), ("th", "T"), ("dh", "D"), ("ph", "F"), ("f", "F"),
     ("bh", "B"), ("w", "v"), ("z", "j"), ("q", "k"), ("c", "k"),
 ]  # fmt: skip
+_PLAIN_RH = re.compile(r"(?<=[\u0905-\u0939\u093e-\u094c])ढ(?![\u093c\u094d])")
+"""A letter that is written without its dot but never said so after a vowel: बढिया."""
 _OW = re.compile(r"ow(?![aeiouy])")
 _FOLDS = [
     (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
@@ -249,7 +253,13 @@ def inflected(roman: str) -> Match | None:
 
 def _of_trade(roman: str) -> Match | None:
     """Who sells or does something: ``sabziwala``."""
-    for latin, ending in (("wala", "वाला"), ("wali", "वाली"), ("wale", "वाले"), ("walon", "वालों"), ("walo", "वालों")):
+    for latin, ending in (
+        ("wala", "वाला"),
+        ("wali", "वाली"),
+        ("wale", "वाले"),
+        ("walon", "वालों"),
+        ("walo", "वालों"),
+    ):
         stem = roman.removesuffix(latin)
         if stem != roman and len(stem) > _SHORT and (noun := match(stem)):
             return Match(noun.word + ending, noun.score)
@@ -319,7 +329,7 @@ def build_index() -> dict[str, list[tuple[str, str, float]]]:
     """Map phonetic keys to (folded spelling, Devanagari word, Zipf frequency); built once."""
     index: dict[str, list[tuple[str, str, float]]] = {}
     for listed, frequency in hindi_words().items():
-        word = unicodedata.normalize("NFC", listed)
+        word = _PLAIN_RH.sub("ढ\u093c", unicodedata.normalize("NFC", listed))
         if word in _ABUSE:
             continue
         zipf = math.log10(frequency) + 9
