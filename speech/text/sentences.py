@@ -145,6 +145,12 @@ _PROTECTED = re.compile(
             _ends_with(*_HINDI, before="(?<![\u0900-\u097f])"),
             _ends_with("H", after=r"(?=\s?No\b)"),
             _ends_with("मि", "मी", "ली", "ग्रा", "छो", "ब", "च", "घं", "से", before=r"\d\s"),
+            _ends_with("से", before="(?<![\u0900-\u097f])", after=r"(?=\s?\d)"),
+            _ends_with(
+                "रवि",
+                before="(?<![\u0900-\u097f])",
+                after=r"(?=\s?(?:अवकाश|बंद|को|से|तक|और|व|एवं)(?![\u0900-\u097f]))",
+            ),
             rf"(?=\s?{_IN_HINDI})(?:{_HINDI_INITIALS}|(?<={_IN_HINDI}\.)(?={_IN_HINDI}))",
         )
     )
