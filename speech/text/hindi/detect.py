@@ -28,7 +28,7 @@ from speech.text.hindi.lexicon import (
     guess,
     match,
     overrides,
-    place_name,
+    proper_name,
     spelled,
 )
 
@@ -299,7 +299,7 @@ def _chosen(typed: str, read: Reading, lean: float, evidence: float) -> str:
         return typed
     if not typed.islower():
         surely = typed.istitle() and evidence > 0 and read.english_score < _UNKNOWN
-        return (surely and place_name(typed.lower())) or typed
+        return (surely and proper_name(typed.lower())) or typed
     surely = lean >= _SURELY_HINDI and read.english_score < _UNKNOWN and len(typed) > 2
     if read.guess and (surely or evidence >= _HINDI_AROUND):
         return read.guess

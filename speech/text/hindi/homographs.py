@@ -104,6 +104,7 @@ _NOT_FINITE = frozenset(
         "किताबें",
     }
 )
+_COMING = frozenset({"आता", "आती", "आया", "लगता", "मालूम"})
 _OPINION = frozenset(
     {"लगता", "पता", "चाहता", "चाहती", "चाहते", "कहा", "बताया", "बोला", "सोचा", "है", "मालूम"}
 )
@@ -183,6 +184,8 @@ def _ki(place: Neighbourhood) -> str | None:
     if before == "कहाँ" and place.agent:
         return "कि"
     if before in {"दो", "दे", "देना"} and place.beside(-2) in _TELLING:
+        return "कि"
+    if before in _COMING and place.beside(-2) == "नहीं":
         return "कि"
     if before == "नहीं":
         before = place.beside(-2)

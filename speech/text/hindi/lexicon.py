@@ -71,6 +71,11 @@ _OF_PLACES = (
     ("gaon", "गाँव"), ("wadi", "वाड़ी"), ("palli", "पल्ली"), ("halli", "हल्ली"), ("ganga", "गंगा"), ("kheda", "खेड़ा"),
 )  # fmt: skip
 """The ends of the names of towns."""
+_OF_PERSONS = (
+    ("prakash", "प्रकाश"), ("prasad", "प्रसाद"), ("chand", "चंद"), ("jeet", "जीत"), ("jit", "जीत"), ("deep", "दीप"), ("preet", "प्रीत"),
+    ("nath", "नाथ"), ("pal", "पाल"), ("lal", "लाल"), ("das", "दास"), ("dev", "देव"), ("ram", "राम"), ("kumar", "कुमार"), ("veer", "वीर"),
+)  # fmt: skip
+"""The ends of the names of persons."""
 _FINAL_H = re.compile(r"[aeiou]h$")
 _GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
 _DIGRAPHS = [
@@ -311,6 +316,18 @@ def place_name(roman: str) -> str | None:
             known = match(stem)
             word = known.word if known else spell(stem, bound=True)
             return None if word is None else unicodedata.normalize("NFC", word + ending)
+    return None
+
+
+@lru_cache(maxsize=20_000)
+def proper_name(roman: str) -> str | None:
+    """The name of a town, or of a person that is made of two known words: ``Dharampal``."""
+    if place := place_name(roman):
+        return place
+    for latin, ending in _OF_PERSONS:
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT and (known := match(stem)):
+            return unicodedata.normalize("NFC", known.word + ending)
     return None
 
 
