@@ -39,7 +39,8 @@ _STATES = _words(
     "Ala Ariz Ark Calif Colo Conn Fla Ill Kan Ky Mass Mich Minn Mont Neb Nev Okla Ore Tenn Tex Wash Wis Wyo"
 )
 _HINDI = _words(
-    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून जन फर फ़र अप्रै अग सित सितं अक्टू नव नवं दिस दिसं"
+    "डॉ श्री श्रीमती प्रो पं रु रू सं कु नं पृ कं इंजी मो क्र दि जि तह स्व न्या अनु दू प्र अधि न्यून न्यू जन फर फ़र अप्रै अग सित सितं अक्टू अक्तू नव नवं दिस दिसं सोम मंगल बुध गुरु शुक्र शनि "
+    "का ग्रा छो मा चि उदा घं खा"
 )
 _IN_HINDI = "[\u0900-\u097f]"
 _HINDI_INITIALS = "|".join(rf"(?<=\.{_IN_HINDI * length}\.)" for length in range(1, 5))
@@ -85,7 +86,10 @@ _DOT_IN_HINDI = re.compile(
     + "|".join(
         (
             *(rf"(?<=(?<!{_IN_HINDI}){word}\.)" for word in _HINDI),
-            *(rf"(?<=\d\s{unit}\.)" for unit in ("मि", "मी", "ली")),
+            *(
+                rf"(?<=\d\s{unit}\.)"
+                for unit in ("मि", "मी", "ली", "ग्रा", "छो", "ब", "च", "घं", "से")
+            ),
             rf"(?=\s?{_IN_HINDI})(?:{_HINDI_INITIALS}|(?<={_IN_HINDI}\.)(?={_IN_HINDI}))",
         )
     )

@@ -65,6 +65,8 @@ than the product."""
 
 BUILT = {
     ("speech.engines.espeak.mnemonics", "_reader"): "its symbols are in tables",
+    ("speech.text.hindi.choices", "_after"): "its words are in the table of the module",
+    ("speech.text.hindi.choices", "_before"): "its words are in the table of the module",
     ("speech.text.normalise.rules", "rule"): "its rules are in tables",
     ("simulators.chat.answers.hints", "mention"): "a phrase of the table, quoted",
     ("simulators.chat.answers.schema_values", "string_value"): "from the table of the module",

@@ -67,6 +67,9 @@ _CLUSTERS = frozenset(
 )
 _MOST_VARIANTS = 12
 _LESS_USUAL = 0.05
+_SHORTEST_NASAL = 2
+_UNTYPED_NASAL = 0.6
+"""Cost in Zipf units of a final nasal that is not typed: ``dono``, ``bachcho``."""
 _TYPED_SILENT = 0.8
 """Cost in Zipf units of a silent vowel that is typed before an ending: ``chalana`` is चलाना, not
 चलना."""
@@ -111,7 +114,7 @@ def _units(word: str) -> list[tuple[str, str]] | None:
         if letter in _CONSONANTS:
             units.append((_CONSONANTS[letter], "."))
         elif letter == _NUKTA_SIGN and units and word[at - 1] in _NUKTA:
-            units[-1] = ("R" if word[at - 1] in "डढ" else _NUKTA[word[at - 1]], ".")
+            units[-1] = ({"ड": "R", "ढ": "RH"}.get(word[at - 1]) or _NUKTA[word[at - 1]], ".")
         elif letter in _NASALS or letter == _VISARGA:
             units.append(("N" if letter in _NASALS else "h", ""))
         elif letter == _VIRAMA and units:
@@ -130,9 +133,13 @@ def _choices(units: list[tuple[str, str]], at: int) -> tuple[_Letters, ...]:
     heads: tuple[_Letters, ...] = ((consonant, 0.0),)
     if consonant == "R":
         heads = (("d", 0.0), ("r", _LESS_USUAL))
+    elif consonant == "RH":
+        heads = (("dh", 0.0), ("d", _LESS_USUAL))
     elif consonant == "N":
         labial = at + 1 < len(units) and units[at + 1][0] in {"p", "b", "bh", "m", "ph"}
         heads = (("m", 0.0), ("n", _LESS_USUAL)) if labial else (("n", 0.0),)
+        if at and at == len(units) - 1 and len(units) > _SHORTEST_NASAL:
+            heads += (("", _UNTYPED_NASAL),)
     tails = ((vowel, 0.0),) if vowel != "." else _inherent(units, at)
     return tuple((head + tail, cost + more) for head, cost in heads for tail, more in tails)
 
@@ -209,12 +216,12 @@ def _joined(pieces: list[str], at: int, bound: bool) -> bool:
     return first or final or before == here or here == "y" or (before + here) in _CLUSTERS
 
 
-def with_ending(roman: str) -> list[tuple[str, str]]:
+def with_ending(roman: str, *, shortest: int = _SHORTEST_STEM) -> list[tuple[str, str]]:
     """Pairs of a Latin stem and a Devanagari ending for each possible ending of ``roman``, the
     longest first."""
     found: list[tuple[str, str]] = []
     for latin, after_consonant, after_vowel in _ENDINGS:
         stem = roman.removesuffix(latin)
-        if stem != roman and len(stem) >= _SHORTEST_STEM - (latin in _VERB_ONLY):
+        if stem != roman and len(stem) >= shortest - (latin in _VERB_ONLY):
             found.append((stem, after_vowel if stem[-1] in "aeiou" else after_consonant))
     return found

@@ -46,7 +46,36 @@ _FARTHEST = 1.6
 _SILENT_H = 0.5
 """Cost in Zipf units of a final h that was not typed: tara is a star rather than a manner."""
 _SHORT = 2
+_FORM_SCORE = 5.0
+"""Zipf score of a form of a listed verb."""
+_VOWEL_ENDINGS = {"a": "ा", "i": "ी", "e": "े", "o": "ो", "u": "ूँ"}
+_DOUBLE = re.compile(r"([bdgjklmnpstv])\1|cch|kkh")
+_DOUBLED = re.compile(r"([क-ह])्\1|क्ख|च्छ|ट्ठ|त्थ|द्ध|ड्ढ|ब्भ")
+_UNDOUBLED = 2.0
+"""Cost in Zipf units of a double consonant that the word has not: ``patta`` is no पता."""
+_NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
+"""An abbreviation (``pcr``); the short forms of messages are in the table of exceptions."""
+_ABUSE = frozenset(
+    {"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"}
+)
+"""Words that nobody means who types a harmless one that sounds alike: ``chhoot``."""
 _LONGEST_CHAT = 8
+_PLURALS = (
+    ("iyon", "i", "ी", "ियों"), ("iyo", "i", "ी", "ियों"), ("iyan", "i", "ी", "ियाँ"),
+    ("iyaan", "i", "ी", "ियाँ"), ("iya", "i", "ी", "ियाँ"), ("on", "a", "ा", "ों"), ("o", "a", "ा", "ों"),
+    ("on", "", "", "ों"), ("o", "", "", "ों"), ("ein", "", "", "ें"),
+)  # fmt: skip
+"""Endings of plurals as they are typed, the typed and the written end of the noun, and the plural's."""
+_OF_PLACES = (
+    ("nagar", "नगर"), ("puram", "पुरम"), ("pura", "पुरा"), ("pur", "पुर"), ("garh", "गढ़"), ("abad", "ाबाद"), ("ganj", "गंज"),
+    ("gaon", "गाँव"), ("wadi", "वाड़ी"), ("palli", "पल्ली"), ("halli", "हल्ली"), ("ganga", "गंगा"), ("kheda", "खेड़ा"),
+)  # fmt: skip
+"""The ends of the names of towns."""
+_OF_PERSONS = (
+    ("prakash", "प्रकाश"), ("prasad", "प्रसाद"), ("chand", "चंद"), ("jeet", "जीत"), ("jit", "जीत"), ("deep", "दीप"), ("preet", "प्रीत"),
+    ("nath", "नाथ"), ("pal", "पाल"), ("lal", "लाल"), ("das", "दास"), ("dev", "देव"), ("ram", "राम"), ("kumar", "कुमार"), ("veer", "वीर"),
+)  # fmt: skip
+"""The ends of the names of persons."""
 _FINAL_H = re.compile(r"[aeiou]h$")
 _GAP = re.compile(r"(?<=[b-df-hj-np-tv-z])(?=[b-df-hj-np-tv-z])(?<![kgcjtdpbs](?=h))")
 _DIGRAPHS = [
@@ -54,6 +83,9 @@ _DIGRAPHS = [
     ("kh", "K"), ("gh", "G"), ("jh", "J"), ("th", "T"), ("dh", "D"), ("ph", "F"), ("f", "F"),
     ("bh", "B"), ("w", "v"), ("z", "j"), ("q", "k"), ("c", "k"),
 ]  # fmt: skip
+_PLAIN_RH = re.compile(r"(?<=[\u0905-\u0939\u093e-\u094c])ढ(?![\u093c\u094d])")
+"""A letter that is written without its dot but never said so after a vowel: बढिया."""
+_OW = re.compile(r"ow(?![aeiouy])")
 _FOLDS = [
     (r"aa+", "A"), (r"ee+|ii+", "I"), (r"oo+|uu+", "U"),
     (r"(?<=[aeiouAIU])y[iI]", "I"), (r"(?<=[aeiouAIU])y(?=e)", ""), (r"ia", "iya"),
@@ -94,11 +126,27 @@ class Group(Enum):
 
 @cache
 def overrides() -> dict[str, tuple[str, Group]]:
-    """Read the exceptions and their groups (speech/text/hindi/overrides.tsv, names.tsv)."""
-    rows = [*_rows("overrides.tsv"), *([*row, Group.NAME.value] for row in _rows("names.tsv"))]
+    """Read the exceptions and their groups (overrides.tsv, spellings.tsv, names.tsv)."""
+    rows = [
+        *_rows("overrides.tsv"),
+        *_rows("spellings.tsv"),
+        *([*row, Group.NAME.value] for row in _rows("names.tsv")),
+    ]
     return {
         roman: (unicodedata.normalize("NFC", word), Group(group)) for roman, word, group in rows
     }
+
+
+@cache
+def capital_names() -> dict[str, str]:
+    """Names that are other words without their capital: ``Das``, ``Puri`` (capital_names.tsv)."""
+    return {name: unicodedata.normalize("NFC", word) for name, word in _rows("capital_names.tsv")}
+
+
+@cache
+def english_words() -> frozenset[str]:
+    """English words and abbreviations that look like Hindi words and stay as they are (english.txt)."""
+    return frozenset((files("speech.text.hindi") / "english.txt").read_text("utf-8").split())
 
 
 def _rows(name: str) -> Iterator[list[str]]:
@@ -111,15 +159,38 @@ def match(roman: str) -> Match | None:
     """The best word for lower-case Latin ``roman``, or None when none is near enough."""
     if known := overrides().get(roman):
         return Match(known[0], OVERRIDE_SCORE)
+    if _NO_VOWEL.match(roman):
+        return None
+    if verb := _of_verb(roman):
+        return verb
     found = [near for typed in _typed(roman) if (near := _nearest(roman, typed))]
     return max(found, key=_score, default=None)
+
+
+@cache
+def verb_stems() -> dict[str, str]:
+    """Stems of verbs that are typed alike with other words: ``dal``, ``phas`` (verbs.tsv)."""
+    return {stem: unicodedata.normalize("NFC", word) for stem, word in _rows("verbs.tsv")}
+
+
+def _of_verb(roman: str) -> Match | None:
+    """A form of a verb in the table of stems: ``dalni``, ``pahuchenge``."""
+    for stem, ending in (*with_ending(roman, shortest=_SHORT), *_with_vowel(roman)):
+        if word := verb_stems().get(stem):
+            return Match(unicodedata.normalize("NFC", word + ending), _FORM_SCORE)
+    return None
+
+
+def _with_vowel(roman: str) -> Iterator[tuple[str, str]]:
+    if sign := _VOWEL_ENDINGS.get(roman[-1:]):
+        yield roman[:-1], sign
 
 
 @lru_cache(maxsize=20_000)
 def guess(roman: str) -> Match | None:
     """A match that holds only in a Hindi text: a known stem with an ending (``ghabrao``), or a word
     without its vowels (``pta``)."""
-    return inflected(roman) or _opened(roman)
+    return None if _NO_VOWEL.match(roman) else inflected(roman) or _opened(roman)
 
 
 def _opened(roman: str) -> Match | None:
@@ -137,6 +208,10 @@ def _typed(roman: str) -> list[str]:
     spellings = [fold(roman)]
     if len(roman) > _SHORT and roman.endswith("ai"):
         spellings += [fold(roman[:-2]) + ending for ending in ("AI", "Ay")]
+    if len(roman) > _SHORT and roman.endswith("ay"):
+        spellings.append(fold(roman[:-2]) + "Ay")
+    if "aiy" in roman[1:]:
+        spellings.append(fold(roman.replace("aiy", "aaiy")))
     if len(roman) > _SHORT and roman.endswith("aun"):
         spellings.append(fold(roman[:-3]) + "AUn")
     return spellings
@@ -145,9 +220,12 @@ def _typed(roman: str) -> list[str]:
 def _nearest(roman: str, typed: str) -> Match | None:
     best: Match | None = None
     aspirated = _FINAL_H.search(roman) is not None
+    doubled = _DOUBLE.search(roman) is not None
     for spelling, word, zipf in build_index().get(typed.translate(_KEY), ()):
         distance = _distance(typed, spelling)
         score = zipf - _WEIGHT * distance
+        if doubled and not _DOUBLED.search(word):
+            score -= _UNDOUBLED
         if aspirated:
             score += 2 * _SILENT_H if word.endswith("ह") else -_SILENT_H
         if distance <= _FARTHEST and (best is None or score > best.score):
@@ -175,7 +253,38 @@ def inflected(roman: str) -> Match | None:
         if (stem := match(latin) or _opened(latin)) is not None
         and (stem.word.endswith("ह") or _FINAL_H.search(latin) is None)
     ]
-    return max(found, key=_score, default=None)
+    return max(found, key=_score, default=None) or _plural(roman) or _of_trade(roman)
+
+
+def _of_trade(roman: str) -> Match | None:
+    """Who sells or does something: ``sabziwala``."""
+    for latin, ending in (
+        ("wala", "वाला"),
+        ("wali", "वाली"),
+        ("wale", "वाले"),
+        ("walon", "वालों"),
+        ("walo", "वालों"),
+    ):
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT and (noun := match(stem)):
+            return Match(noun.word + ending, noun.score)
+    return None
+
+
+def _plural(roman: str) -> Match | None:
+    """The plural of a known noun: ``ghutno``, ``chabiyan``."""
+    for latin, singular, last, ending in _PLURALS:
+        stem = roman.removesuffix(latin)
+        if stem == roman or len(stem) <= _SHORT or stem[-1] in "aeou":
+            continue
+        noun = match(stem + singular)
+        if noun is not None and noun.word.endswith(last):
+            verb = match(stem + "na") if latin == "o" and singular == "" else None
+            if verb is not None and verb.word == noun.word + "ना":
+                return Match(noun.word + "ो", noun.score)
+            word = noun.word.removesuffix(last) + ending
+            return Match(unicodedata.normalize("NFC", word), noun.score)
+    return None
 
 
 @lru_cache(maxsize=20_000)
@@ -185,15 +294,46 @@ def spelled(roman: str) -> str | None:
     """
     if found := inflected(roman):
         return found.word
+    if place := place_name(roman):
+        return place
     for stem, ending in with_ending(roman):
         if stem[-1] not in "aeiou" and (word := spell(stem, bound=True)) is not None:
+            return unicodedata.normalize("NFC", word + ending)
+    for latin, ending in (("iyon", "ियों"), ("iyo", "ियों"), ("iyan", "ियाँ"), ("iyaan", "ियाँ")):
+        stem = roman.removesuffix(latin)
+        if stem != roman and (word := spell(stem, bound=True)) is not None:
             return unicodedata.normalize("NFC", word + ending)
     word = spell(roman)
     return None if word is None else unicodedata.normalize("NFC", word)
 
 
+@lru_cache(maxsize=20_000)
+def place_name(roman: str) -> str | None:
+    """The name of a town by its end: ``Rampur``, ``Rajnagar``."""
+    for latin, ending in _OF_PLACES:
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT:
+            known = match(stem)
+            word = known.word if known else spell(stem, bound=True)
+            return None if word is None else unicodedata.normalize("NFC", word + ending)
+    return None
+
+
+@lru_cache(maxsize=20_000)
+def proper_name(roman: str) -> str | None:
+    """The name of a town, or of a person that is made of two known words: ``Dharampal``."""
+    if place := place_name(roman):
+        return place
+    for latin, ending in _OF_PERSONS:
+        stem = roman.removesuffix(latin)
+        if stem != roman and len(stem) > _SHORT and (known := match(stem)):
+            return unicodedata.normalize("NFC", known.word + ending)
+    return None
+
+
 def fold(roman: str) -> str:
     """Write one letter per sound: merge digraphs, long vowels (capital) and spelling habits."""
+    roman = _OW.sub("au", roman)
     for digraph, sound in _DIGRAPHS:
         roman = roman.replace(digraph, sound)
     for pattern, to in _FOLD_PATTERNS:
@@ -206,7 +346,9 @@ def build_index() -> dict[str, list[tuple[str, str, float]]]:
     """Map phonetic keys to (folded spelling, Devanagari word, Zipf frequency); built once."""
     index: dict[str, list[tuple[str, str, float]]] = {}
     for listed, frequency in hindi_words().items():
-        word = unicodedata.normalize("NFC", listed)
+        word = _PLAIN_RH.sub("ढ\u093c", unicodedata.normalize("NFC", listed))
+        if word in _ABUSE:
+            continue
         zipf = math.log10(frequency) + 9
         for spelling, cost in romanizations(word):
             folded = fold(spelling)

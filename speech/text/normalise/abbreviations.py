@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from speech.text import short_forms
 from speech.text.kinds import subjects
 from speech.text.normalise import expressions, names
+from speech.text.normalise.devanagari import DEVANAGARI
 from speech.text.normalise.locale import Locale
-from speech.text.normalise.rules import Rule, apply, rule
+from speech.text.normalise.rules import apply
 from speech.text.normalise.units import UNITS
 from speech.text.shortened import MEANINGS, WITHOUT_POINT, Place, spellings
 
@@ -21,52 +22,9 @@ _BEFORE_STATE = re.compile(r"(?:[a-z], |[DR]-|\([DRI] )\Z")
 _BEFORE_ONLY_STATE = re.compile(r"(?:\b(?:of|in|from|to|near|across|North|South)|\b[NS]\.) \Z")
 _CAPITAL_CITY = re.compile(r",? D\.?C")
 """American states after a town or a party: ``St. Paul, Minn.``"""
-_ALONE = r"(?<![\u0900-\u097F.])"
-DEVANAGARI: tuple[Rule, ...] = (
-    *(
-        rule(rf"{_ALONE}{short}\.", word, word)
-        for short, word in (
-            ("डॉ", "डॉक्टर"), ("डा", "डॉक्टर"), ("प्रो", "प्रोफ़ेसर"), ("पं", "पंडित"), ("श्री", "श्री"),
-            ("श्रीमती", "श्रीमती"), ("सुश्री", "सुश्री"), ("कु", "कुमारी"), ("इंजी", "इंजीनियर"),
-            ("मो", "मोबाइल"), ("लि", "लिमिटेड"), ("कं", "कंपनी"), ("प्रा", "प्राइवेट"), ("पृ", "पृष्ठ"),
-        )
-    ),
-    rule(rf"{_ALONE}(?:नं|नम्बर|सं)\.(?=\s?\d)", "नंबर", "नंबर"),
-    *(
-        rule(rf"{_ALONE}{first}\.\s?{second}\.?", word, word)
-        for first, second, word in (
-            ("उ", "प्र", "उत्तर प्रदेश"), ("म", "प्र", "मध्य प्रदेश"), ("हि", "प्र", "हिमाचल प्रदेश"), ("आं", "प्र", "आंध्र प्रदेश"),
-            ("छ", "ग", "छत्तीसगढ़"), ("क्र", "सं", "क्रम संख्या"), ("मु", "पो", "मुकाम पोस्ट"), ("दू", "भा", "दूरभाष"),
-        )
-    ),
-    *(
-        rule(rf"{_ALONE}{short}\.(?=\s?[\u0900-\u097f\d:])", word, word)
-        for short, word in (
-            ("क्र", "क्रमांक"), ("दि", "दिनांक"), ("ता", "तारीख"), ("जि", "ज़िला"), ("तह", "तहसील"), ("स्व", "स्वर्गीय"),
-            ("न्या", "न्यायमूर्ति"), ("प्र", "प्रश्न"), ("अनु", "अनुच्छेद"), ("दू", "दूरभाष"), ("फ़ो", "फ़ोन"), ("पो", "पोस्ट"), ("रजि", "रजिस्ट्रेशन"),
-            ("सा", "साहब"),
-        )
-    ),
-    *(
-        rule(rf"(?<=\d ){short}\.", word, word)
-        for short, word in (
-            ("जन", "जनवरी"), ("फ़र", "फ़रवरी"), ("फर", "फ़रवरी"), ("अप्रै", "अप्रैल"), ("अग", "अगस्त"), ("सितं?", "सितंबर"), ("अक्टू", "अक्टूबर"),
-            ("नवं?", "नवंबर"), ("दिसं?", "दिसंबर"),
-        )
-    ),
-    rule(rf"{_ALONE}अधि\.(?=\s?-?\d)", "अधिकतम", "अधिकतम"),
-    rule(rf"{_ALONE}न्यून\.", "न्यूनतम", "न्यूनतम"),
-    rule(r"(?<=मी)/से\.?(?![\u0900-\u097f])", "/s", "/s"),
-    rule(r"/घं\.?(?![\u0900-\u097f])", "/h", "/h"),
-    rule(r"(?<=\d)/मि\.", " प्रति मिनट", " प्रति मिनट"),
-    rule(r"(?<=[\d°])\s?°?\s?(?:से|सें|सेल्सि)\.(?!\s?मी)", "° C", "°C"),
-    rule(rf"{_ALONE}कि\.\s?मी\.?", "किलोमीटर", "किलोमीटर"),
-    rule(rf"{_ALONE}ई\.\s?पू\.", "ईसा पूर्व", "ईसा पूर्व"),
-    rule(r"(?<=\d )ई\.", "ईस्वी", "ईस्वी"),
-)  # fmt: skip
 ALL = names.STREETS + names.TITLES + expressions.OTHERS
 _SOME = re.compile(
-    r"\.(?!\s*\Z)|[\u0900-\u097f]\.|[/#¶?]|[a-zA-Z]['’][tnldspbchm]|\b(?:[DMSJ]r|Mrs|Sts?|Mt|vs?|etc|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|Ter|Cres|Gdns|Cir|Trl"
+    r"\.(?!\s*\Z)|[\u0900-\u097f]\.|\u0970|[/#¶?]|[a-zA-Z]['’][tnldspbchm]|\b(?:[DMSJ]r|Mrs|Sts?|Mt|vs?|etc|Rd|Ave|Blvd|Ln|Hwy|Pkwy|Sq|Pl|Ct|Ter|Cres|Gdns|Cir|Trl"
     r"|prn|[YQMyqm]o[YQMyqm]|[hHdDtT]x|Ngr|[Nn][ro]|[Pp]h|[Ss]vc|[Ss]erv|mkt|inc|bt|Opp|Sec|[Ss]r|[Mm]ob|[Tt]el)\b"
 )
 """What a text without figures needs to have any of these short forms."""
@@ -93,10 +51,12 @@ _AFTER_ORDINAL = re.compile(r"\d(?:st|nd|rd|th) \Z")
 _BEFORE_NUMBER = re.compile(
     r"\s?(?:[\d#]|(?:[IVX]{2,4}|[VX]|[A-H]\d{0,2})\b|I(?=[,.;:)]|\s*$)|[A-Z]{1,5}[-/]?\d|[ivx]{2,6}\b)|\.?\d"
 )
+_PHONE = re.compile(r"\.?:? ?\+?\(?\d{3}")
+"""What follows the short form of a telephone; a figure after Hindi ``tel`` is of oil."""
 _GOES_ON = re.compile(r"[,:;)]|\s[^\sA-Z]")
 _CAPITAL = re.compile(r"\s?[A-Z]")
 _OF = re.compile(r" (?:of|for) [A-Z]")
-_OTHER_WORDS = "P S C EA MSG FWD HSE PD ADM CPL GR LV EP DTD YR GP PG LN ETA"
+_OTHER_WORDS = "P S C EA PP MSG FWD HSE PD ADM CPL GR LV EP DTD YR GP PG LN ETA"
 _FORMS = "CHQ CHQS PMT PMTS RCPT REGD STMT BDRM RPT SVC"
 _NO_SHORT_FORM = frozenset(
     (
@@ -142,6 +102,8 @@ def _state(match: re.Match[str]) -> str:
 def _meant(match: re.Match[str], locale: Locale) -> str:
     short = match["short"]
     if not (short.islower() or short.istitle() or short.isupper()) or short in _NO_SHORT_FORM:
+        return match[0]
+    if short == "tel" and locale.is_hindi and not _PHONE.match(match.string, match.end()):
         return match[0]
     if short.isupper() and not short.isalpha():
         return match[0]

@@ -39,7 +39,7 @@ _POINTED = (
         rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs|show|shift|batch|slot)\b)"
     ),
     re.compile(
-        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to)\s?(?:2[0-4]|1\d|0?\d))"
+        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to|से)\s?(?:(?:सुबह|प्रातः|दोपहर|शाम|सायं|रात) )?(?:2[0-4]|1\d|0?\d))"
         rf"\.(?P<end>[0-5]\d){_AFTER_POINT}"
     ),
     re.compile(
@@ -85,6 +85,8 @@ _THEN = re.compile(r":| (?:sharp|onwards?|local|GMT|UTC|IST|EST|CET)\b")
 _FOUR_DIGITS = re.compile(
     rf"{_FREE}(?P<hour>[01]\d|2[0-4])(?P<minute>[0-5]\d) ?(?P<unit>hrs?|hours)\b(?! (?:of|per|a|each)\b|\s?/)"
 )
+_PART_BEFORE = re.compile(r"(?:सुबह|दोपहर|शाम|रात|subah|dopahar|shaam|sham|raat)\s\Z")
+"""A part of the day before a time, which needs no other one: रात 9 PM."""
 _EARLIER = "|".join(f"{hour}/{hour - 1}" for hour in range(2, 13))
 _TIME_ZONES = re.compile(rf"{_FREE}(?P<zones>{_EARLIER}|(?<=\bat )1/12)c(?!\w)")
 """The eastern time and the central one, which is an hour earlier: ``8/7c``. 1/12c may be flour."""
@@ -280,6 +282,8 @@ def _time(match: re.Match[str], locale: Locale) -> str:
     second = int(match["second"]) if match["second"] else None
     if locale.is_hindi:
         said = _in_hindi(hour, minute, half, locale, with_clock=bool(match["clock"]))
+        if half and _PART_BEFORE.search(match.string, max(0, match.start() - 10), match.start()):
+            said = said.partition(" ")[2]
     else:
         said = _english(hour, minute, half, locale)
     if second is not None:

@@ -159,7 +159,7 @@ OTHERS: tuple[Rule, ...] = (
     rule(r"(?<=[a-z] )bt\b\.?(?= [A-Z])", "beat", "ने हराया"),
     rule(r"(?<=[a-z] )def\.(?= [A-Z])", "defeated", "ने हराया"),
     rule(r"\b[Mm]ob\b\.?(?=: ?\+?\d)", "mobile", "मोबाइल"),
-    rule(r"\b[Tt]el\b\.?(?=:? ?\+?\(?\d)", "telephone", "टेलीफ़ोन"),
+    rule(r"\b[Tt]el\b\.?(?=:? ?\+?\(?\d[\d -]{2})", "telephone", "टेलीफ़ोन"),
     rule(r"\bPh[-. ](?=(?:\d|I{1,3}V?)(?![\w-]))", "Phase ", "फ़ेज़ "),
     *(rule(rf"\b{short}\. Code\b", f"{word} Code", f"{word} Code") for short, word in _LAWS),
     *(

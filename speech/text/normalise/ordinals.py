@@ -22,7 +22,7 @@ _HINDI_AFTER = re.compile(
 )
 """What follows a Latin ordinal in Hindi and decides its ending: a class of a school, a postposition."""
 _LOAN_AFTER = re.compile(
-    r" (?:class|AC|hand|half|year|sem|semester|round|prize|rank|position|gear|attempt|birthday|anniversary|floor|wave|dose|edition|season|episode|batch|shift|innings|standard)\b"
+    r" (?:class|AC|hand|half|year|sem|semester|round|prize|rank|position|gear|attempt|birthday|anniversary|floor|wave|dose|edition|season|episode|batch|shift|innings|standard|Saturday|Sunday|Monday|Friday|week|month|day|last|time|option|term|semester|ODI|Test)\b"
 )
 """English nouns, before which Hindi says the English ordinal: 2nd class."""
 _AGES = re.compile(
@@ -33,8 +33,11 @@ _ENDINGS = {
     "ला": "ा", "ली": "ी", "ले": "े", "रा": "ा", "री": "ी", "रे": "े", "था": "ा", "थी": "ी", "थे": "े",
     "ठा": "ा", "ठी": "ी", "ठे": "े", "वाँ": "ा", "वां": "ा", "वा": "ा", "वीं": "ी", "वी": "ी", "वें": "े", "वे": "े",
 }  # fmt: skip
+_SPACED_ENDINGS = frozenset({"वाँ", "वां", "वीं", "वी", "वें"})
+"""Endings that may stand apart from their figure; ले, थे and others are words there: ``2 ले आना``."""
 _HINDI = re.compile(
-    rf"(?<![\w.])(?P<figure>\d{{1,15}})[ -]?(?P<ending>{'|'.join(sorted(_ENDINGS, key=len, reverse=True))})(?![\w\u0900-\u097f])"
+    rf"(?<![\w.])(?<!\d,)(?P<figure>\d{{1,3}}(?:,\d{{2,3}})+|\d{{1,15}})"
+    rf"(?:-?(?P<ending>{'|'.join(sorted(_ENDINGS, key=len, reverse=True))})| (?P<apart>{'|'.join(sorted(_SPACED_ENDINGS))}))(?![\w\u0900-\u097f])"
 )
 _NUMERAL = r"(?P<numeral>(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
 _ROMAN = re.compile(
@@ -277,10 +280,10 @@ def _under_age(match: re.Match[str], locale: Locale) -> str:
 
 
 def _hindi(match: re.Match[str], locale: Locale) -> str:
-    number = int(match["figure"])
+    number = int(match["figure"].replace(",", ""))
     if number > numbers.GREATEST:
         return numbers.spoken(match["figure"], locale)
-    return numbers.ordinal(number, locale, _ENDINGS[match["ending"]])
+    return numbers.ordinal(number, locale, _ENDINGS[match["ending"] or match["apart"]])
 
 
 def _roman(match: re.Match[str], locale: Locale) -> str:

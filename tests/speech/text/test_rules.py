@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from speech.text.normalise import abbreviations, signs
+from speech.text.normalise import abbreviations, devanagari, signs
 from speech.text.normalise.rules import Rule, rule
 
 TEXTS = [
@@ -17,7 +17,7 @@ TEXTS = [
 ]
 TABLES: dict[str, tuple[Rule, ...]] = {
     "short forms": abbreviations.ALL,
-    "Devanagari": abbreviations.DEVANAGARI,
+    "Devanagari": devanagari.DEVANAGARI,
     "comparisons": signs.COMPARISONS,
     "maths": signs.MATHS,
     "words": signs.WORDS,
