@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from speech.text import short_forms
 from speech.text.kinds import subjects
+from speech.text.kinds.devanagari import DEVANAGARI
 from speech.text.normalise import expressions, names
-from speech.text.normalise.devanagari import DEVANAGARI
 from speech.text.normalise.locale import Locale
 from speech.text.normalise.rules import apply
 from speech.text.normalise.units import UNITS

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from speech.text.normalise import abbreviations, devanagari, signs
+from speech.text.kinds import devanagari
+from speech.text.normalise import abbreviations, signs
 from speech.text.normalise.rules import Rule, rule
 
 TEXTS = [
