@@ -8,7 +8,7 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -37,6 +37,8 @@ from core.errors import (
 DEFAULT_LIMIT: Final = 100
 HIGHEST_LIMIT: Final = 500
 _HIGHEST_NUMBER: Final = 10**15
+_LONGEST_PLACE: Final = 200
+"""Characters of the place in a body that an error names."""
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 OF_A_PAGE: Final = ("limit", "cursor")
 """The parameters of ``page``."""
@@ -62,7 +64,8 @@ class JsonObject(BaseParser):
         if not isinstance(found, dict):
             raise InvalidField("The body must be a JSON object.")
         if repeated is not None:
-            raise InvalidField(f"'{repeated[:200]}' is there twice.", param=repeated[:200])
+            place = repeated[:_LONGEST_PLACE]
+            raise InvalidField(f"'{place}' is there twice.", param=place)
         return found
 
 
@@ -89,16 +92,29 @@ def _first_repeated(body: bytes) -> str | None:
     mistake.
     """
     read = json.loads(body, object_pairs_hook=_object_of, parse_int=str, parse_float=str)
-    waiting = [("", read)]
-    while waiting:
-        where, each = waiting.pop()
-        if isinstance(each, _Repeating):
+    # One place at a time is in memory: all of them together are as large as the square of the body.
+    inside = [iter([("", read)])]
+    while inside:
+        where, each = next(inside[-1], (None, None))
+        if where is None:
+            inside.pop()
+        elif isinstance(each, _Repeating):
             return f"{where}.{each.name}".lstrip(".")
-        if isinstance(each, dict):
-            waiting += [(f"{where}.{name}".lstrip("."), value) for name, value in each.items()]
-        elif isinstance(each, list):
-            waiting += [(f"{where}[{index}]", value) for index, value in enumerate(each)]
+        else:
+            inside.append(_containers(where, each))
     return None
+
+
+def _containers(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The objects and arrays in the object or array ``value``, with their places."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if isinstance(each, dict | list):
+                yield f"{where}.{name[:_LONGEST_PLACE]}".lstrip(".")[:_LONGEST_PLACE], each
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            if isinstance(each, dict | list):
+                yield f"{where}[{index}]"[:_LONGEST_PLACE], each
 
 
 _JSON_TYPES: Final[Mapping[type[serializers.Field[Any, Any, Any, Any]], tuple[type, str]]] = {

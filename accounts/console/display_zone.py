@@ -53,8 +53,11 @@ def shown_zone() -> str:
 
 
 def localized(moment: datetime) -> datetime:
-    """``moment`` in the shown zone."""
-    return moment.astimezone(_zone(_shown.get()))
+    """``moment`` in the shown zone; in UTC where the calendar has no such time, as in its last hours."""
+    try:
+        return moment.astimezone(_zone(_shown.get()))
+    except OverflowError:
+        return moment
 
 
 @lru_cache(maxsize=1024)

@@ -54,6 +54,12 @@ class OperationsPages(AnyModelAdmin):
         extra = {**own, **(extra_context or {})}
         return super().changeform_view(request, object_id, form_url, extra)
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Without a field, an empty one too: Django answers 500 to ``?_to_field=``."""
+        return super().get_object(request, object_id, from_field or None)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:

@@ -129,3 +129,12 @@ def test_an_impossible_request_id_shows_an_error_page(
     found = member.get(f"/console/requests?request_id={text}", follow=True)
     assert found.status_code == 404
     assert "There is nothing here" in found.content.decode()
+
+
+@pytest.mark.parametrize("field", ["", "id", "nothing", "a%00b"])
+def test_the_field_by_which_the_admin_finds_an_object_may_be_any_text(
+    member: Client, organization: Organization, field: str
+) -> None:
+    page = f"/admin/accounts/organization/{organization.pk}/change/?_to_field={field}"
+
+    assert member.get(page).status_code == (400 if field in ("nothing", "a%00b") else 200)

@@ -114,7 +114,9 @@ class RequestsPage(PeriodPage):
     def _found(self, typed: str) -> HttpResponse:
         if typed.startswith(tuple(PREFIXES.values())):
             own = ApiKey.objects.filter(organization=self.organization)
-            key = own.filter(prefix=cut_secrets(typed).rstrip("…")).first()
+            shown = cut_secrets(typed).rstrip("…")
+            # PostgreSQL refuses NUL in a text.
+            key = own.filter(prefix=shown).first() if shown.isprintable() else None
             if key is not None:
                 return redirect("console-key", key.pk)
             messages.error(self.request, f"{self.organization.name} has no key that begins so.")

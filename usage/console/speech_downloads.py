@@ -15,13 +15,13 @@ from django.http.response import HttpResponseBase
 from accounts.console.base import ConsoleView
 from accounts.models import Organization
 from core.clock import iso_milliseconds
-from core.errors import ApiError, InvalidQuery, RateLimitExceeded, ServerOverloaded
+from core.errors import ApiError, RateLimitExceeded, ServerOverloaded
 from usage.api.csv_stream import CsvDownload, slots
 from usage.api.export_views import CSV_TYPE, filename
 from usage.console.key_names import names_of
 from usage.console.period_page import in_words
 from usage.console.query_string import SPEECH, PageQuery
-from usage.console.speech_page import GROUPS
+from usage.console.speech_page import GROUPS, asked_voice
 from usage.console.totals import plain
 from usage.models import SpeechRow
 from usage.queries.cursors import Cursor
@@ -51,10 +51,7 @@ class SpeechDownload(ConsoleView):
         parameters = PageQuery.of(request.GET).parameters
         try:
             self.query = parse_query(parameters)
-            self.voice = parameters.get("voice")
-            # PostgreSQL refuses NUL in a text.
-            if self.voice is not None and not self.voice.isprintable():
-                raise InvalidQuery("'voice' must be the id of a voice.", param="voice")
+            self.voice = asked_voice(parameters)
             return self.file()
         except (RateLimitExceeded, ServerOverloaded) as problem:
             answer = self.page("console/export_busy.html", problem.status, problem=problem)

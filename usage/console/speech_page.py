@@ -18,6 +18,7 @@ from django.http.response import HttpResponseBase
 from msgspec.structs import replace
 
 from accounts.console.addresses import reverse
+from core.errors import InvalidQuery
 from usage.console.charts import Cell, Measure, drawn_bucket, measured
 from usage.console.key_names import KeyName, distinct_texts, names_of
 from usage.console.period_page import PeriodPage
@@ -89,7 +90,7 @@ class SpeechUsagePage(PeriodPage):
             str(self.organization.pk),
             query.period,
             query.filters,
-            Shown(bucket, _BY[by], self.page_query.parameters.get("voice")),
+            Shown(bucket, _BY[by], asked_voice(self.page_query.parameters)),
         )
         self._voices = sums.voices
         names = names_of(self.organization, {part.api_key_id for part in sums.parts})
@@ -138,6 +139,15 @@ class SpeechUsagePage(PeriodPage):
             for each in sums.by_key
             for name in (names[each.name],)
         ]
+
+
+def asked_voice(parameters: Mapping[str, str]) -> str | None:
+    """The voice to which a page or file is restricted. Raises ``InvalidQuery`` where it can be none."""
+    voice = parameters.get("voice")
+    # PostgreSQL refuses NUL in a text.
+    if voice is not None and not voice.isprintable():
+        raise InvalidQuery("'voice' must be the id of a voice.", param="voice")
+    return voice
 
 
 def usage_page(request: HttpRequest, **named: str) -> HttpResponseBase:

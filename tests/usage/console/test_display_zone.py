@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from django.test import Client
 
-from accounts.models import User
+from accounts.keys.keys import mint
+from accounts.models import Organization, Scope, User
 from tests.support.pages.console import NOVEMBER, Insert, words
 
 EARLY = "2026-11-05T20:30:00.123"
@@ -43,3 +46,17 @@ def test_days_and_downloads_stay_utc(console: Client, insert: Insert) -> None:
     assert "start=2026-11-06&amp;end=2026-11-07" not in usage
     export = console.get(f"/v1/usage/export?{NOVEMBER}").json()
     assert [row["occurred_at"] for row in export["rows"]] == ["2026-11-05T20:30:00.123Z"]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+def test_a_key_may_expire_on_the_last_day_of_the_calendar(
+    console: Client, person: User, organization: Organization, zone: str
+) -> None:
+    """Automations write it for a key that never expires; east of UTC its end has no time of its own."""
+    User.objects.filter(pk=person.pk).update(time_zone=zone)
+    key = mint(organization, Scope.READ, expires_at=datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
+
+    for page in ("keys", f"keys/{key.api_key.pk}"):
+        answer = console.get(f"/console/{organization.slug}/{page}")
+        assert answer.status_code == 200
+        assert "31 Dec 9999" in words(answer.content.decode())

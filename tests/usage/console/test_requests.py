@@ -350,12 +350,15 @@ def test_a_request_is_found_by_its_id_and_a_key_by_its_secret_or_prefix(
             assert answer["location"] == "/console/northwind/" + found.format(row=row, key=key)
 
 
-def test_the_key_of_another_organization_is_not_found(
-    console: Client, stranger: Organization
+@pytest.mark.parametrize("typed", ["{secret}", "{prefix}\0", "sk_\0", "svc_live_\0x"])
+def test_what_is_no_key_of_the_organization_is_not_found(
+    console: Client, stranger: Organization, typed: str
 ) -> None:
+    """PostgreSQL refuses NUL in a text."""
     foreign = mint(stranger, Scope.INFERENCE)
+    sent = typed.format(secret=foreign.secret, prefix=foreign.api_key.prefix)
 
-    answer = console.post(PAGE, {"request_id": foreign.secret}, follow=True)
+    answer = console.post(PAGE, {"request_id": sent}, follow=True)
 
     assert answer.redirect_chain == [("/console/northwind/keys", 302)]
     assert "Northwind has no key that begins so." in words(answer.content.decode())

@@ -139,6 +139,13 @@ def test_totals_are_downloaded_by_day_voice_and_key(
         assert console.get(f"{PATH}/speech/totals.csv{wrong}").status_code == 400
 
 
+def test_what_can_be_no_voice_is_refused_in_words(console: Client) -> None:
+    answer = console.get(f"{PATH}?surface=speech&voice=%00")
+
+    assert answer.status_code == 400
+    assert "'voice' must be the id of a voice." in words(answer.content.decode())
+
+
 @pytest.mark.parametrize("block", [1, 1000])
 def test_rows_are_downloaded_a_page_at_a_time(
     console: Client, two_days: str, phone: ApiKey, monkeypatch: pytest.MonkeyPatch, block: int
