@@ -1,0 +1,32 @@
+"""What the parent of ``serve`` learns from a child."""
+
+from __future__ import annotations
+
+import os
+
+from svc_project.serving.lifeline import ParentEnd, WorkerEnd
+
+
+def test_a_heartbeat_says_whether_the_child_is_ready() -> None:
+    parent = ParentEnd()
+    child = WorkerEnd(os.dup(parent.descriptor))
+    parent.close_worker_end()
+    assert not parent.has_beaten()
+    assert not parent.is_ready
+
+    child.beat(is_ready=False)
+    assert parent.has_beaten()
+    assert not parent.is_ready
+
+    child.beat(is_ready=False)
+    child.beat()
+    assert parent.has_beaten()
+    assert parent.is_ready
+
+    assert not parent.has_beaten()
+    assert parent.is_ready, "a silent child is as it was"
+
+    child.beat(is_ready=False)
+    parent.has_beaten()
+    assert not parent.is_ready
+    parent.close()
