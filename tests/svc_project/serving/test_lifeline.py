@@ -29,4 +29,5 @@ def test_a_heartbeat_says_whether_the_child_is_ready() -> None:
     child.beat(is_ready=False)
     parent.has_beaten()
     assert not parent.is_ready
+    child._socket.close()
     parent.close()
