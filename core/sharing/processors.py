@@ -63,6 +63,12 @@ class Niceness(IntEnum):
 
 
 def lower_priority(niceness: Niceness) -> None:
-    """Set the priority of this thread; only on Linux does a thread have its own."""
+    """Let this thread stand back that far; only on Linux does a thread have a priority of its own.
+
+    One that stands back further already, as where the gateway was started with ``nice``, stays there:
+    raising a priority takes a right that a gateway has not (setpriority(2)).
+    """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+        thread = threading.get_native_id()
+        if os.getpriority(os.PRIO_PROCESS, thread) < niceness:
+            os.setpriority(os.PRIO_PROCESS, thread, niceness)

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import mmap
 import socket
 import struct
 from collections.abc import Callable, Sized
 from typing import Final
 
+log = logging.getLogger(__name__)
+
 _COUNT: Final = struct.Struct("=I")
 _AHEAD: Final = 2
 """With so many more than the worker with the fewest, a worker leaves the next connection to others."""
 _LEFT_SECONDS: Final = 0.002
 """How long it leaves it; a worker that hangs does not take it."""
+
+_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_FULL_SECONDS: Final = 1.0
+"""How long a worker without a free descriptor waits: the listener stays readable, so it would spin."""
 
 
 class Counts:
@@ -60,6 +68,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._begun: set[asyncio.Task[object]] = set()
         self._left: asyncio.TimerHandle | None = None
+        self._is_full = False
         listener.setblocking(False)
         listener.listen(backlog)
         self._loop.add_reader(listener, self._accept_even)
@@ -74,19 +83,30 @@ class Acceptor:
     def _accept_left(self) -> None:
         self._left = None
         self._accept()
-        self._loop.add_reader(self._listener, self._accept_even)
+        if self._left is None:
+            self._loop.add_reader(self._listener, self._accept_even)
 
     def _accept(self) -> bool:
         """Take a connection; False where none waits."""
         try:
             accepted, _ = self._listener.accept()
-        except OSError:  # taken by another worker, reset by its client, or no descriptor is free
+        except OSError as error:  # taken by another worker, or reset by its client
+            if error.errno in _NO_ROOM:
+                self._wait_for_room(error)
             return False
+        self._is_full = False
         accepted.setblocking(False)
         begun = self._loop.create_task(self._begin(accepted))
         self._begun.add(begun)
         begun.add_done_callback(self._begun.discard)
         return True
+
+    def _wait_for_room(self, error: OSError) -> None:
+        if not self._is_full:
+            log.error("this worker takes no connection: %s (LimitNOFILE)", error.strerror)
+        self._is_full = True
+        self._loop.remove_reader(self._listener)
+        self._left = self._loop.call_later(_FULL_SECONDS, self._accept_left)
 
     async def _begin(self, accepted: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -150,6 +150,11 @@ class Generation:
         return self.plan is not None and len(begun) >= self.plan.workers and all(begun)
 
     @property
+    def can_take_over(self) -> bool:
+        """Whether every process has begun, and says that it is ready: its ``/readyz`` is 200."""
+        return self.is_ready and all(child.line.is_ready for child in self.children)
+
+    @property
     def first_is_ready(self) -> bool:
         """Whether any worker has sent a heartbeat."""
         return any(

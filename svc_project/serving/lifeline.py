@@ -17,6 +17,8 @@ from typing import Final
 
 BEAT_SECONDS: Final = 0.5
 _BEAT: Final = b"."
+_UNREADY_BEAT: Final = b","
+"""Of a worker that is not ready; to a parent of a release before, a heartbeat as any other."""
 _HAND_OVER: Final = b"h"
 _PLAN_END: Final = b"\n"
 _MOST_READ: Final = 4096
@@ -47,10 +49,10 @@ class WorkerEnd:
         with contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(asdict(plan)).encode() + _PLAN_END)
 
-    def beat(self) -> None:
+    def beat(self, *, is_ready: bool = True) -> None:
         """Send a heartbeat of the event loop; dropped when the parent does not read."""
         with contextlib.suppress(OSError):
-            self._socket.send(_BEAT, socket.MSG_DONTWAIT)
+            self._socket.send(_BEAT if is_ready else _UNREADY_BEAT, socket.MSG_DONTWAIT)
 
     def watch(
         self, orphaned: Callable[[], None], handed_over: Callable[[], None] = lambda: None
@@ -81,6 +83,8 @@ class ParentEnd:
             self._socket = self._workers = adopted
         self._socket.setblocking(False)
         self._read = b""
+        self.is_ready = False
+        """Whether the last heartbeat said that the child is ready."""
 
     @property
     def descriptor(self) -> int:
@@ -110,10 +114,11 @@ class ParentEnd:
     def has_beaten(self) -> bool:
         """Whether the child has sent a heartbeat since the last call."""
         beats, self._read = self._read, b""
-        try:
-            return bool(self._socket.recv(_MOST_READ) or beats)
-        except OSError:
-            return bool(beats)
+        with contextlib.suppress(OSError):
+            beats += self._socket.recv(_MOST_READ)
+        if beats:
+            self.is_ready = beats.endswith(_BEAT)
+        return bool(beats)
 
     def hand_over(self) -> None:
         """Tell the child that the next generation takes over."""

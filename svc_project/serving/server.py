@@ -24,6 +24,7 @@ from svc_project.serving.http_messages import HttpMessages
 from svc_project.serving.http_protocol import PipelinedProtocol
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 from svc_project.serving.listeners import BACKLOG
+from svc_project.serving.monitoring import unready_reasons
 from svc_project.serving.runtime import runtime
 from svc_project.serving.websocket_protocol import BoundedWebSocket
 
@@ -161,7 +162,7 @@ class DrainingServer(uvicorn.Server):
                 each.shutdown(socket.SHUT_RDWR)
 
     def _beat(self) -> None:
-        self._line.beat()
+        self._line.beat(is_ready=not unready_reasons())
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def handed_over(self) -> None:

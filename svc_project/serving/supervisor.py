@@ -30,6 +30,8 @@ _LOOK_SECONDS: Final = 0.2
 _RESTART_SECONDS: Final = 1.0
 _READY_SECONDS: Final = 600.0
 """The time that the processes of a new release may take to become ready."""
+_UNREADY_SECONDS: Final = 30.0
+"""The time that they may be unready once all of them run."""
 _MOST_STARTS: Final = 5
 """Processes that may end before any worker has ever become ready."""
 _SAVED: Final = "SVC_PARENT_STATE"
@@ -169,9 +171,20 @@ class Supervisor:
             ended = f"{dead[0].name} of the new release ended with {dead[0].process.status}"
             self._give_up(starting, f"{ended}. Its own last lines in the log say why.")
         elif time.monotonic() > self._reload_until:
-            self._give_up(starting, f"The new release was not ready after {_READY_SECONDS:.0f} s.")
-        elif starting.is_ready:
+            self._give_up(starting, self._unready(starting))
+        elif starting.can_take_over:
             self._take_over(starting)
+        elif starting.is_ready:
+            self._reload_until = min(self._reload_until, time.monotonic() + _UNREADY_SECONDS)
+
+    @staticmethod
+    def _unready(starting: Generation) -> str:
+        if starting.is_ready:
+            return (
+                f"The new release runs, but was not ready within {_UNREADY_SECONDS:.0f} s. Its own "
+                "last lines in the log, and `svc doctor` of that release, say why."
+            )
+        return f"The new release was not ready after {_READY_SECONDS:.0f} s."
 
     def _give_up(self, starting: Generation, reason: str) -> None:
         self._failure = reason

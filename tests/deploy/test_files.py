@@ -78,6 +78,16 @@ def steps() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in text.splitlines())]
 
 
+def test_nginx_may_open_as_many_files_as_its_connections_take() -> None:
+    """Two for each that is passed on; the service's own limit is 1024 on most systems."""
+    text = (DEPLOY / "nginx.conf").read_text()
+    files, connections = (
+        int(re.findall(rf"\b{name} (\d+);", text)[0])
+        for name in ("worker_rlimit_nofile", "worker_connections")
+    )
+    assert files > 2 * connections
+
+
 def test_the_image_runs_as_a_user_with_a_place_for_its_journal() -> None:
     last = {word: rest for word, rest in steps()}  # noqa: C416  # the last of each word
     assert last["USER"] == "10001:10001"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import socket
 from contextlib import ExitStack
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_project.serving.acceptor import Counts
+from svc_project.serving import acceptor
+from svc_project.serving.acceptor import Acceptor, Counts
 from tests.support.gateways import Served
 from tests.support.live import Gateway
 from tests.support.processes import workers_of
@@ -38,6 +41,42 @@ def test_a_worker_leaves_a_connection_to_another_that_has_two_less(
         for worker, count in zip(workers[1:], others, strict=True):
             worker.is_ahead(count)
         assert workers[0].is_ahead(own) is ahead
+
+
+class Full(socket.socket):
+    """A listener of a process that has no descriptor for the first connections that it wants to take."""
+
+    tried, failures = 0, 3
+
+    def accept(self) -> tuple[socket.socket, object]:
+        self.tried += 1
+        if self.tried <= self.failures:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+async def test_a_worker_without_a_descriptor_says_so_and_does_not_spin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(acceptor, "_FULL_SECONDS", 0.05)
+    with (tmp_path / "counts").open("w+b") as file, Full() as listener:
+        file.truncate(4096)
+        listener.bind(("127.0.0.1", 0))
+        taken = asyncio.Event()
+
+        def protocol() -> asyncio.Protocol:
+            taken.set()
+            return asyncio.Protocol()
+
+        accepting = Acceptor(listener, 8, protocol, [], Counts(file.fileno(), 0, 2))
+        with socket.create_connection(listener.getsockname()):
+            began = asyncio.get_running_loop().time()
+            await asyncio.wait_for(taken.wait(), 60)
+            assert asyncio.get_running_loop().time() - began >= 3 * 0.05 * 0.9
+        accepting.close()
+    assert [each.message for each in caplog.records if each.name == acceptor.__name__] == [
+        "this worker takes no connection: Too many open files (LimitNOFILE)"
+    ]
 
 
 def connections_of(pid: int, port: int) -> int:

@@ -50,6 +50,15 @@ manage.main()
 BROKEN = RELEASE.replace(
     "import manage", "if 'serve_process' in sys.argv: sys.exit(7)\nimport manage"
 )
+# As if the migration of the new release had been forgotten.
+BEHIND = RELEASE.replace(
+    "import manage",
+    """
+if 'serve_process' in sys.argv:
+    from core.database import schema
+    schema.compare = lambda: schema.Comparison(['usage.0999_later'], [])
+import manage""",
+)
 
 
 LISTENING = """
@@ -179,7 +188,7 @@ def test_a_session_is_told_and_goes_on(gateway: Gateway, served: Served, tmp_pat
 @contextmanager
 def gateway_behind_a_link(served: Served, directory: Path) -> Iterator[tuple[Command, str, Path]]:
     """A gateway whose program is found through the link ``current``, as in an installation by release."""
-    for name, program in (("good", RELEASE), ("bad", BROKEN)):
+    for name, program in (("good", RELEASE), ("bad", BROKEN), ("behind", BEHIND)):
         (directory / name).mkdir()
         (directory / name / "manage.py").write_text(program)
     current = directory / "current"
@@ -225,6 +234,25 @@ def test_a_release_that_cannot_start_changes_nothing_and_the_next_one_may(
         program = Path(f"/proc/{command.process.pid}/cmdline").read_text().split("\0")[1]
         assert program == str(current / "manage.py")
     assert "the reload failed and nothing has changed" in command.log.read_text()
+
+
+@pytest.mark.long
+def test_a_release_that_is_not_ready_changes_nothing(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    """It would answer, but its ``/readyz`` is 503: every proxy that checks would leave it out."""
+    with gateway_behind_a_link(served, tmp_path) as (command, url, current):
+        before = processes_of(command, 1)
+        with Asking(url, gateway) as asking:
+            switch(current, "behind")
+            failed = reload(served, tmp_path)
+        assert failed.returncode == 1
+        assert "The running release goes on: The new release runs, but was not" in failed.stderr
+        assert set(asking.statuses) == {200}
+        assert before <= workers_of(command.process.pid)
+        assert fetch(f"{url.removesuffix('/v1')}/readyz").status_code == 200
+        until(lambda: workers_of(command.process.pid) == before)
+    assert "Run `svc migrate`; until then" in command.log.read_text()
 
 
 @pytest.mark.long
