@@ -120,7 +120,8 @@ class Supervisor:
         self._keep_alive(self._serving)
         if (starting := self._starting) is not None:
             self._follow(starting)
-        elif self._is_asked_to_reload and self._serving.is_ready:
+        # Not once all of its processes run: where one dies again and again, a reload is the remedy.
+        elif self._is_asked_to_reload and self._serving.stage is Stage.SERVING:
             self._is_asked_to_reload = False
             self._begin_reload()
 

@@ -50,6 +50,9 @@ manage.main()
 BROKEN = RELEASE.replace(
     "import manage", "if 'serve_process' in sys.argv: sys.exit(7)\nimport manage"
 )
+WITHOUT_PAGES = RELEASE.replace(
+    "import manage", "if '--pages' in sys.argv: sys.exit(7)\nimport manage"
+)
 # As if the migration of the new release had been forgotten.
 BEHIND = RELEASE.replace(
     "import manage",
@@ -59,6 +62,7 @@ if 'serve_process' in sys.argv:
     schema.compare = lambda: schema.Comparison(['usage.0999_later'], [])
 import manage""",
 )
+PROGRAMS = {"good": RELEASE, "bad": BROKEN, "behind": BEHIND, "without_pages": WITHOUT_PAGES}
 
 
 LISTENING = """
@@ -186,17 +190,19 @@ def test_a_session_is_told_and_goes_on(gateway: Gateway, served: Served, tmp_pat
 
 
 @contextmanager
-def gateway_behind_a_link(served: Served, directory: Path) -> Iterator[tuple[Command, str, Path]]:
+def gateway_behind_a_link(
+    served: Served, directory: Path, first: str = "good", **environment: str
+) -> Iterator[tuple[Command, str, Path]]:
     """A gateway whose program is found through the link ``current``, as in an installation by release."""
-    for name, program in (("good", RELEASE), ("bad", BROKEN), ("behind", BEHIND)):
+    for name, program in PROGRAMS.items():
         (directory / name).mkdir()
         (directory / name / "manage.py").write_text(program)
     current = directory / "current"
-    current.symlink_to("good")
+    current.symlink_to(first)
     port = free_port()
     command = Command(
         ["serve", "--port", str(port), "--speech-port", str(free_port())],
-        {**served.environment, "SVC_DATA_DIR": str(directory)},
+        {**served.environment, "SVC_DATA_DIR": str(directory), **environment},
         directory / "gateway.log",
         program=str(current / "manage.py"),
     )
@@ -253,6 +259,23 @@ def test_a_release_that_is_not_ready_changes_nothing(
         assert fetch(f"{url.removesuffix('/v1')}/readyz").status_code == 200
         until(lambda: workers_of(command.process.pid) == before)
     assert "Run `svc migrate`; until then" in command.log.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.redis
+def test_a_reload_begins_although_a_process_of_the_running_release_dies_again_and_again(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    two = {"SVC_WORKERS": "2", "REDIS_URL": os.environ["SVC_TEST_REDIS_URL"]}
+    with gateway_behind_a_link(served, tmp_path, "without_pages", **two) as found:
+        command, url, current = found
+        until(lambda: "ended with 7 and is replaced" in command.log.read_text())
+        failed = reload(served, tmp_path)
+        assert failed.returncode == 1
+        assert "The running release goes on: page process " in failed.stderr
+        switch(current, "good")
+        assert reload(served, tmp_path).stdout == "Generation 2 serves.\n"
+        assert ask(url, gateway, "say: served").status_code == 200
 
 
 @pytest.mark.long
