@@ -47,11 +47,12 @@ class BackendHealth:
     """The health of one backend, as one process knows it."""
 
     __slots__ = (
-        "answers",
         "ejected",
         "ejections",
         "epoch",
         "failures",
+        "last_answer",
+        "last_failure",
         "probing",
         "returned",
         "sole_caller",
@@ -75,8 +76,8 @@ class BackendHealth:
         self.streak = 0
         """Ejections in a row, with less than a minute between them."""
         self.returned = float("-inf")
-        self.answers = 0
-        """Complete answers, since the process started."""
+        self.last_answer = self.last_failure = 0.0
+        """When an answer was complete, and when one failed, in Unix seconds; 0 before the first."""
         self.ejections = 0
         self.total_failures = 0
 
@@ -106,7 +107,7 @@ class OutcomeReport:
         backend = self._end()
         if backend is None:
             return
-        backend.answers += 1
+        backend.last_answer = time.time()
         if backend.epoch == self._epoch:
             backend.failures = 0
             backend.sole_caller = ""
@@ -124,6 +125,7 @@ class OutcomeReport:
         if backend is None:
             return False
         backend.total_failures += 1
+        backend.last_failure = time.time()
         if backend.epoch != self._epoch:
             return False
         return self._ejector.count_failure(backend, caller, was_probe=self.is_probe)

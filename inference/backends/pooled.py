@@ -36,8 +36,9 @@ class BackendView(msgspec.Struct, frozen=True):
     ejections: int
     inflight: int
     waiting: int
-    answers: int = 0
-    """Complete ones."""
+    last_answer: float = 0.0
+    last_failure: float = 0.0
+    """Unix seconds, as in ``BackendHealth``."""
     unreported_tokens: int = 0
     """Output tokens that it generated for this worker and never reported."""
     improbable_reports: int = 0
@@ -97,7 +98,8 @@ class PooledBackend:
             ejected=health.ejected and not is_kept,
             seconds_left=round(seconds_left, 1),
             failures=health.failures,
-            answers=health.answers,
+            last_answer=health.last_answer,
+            last_failure=health.last_failure,
             total_failures=health.total_failures,
             ejections=health.ejections,
             inflight=slots.inflight,

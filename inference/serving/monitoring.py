@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -75,36 +76,33 @@ def families() -> Iterator[Family]:
     yield from _backend_families(backends())
 
 
+_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ...]] = (
+    (
+        "ejected",
+        "1 while no model sends requests to the backend, because it keeps failing.",
+        lambda view: view.ejected,
+    ),
+    ("failures_in_a_row", "Failures since the backend's last success.", lambda view: view.failures),
+    (
+        "last_answer_timestamp_seconds",
+        "When it last gave this worker a complete answer; 0 for never.",
+        lambda view: view.last_answer,
+    ),
+    (
+        "last_failure_timestamp_seconds",
+        "When it last failed for this worker; 0 for never.",
+        lambda view: view.last_failure,
+    ),
+    ("in_flight", "Slots that are taken.", lambda view: view.inflight),
+    ("slots", "Slots in all: of all workers and hosts together.", lambda view: view.slots),
+    ("slots_held", "The part of them that this worker may hand out now.", lambda view: view.held),
+)
+
+
 def _backend_families(views: list[BackendView]) -> Iterator[Family]:
-    shown: list[tuple[str, str, list[float]]] = [
-        (
-            "svc_backend_ejected",
-            "1 while no model sends requests to the backend, because it keeps failing.",
-            [view.ejected for view in views],
-        ),
-        (
-            "svc_backend_failures_in_a_row",
-            "Failures since the backend's last success.",
-            [view.failures for view in views],
-        ),
-        ("svc_backend_in_flight", "Slots that are taken.", [view.inflight for view in views]),
-        (
-            "svc_backend_slots",
-            "Slots in all: of all workers and hosts together.",
-            [view.slots for view in views],
-        ),
-        (
-            "svc_backend_slots_held",
-            "The part of them that this worker may hand out now.",
-            [view.held for view in views],
-        ),
-    ]
-    for name, help_, values in shown:
-        samples = [
-            Sample("", {"backend": view.name}, float(value))
-            for view, value in zip(views, values, strict=True)
-        ]
-        yield Family(name, "gauge", help_, samples)
+    for name, help_, value in _GAUGES:
+        samples = [Sample("", {"backend": view.name}, float(value(view))) for view in views]
+        yield Family(f"svc_backend_{name}", "gauge", help_, samples)
     waiting = [
         Sample("", {"backend": view.name, "priority": each.label}, float(count))
         for view in views
@@ -116,7 +114,6 @@ def _backend_families(views: list[BackendView]) -> Iterator[Family]:
 
 def _outcomes(views: list[BackendView]) -> Iterator[Family]:
     counted: list[tuple[str, str, list[int]]] = [
-        ("answers", "Complete answers.", [view.answers for view in views]),
         ("failures", "Failures that count against it.", [view.total_failures for view in views]),
         ("ejections", "Times that it was ejected.", [view.ejections for view in views]),
     ]

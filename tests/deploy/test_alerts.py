@@ -70,12 +70,16 @@ FIRES: dict[str, dict[str, str]] = {
     "SvcBackendEjected": {  # the second worker has sent it nothing
         f"svc_backend_ejected{{{BACKEND}}}": "1+0" + LASTING,
         f"svc_backend_ejected{{{SECOND}}}": "0+0" + LASTING,
-        f"svc_backend_answers_total{{{SECOND}}}": "7+0" + LASTING,
+        f"svc_backend_last_failure_timestamp_seconds{{{BACKEND}}}": "200+0" + LASTING,
+        f"svc_backend_last_answer_timestamp_seconds{{{BACKEND}}}": "0+0" + LASTING,
+        f"svc_backend_last_answer_timestamp_seconds{{{SECOND}}}": "100+0" + LASTING,
     },
     "SvcBackendFails": {
         f"svc_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
         f"svc_backend_failures_in_a_row{{{SECOND}}}": "0+0" + LASTING,
-        f"svc_backend_answers_total{{{BACKEND}}}": "0+30x60 1800+0x10",
+        f"svc_backend_last_failure_timestamp_seconds{{{BACKEND}}}": "200+0" + LASTING,
+        f"svc_backend_last_answer_timestamp_seconds{{{BACKEND}}}": "100+0" + LASTING,
+        f"svc_backend_last_answer_timestamp_seconds{{{SECOND}}}": "0+0" + LASTING,
     },
     "SvcPoison": {f"svc_poison_refusals_total{{{WORKER}}}": "0+0x65 1+0x5"},
     "SvcUnreportedTokens": {f"svc_unreported_tokens_total{{{BACKEND}}}": "_x65 40+0x5"},
@@ -93,6 +97,8 @@ FIRES: dict[str, dict[str, str]] = {
     "SvcSpeechBackendFails": {
         f"svc_speech_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
         f"svc_speech_backend_failures_in_a_row{{{SECOND}}}": "0+0" + LASTING,
+        f"svc_speech_backend_last_failure_timestamp_seconds{{{BACKEND}}}": "200+0" + LASTING,
+        f"svc_speech_backend_last_answer_timestamp_seconds{{{SECOND}}}": "100+0" + LASTING,
     },
     "SvcNeuralVoicesSlow": {f"svc_speech_neural_real_time_factor{{{WORKER}}}": "1.2+0" + LASTING},
 }
@@ -106,14 +112,16 @@ SILENT: dict[str, dict[str, str]] = {
     },
     "another program that is down": {'up{job="node",instance="a:9100"}': "0+0" + LASTING},
     "a database that was away for a minute": {f"svc_ledger_database_up{{{WORKER}}}": "1+0x68 0 0"},
-    "a backend that one of two workers has ejected, and that answers the other": {
+    "a backend that one of two workers has ejected, and that has answered the other since": {
         f"svc_backend_ejected{{{BACKEND}}}": "1+0" + LASTING,
         f"svc_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
-        f"svc_backend_answers_total{{{SECOND}}}": "0+1" + LASTING,
+        f"svc_backend_last_failure_timestamp_seconds{{{BACKEND}}}": "200+0" + LASTING,
+        f"svc_backend_last_answer_timestamp_seconds{{{SECOND}}}": "300+0" + LASTING,
     },
     "a speech server that one of two workers cannot reach": {
         f"svc_speech_backend_failures_in_a_row{{{BACKEND}}}": "9+0" + LASTING,
-        f"svc_speech_backend_answers_total{{{SECOND}}}": "0+1" + LASTING,
+        f"svc_speech_backend_last_failure_timestamp_seconds{{{BACKEND}}}": "200+0" + LASTING,
+        f"svc_speech_backend_last_answer_timestamp_seconds{{{SECOND}}}": "300+0" + LASTING,
     },
     "errors of clients": {
         f'svc_requests_total{{{ROUTE},status="404",code="model_not_found"}}': "0+9" + LASTING

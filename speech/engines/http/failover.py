@@ -8,7 +8,7 @@ of model servers (``core.backends.ejection``).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
@@ -159,31 +159,41 @@ class _Attempts:
             report.ended()
 
 
+_GAUGES: Final[tuple[tuple[str, str, Callable[[HttpEngine, BackendHealth], float]], ...]] = (
+    ("ejected", "1 while it is ejected.", lambda _, health: health.ejected),
+    (
+        "failures_in_a_row",
+        "Consecutive failures that count against it.",
+        lambda _, health: health.failures,
+    ),
+    (
+        "last_answer_timestamp_seconds",
+        "When it last spoke a whole utterance for this worker; 0 for never.",
+        lambda _, health: health.last_answer,
+    ),
+    (
+        "last_failure_timestamp_seconds",
+        "When it last failed for this worker; 0 for never.",
+        lambda _, health: health.last_failure,
+    ),
+    (
+        "in_flight",
+        "Utterances that it speaks for this worker.",
+        lambda engine, _: engine.inflight,
+    ),
+    ("waiting", "Utterances in its queue.", lambda engine, _: engine.waiting),
+)
+
+
 def families(places: Sequence[tuple[str, HttpEngine, BackendHealth]]) -> Iterator[Family]:
     """The state of speech servers in this process, for ``/metrics``."""
     yield takeovers.family()
-    shown: list[tuple[str, str, list[float]]] = [
-        ("ejected", "1 while it is ejected.", [health.ejected for _, _, health in places]),
-        (
-            "failures_in_a_row",
-            "Consecutive failures that count against it.",
-            [health.failures for _, _, health in places],
-        ),
-        (
-            "in_flight",
-            "Utterances that it speaks for this worker.",
-            [engine.inflight for _, engine, _ in places],
-        ),
-        ("waiting", "Utterances in its queue.", [engine.waiting for _, engine, _ in places]),
-    ]
-    for name, about, values in shown:
+    for name, about, value in _GAUGES:
         samples = [
-            Sample("", {"backend": backend}, float(value))
-            for (backend, _, _), value in zip(places, values, strict=True)
+            Sample("", {"backend": backend}, float(value(engine, health)))
+            for backend, engine, health in places
         ]
         yield Family(f"svc_speech_backend_{name}", "gauge", about, samples)
-    answers = [Sample("_total", {"backend": name}, of.answers) for name, _, of in places]
-    yield Family("svc_speech_backend_answers", "counter", "Complete utterances.", answers)
     failed = [Sample("_total", {"backend": name}, of.total_failures) for name, _, of in places]
     yield Family(
         "svc_speech_backend_failures", "counter", "Failures that count against it.", failed
