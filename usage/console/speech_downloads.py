@@ -28,6 +28,7 @@ from usage.queries.cursors import Cursor
 from usage.queries.latest import newer, of_period
 from usage.queries.periods import UsageQuery, parse_query
 from usage.queries.speech import Shown, SpeechSums, Spoken, speech_sums
+from usage.retention.speech import require_speech_rows, require_speech_sums
 
 COLUMNS: Final = (
     *("request_id", "occurred_at", "api_key_id", "api_key_label", "voice", "cloned", "engine"),
@@ -76,6 +77,7 @@ class SpeechTotals(SpeechDownload):
     def file(self) -> HttpResponseBase:
         asked = self.request.GET.get("by", "")
         by = asked if asked in GROUPS else GROUPS[0]
+        require_speech_sums(str(self.organization.pk), self.query.period)
         sums = speech_sums(
             str(self.organization.pk),
             self.query.period,
@@ -105,6 +107,7 @@ class SpeechRows(SpeechDownload):
     """One line for each request, oldest first, streamed: a page of rows at a time."""
 
     def file(self) -> HttpResponseBase:
+        require_speech_rows(str(self.organization.pk), self.query.period)
         blocks = _blocks(self.organization, self.query, self.voice)
         body = CsvDownload(blocks, slots.take(str(self.organization.pk)))
         # Else this thread's connection stays open while the download uses its own. A transaction

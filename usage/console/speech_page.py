@@ -28,6 +28,7 @@ from usage.console.sorting import Order
 from usage.console.usage_page import UsagePage
 from usage.queries.periods import UsageQuery
 from usage.queries.speech import Dimension, Shown, SpeechSums, Spoken, SpokenPoint, speech_sums
+from usage.retention.speech import require_speech_sums
 from usage.templatetags.formats import duration
 
 GROUPS: Final = ("day", "voice", "key")
@@ -84,6 +85,7 @@ class SpeechUsagePage(PeriodPage):
         }
 
     def shown(self, query: UsageQuery) -> dict[str, Any]:
+        require_speech_sums(str(self.organization.pk), query.period)
         bucket = drawn_bucket(query.period, query.bucket)
         metric, by = self._asked("metric", SpeechMetric), self._asked("by", _BY)
         sums = speech_sums(

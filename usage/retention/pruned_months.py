@@ -36,9 +36,13 @@ def require_sums(period: Period) -> None:
 
     The sums of whole hours stay. Raises ``django.db.Error``.
     """
-    edges = cut(period).edges
-    bound = _rows_from() if edges else None
-    if bound is not None and any(edge.start < bound for edge in edges):
+    if cut(period).edges:
+        require_whole_hours(period, _rows_from())
+
+
+def require_whole_hours(period: Period, bound: datetime | None) -> None:
+    """Raise ``InvalidQuery`` when ``period`` begins or ends within an hour before ``bound``."""
+    if bound is not None and any(edge.start < bound for edge in cut(period).edges):
         raise InvalidQuery(
             f"Before {bound:%Y-%m-%d} only whole hours can be summed: begin and end at a full hour.",
             param="start",

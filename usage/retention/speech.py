@@ -14,9 +14,13 @@ from uuid import UUID
 from django.db.models import Q
 
 from core.clock import now
+from core.errors import InvalidQuery
 from usage.models import SpeechRow, SpeechWatermark
 from usage.queries import speech_hours
+from usage.queries.periods import Period
+from usage.queries.sources import cut
 from usage.retention.prune import oldest_kept
+from usage.retention.pruned_months import require_whole_hours
 
 SLICE: Final = 5_000
 """Rows deleted per transaction."""
@@ -35,6 +39,32 @@ def prune_speech(keep: int) -> int:
     )
     marked = SpeechWatermark.objects.filter(pruned__gte=before).values_list("pk", flat=True)
     return sum(_delete(organization_id, before) for organization_id in marked.order_by("pk"))
+
+
+def require_speech_rows(organization_id: str, period: Period) -> None:
+    """Raise ``InvalidQuery`` when speech rows of ``period`` are deleted. Raises ``django.db.Error``."""
+    bound = _rows_from(organization_id)
+    if bound is not None and period.start < bound:
+        raise InvalidQuery(
+            f"Rows of speech before {bound:%Y-%m-%d} have been deleted; their sums stay. Begin later.",
+            param="start",
+        )
+
+
+def require_speech_sums(organization_id: str, period: Period) -> None:
+    """Raise ``InvalidQuery`` when ``period`` begins or ends within an hour whose speech rows are deleted.
+
+    Raises ``django.db.Error``.
+    """
+    if cut(period).edges:
+        require_whole_hours(period, _rows_from(organization_id))
+
+
+def _rows_from(organization_id: str) -> datetime | None:
+    """The moment before which speech rows of the organization are deleted; None when none is."""
+    return (
+        SpeechWatermark.objects.filter(pk=organization_id).values_list("pruned", flat=True).first()
+    )
 
 
 def _delete(organization_id: UUID, before: datetime) -> int:

@@ -20,6 +20,7 @@ from tests.support.pages.console import page_at, text_of, words
 from usage.api.csv_stream import slots
 from usage.console.speech_downloads import COLUMNS, _blocks
 from usage.ledger import rows
+from usage.models import SpeechWatermark
 from usage.queries.periods import parse_query
 
 PATH = "/console/usage"
@@ -184,3 +185,31 @@ def test_a_download_of_rows_waits_while_others_run(
     answer = console.get(address)
     assert answer.status_code == 200
     assert 'filename="speech-' in answer["Content-Disposition"]
+
+
+@pytest.fixture
+def pruned(organization: Organization) -> None:
+    """Speech before August, whose rows ``prune_speech`` deleted."""
+    august = datetime(2026, 8, 1, tzinfo=UTC)
+    SpeechWatermark.objects.create(organization_id=organization.pk, until=august, pruned=august)
+
+
+@pytest.mark.usefixtures("pruned")
+@pytest.mark.parametrize("page", [f"{PATH}?surface=speech&", f"{PATH}/speech/totals.csv?"])
+def test_a_part_of_an_hour_of_deleted_speech_cannot_be_summed(console: Client, page: str) -> None:
+    refused = page_at(console, f"{page}start=2026-07-31T23:30Z&end=2026-08-01T00:30Z", 400)
+
+    assert "Before 2026-08-01 only whole hours can be summed" in words(refused)
+    page_at(console, f"{page}start=2026-07-31T23:00Z&end=2026-08-01T00:30Z")
+
+
+@pytest.mark.usefixtures("pruned")
+def test_a_download_of_deleted_speech_says_so_instead_of_being_empty(console: Client) -> None:
+    rows_of = f"{PATH}/speech/rows.csv?end=2026-08-02&start="
+
+    refused = page_at(console, f"{rows_of}2026-07-31", 400)
+
+    assert "Rows of speech before 2026-08-01 have been deleted" in words(refused)
+    kept = console.get(f"{rows_of}2026-08-01", follow=True)
+    assert (kept.status_code, kept["Content-Type"]) == (200, "text/csv; charset=utf-8")
+    kept.close()
