@@ -40,7 +40,8 @@ _FIGURES: Final = (
     "cached_input_tokens",
     "cache_reported_input_tokens",
 )
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Where a formula begins; Japanese spreadsheets take full-width signs for them too (OWASP, CSV injection)."""
 
 
 class TotalsView(ConsoleView):

@@ -301,15 +301,16 @@ def test_lines_add_up_to_the_summary(
     assert sum(int(each["output_tokens"]) for each in found) == tokens["backend_reported_output"]
 
 
+@pytest.mark.parametrize("label", ["=HYPERLINK(1)", "\uff1dHYPERLINK(1)"])
 def test_a_label_is_never_a_formula(
-    console: Client, organization: Organization, insert: Insert
+    console: Client, organization: Organization, insert: Insert, label: str
 ) -> None:
-    key = mint(organization, Scope.INFERENCE, "=HYPERLINK(1)").api_key
+    key = mint(organization, Scope.INFERENCE, label).api_key
     insert("2026-11-04T11:00:00", api_key_id=str(key.pk))
 
     (line,) = totals(console, "by=key")
 
-    assert line["api_key_label"] == "'=HYPERLINK(1)"
+    assert line["api_key_label"] == f"'{label}"
 
 
 def test_currencies_are_not_added(console: Client, insert: Insert) -> None:
