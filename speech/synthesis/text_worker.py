@@ -62,7 +62,6 @@ class _Texts:
             return InvalidTags.of(error)
 
     def _load(self, hindi: bool) -> Answer:
-        preparation.load()
         if hindi and self._lexicon is None:
             self._lexicon = Thread(target=detect.prepare, daemon=True)
             self._lexicon.start()
@@ -71,6 +70,8 @@ class _Texts:
 
 def main() -> int:
     """Serve orders until standard input ends; return the exit status of the process."""
+    # With the server's priority: on a busy host a first text would wait for it in vain.
+    preparation.load()
     confine(_MEMORY_BYTES, Niceness.LONG_WORK)
     answers = own_answers()
     texts = _Texts()
