@@ -58,7 +58,7 @@ _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-z]{1,3}$")
 _ABUSE = frozenset(
     {"चूत", "चुत", "चूतिया", "चुतिया", "चूतिये", "लंड", "लौड़ा", "लौड़े", "लौडा", "लौडे", "गांड", "रंडी"}
 )
-"""Words that nobody means who types a harmless one that sounds alike: ``chhoot``."""
+"""Words of abuse. A harmless word that is typed alike, such as ``chhoot``, is never read as one."""
 _LONGEST_CHAT = 8
 _PLURALS = (
     ("iyon", "i", "ी", "ियों"), ("iyo", "i", "ी", "ियों"), ("iyan", "i", "ी", "ियाँ"),

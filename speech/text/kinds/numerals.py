@@ -9,7 +9,6 @@ import re
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
-_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _NUMERAL = r"(?=[IVXL])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 _SMALL = r"(?=[ivx])(?:xl|x{0,3})(?:ix|iv|v?i{0,3})"
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
@@ -56,31 +55,26 @@ def written_out(text: str, locale: Locale) -> str:
     text = _ORDINAL.sub(lambda match: _ordinal(match, locale), text)
     text = _PAIR.sub(lambda match: _pair(match, locale), text)
     text = _PERSON.sub(
-        lambda match: f"{match['name']} {numbers.regnal(_value(match['numeral']), locale)}", text
+        lambda match: (
+            f"{match['name']} {numbers.regnal(numbers.of_roman(match['numeral']), locale)}"
+        ),
+        text,
     )
     text = _WARS.sub(
-        lambda match: f"World War {numbers.cardinal(_value(match['numeral']), locale)}", text
+        lambda match: f"World War {numbers.cardinal(numbers.of_roman(match['numeral']), locale)}",
+        text,
     )
     text = _AFTER_SMALL.sub(lambda match: _after_small(match, locale), text)
     return _LOWER.sub(lambda match: _lower(match, locale), text)
 
 
-def _value(numeral: str) -> int:
-    total = 0
-    for at, letter in enumerate(numeral):
-        value = _VALUES[letter]
-        later = max((_VALUES[other] for other in numeral[at + 1 :]), default=0)
-        total += -value if value < later else value
-    return total
-
-
 def _year(match: re.Match[str], locale: Locale) -> str:
-    value = _value(match["numeral"])
+    value = numbers.of_roman(match["numeral"])
     return numbers.year(value, locale) if 1000 < value < 2100 else match[0]
 
 
 def _ordinal(match: re.Match[str], locale: Locale) -> str:
-    value = _value(match["numeral"]) if match["numeral"] else 0
+    value = numbers.of_roman(match["numeral"]) if match["numeral"] else 0
     ending = "th" if value in (11, 12, 13) else _ENDINGS.get(value % 10, "th")
     return numbers.ordinal(value, locale) if value and match["ending"] == ending else match[0]
 
@@ -88,7 +82,7 @@ def _ordinal(match: re.Match[str], locale: Locale) -> str:
 def _pair(match: re.Match[str], locale: Locale) -> str:
     if not match["one"] or not match["two"] or (match["two"] == "I"):
         return match[0]
-    one, two = (numbers.cardinal(_value(match[name]), locale) for name in ("one", "two"))
+    one, two = (numbers.cardinal(numbers.of_roman(match[name]), locale) for name in ("one", "two"))
     join = match["join"] if match["join"].strip() in ("and", "&", "or", "to", ",") else " to "
     return f"{match['name']}{match['many'] or ''} {one}{join}{two}"
 
@@ -104,14 +98,14 @@ def _after_small(match: re.Match[str], locale: Locale) -> str:
         ("stage", "type", "phase", "grade", "tier", "level")
     ):
         return match[0]
-    return f"{match['name']} {numbers.cardinal(_value(numeral), locale)}"
+    return f"{match['name']} {numbers.cardinal(numbers.of_roman(numeral), locale)}"
 
 
 def _lower(match: re.Match[str], locale: Locale) -> str:
     numeral, last = match["numeral"], match["last"]
     if not numeral or (numeral == "i" and match["name"].lower() not in ("scene", "page", "clause")):
         return match[0]
-    said = numbers.cardinal(_value(numeral.upper()), locale)
+    said = numbers.cardinal(numbers.of_roman(numeral.upper()), locale)
     if last:
-        said += f" to {numbers.cardinal(_value(last.upper()), locale)}"
+        said += f" to {numbers.cardinal(numbers.of_roman(last.upper()), locale)}"
     return f"{match['name']} {said}"

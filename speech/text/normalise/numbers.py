@@ -37,6 +37,7 @@ _REGNAL = {
     1: "प्रथम", 2: "द्वितीय", 3: "तृतीय", 4: "चतुर्थ", 5: "पंचम", 6: "षष्ठ", 7: "सप्तम",
     8: "अष्टम", 9: "नवम", 10: "दशम",
 }  # fmt: skip
+_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
 @cache
@@ -263,3 +264,13 @@ def is_compound(match: re.Match[str]) -> bool:
 def is_one(figure: str) -> bool:
     """Whether a noun after the figure is singular."""
     return figure.replace(",", "") == "1"
+
+
+def of_roman(numeral: str) -> int:
+    """The number of a Roman numeral in capitals."""
+    total = 0
+    for at, letter in enumerate(numeral):
+        value = _ROMAN[letter]
+        later = max((_ROMAN[other] for other in numeral[at + 1 :]), default=0)
+        total += -value if value < later else value
+    return total

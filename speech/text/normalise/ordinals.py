@@ -218,7 +218,6 @@ _NUMBERED = frozenset(
         "अंक",
     ]
 )
-_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _VERBS = re.compile(
     r"(?:,|[.!?;:)]|$| (?:was|had|of|died|ruled|reigned|became|is|and his|and her|who|to|the)\b)"
 )
@@ -235,13 +234,13 @@ def written_out(text: str, locale: Locale) -> str:
             text = _HINDI.sub(lambda match: _hindi(match, locale), text)
     text = _STAGE.sub(
         lambda match: (
-            f"{match['name']} {numbers.cardinal(_value(match['numeral']), locale)} {match['letter']}"
+            f"{match['name']} {numbers.cardinal(numbers.of_roman(match['numeral']), locale)} {match['letter']}"
         ),
         text,
     )
     text = _HYPHENATED.sub(
         lambda match: (
-            f"{match['name']} {numbers.cardinal(_value(match['numeral']), locale)}"
+            f"{match['name']} {numbers.cardinal(numbers.of_roman(match['numeral']), locale)}"
             if match["numeral"]
             else match[0]
         ),
@@ -254,7 +253,7 @@ def written_out(text: str, locale: Locale) -> str:
 def _of_ruler(match: re.Match[str], locale: Locale) -> str:
     if match["name"] not in _KINGS or not match["numeral"]:
         return match[0]
-    return f"{match['name']} {numbers.regnal(_value(match['numeral']), locale)}'s"
+    return f"{match['name']} {numbers.regnal(numbers.of_roman(match['numeral']), locale)}'s"
 
 
 def _english(match: re.Match[str], locale: Locale) -> str:
@@ -288,7 +287,7 @@ def _hindi(match: re.Match[str], locale: Locale) -> str:
 
 def _roman(match: re.Match[str], locale: Locale) -> str:
     name, numeral = match["name"], match["numeral"]
-    number = _value(numeral)
+    number = numbers.of_roman(numeral)
     if name in _NUMBERED:
         return f"{name} {numbers.cardinal(number, locale)}"
     if name in _KINGS and (numeral != "I" or _VERBS.match(match.string, match.end())):
@@ -314,12 +313,3 @@ def _roman(match: re.Match[str], locale: Locale) -> str:
     ):
         return match[0]
     return f"{name} {numbers.cardinal(number, locale)}"
-
-
-def _value(numeral: str) -> int:
-    total = 0
-    for at, letter in enumerate(numeral):
-        value = _VALUES[letter]
-        later = max((_VALUES[other] for other in numeral[at + 1 :]), default=0)
-        total += -value if value < later else value
-    return total
