@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 
 from speech.text.normalise.units import UNITS
-from speech.text.shortened import Place, spellings
+from speech.text.shortened import SHIELD, Place, spellings
 
-SHIELD = "\ue0f0"
-"""Stands for a dot that ends no sentence. Private use: sentencex takes U+2024 for a full stop."""
 _LONGEST = 12
 """Letters of the longest abbreviation that is looked for before a dot, and one more."""
 

@@ -15,7 +15,7 @@ from bisect import bisect_left
 import msgspec
 import sentencex
 
-from speech.text.dots import SHIELD, shielded
+from speech.text.shortened import SHIELD
 from speech.text.tags import has_words
 
 _CLAUSE_OPENING = re.compile(
@@ -219,6 +219,8 @@ def _last_word_character(text: str) -> int:
 
 def _boundaries(text: str, at_line_start: bool) -> list[int]:
     """The ends of the sentences of one line, except the end of the line."""
+    from speech.text.dots import shielded  # noqa: PLC0415  # see ``preparation.load``
+
     plain, places = _without_signs(text)
     safe = _UNEQUAL.sub(SHIELD, _FACTORIAL.sub(SHIELD, shielded(plain)))
     safe = _QUERY.sub(SHIELD, safe)

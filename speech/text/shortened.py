@@ -12,6 +12,9 @@ from enum import Enum
 
 from speech.text import short_forms
 
+SHIELD = "\ue0f0"
+"""Stands for a dot that ends no sentence. Private use: sentencex takes U+2024 for a full stop."""
+
 
 class Place(Enum):
     """Where an abbreviation with a point stands for its words."""
