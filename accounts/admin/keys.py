@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 
 from accounts.admin.secret_pages import SecretPagesAdmin
@@ -62,7 +63,7 @@ class ApiKeyAdmin(SecretPagesAdmin):
         "standing",
         "last_used_at",
         "expires_at",
-        "created_at",
+        "made_on",
     )
     list_filter = ("scope", "priority", StatusFilter)
     list_select_related = ("organization",)
@@ -90,6 +91,11 @@ class ApiKeyAdmin(SecretPagesAdmin):
     @admin.display(description="key", ordering="prefix")
     def shown_prefix(self, api_key: ApiKey) -> str:
         return f"{api_key.prefix}…"
+
+    @admin.display(description="created", ordering="created_at")
+    def made_on(self, api_key: ApiKey) -> str:
+        """The day; its page has the moment."""
+        return date_format(api_key.created_at, "j M Y")
 
     @admin.display(description="class", ordering="priority")
     def shown_class(self, api_key: ApiKey) -> str:

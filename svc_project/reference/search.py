@@ -45,7 +45,10 @@ class Found:
 
 
 def find(query: str) -> list[Found]:
-    """The places that have every word of ``query``, best first, ``MOST`` at most."""
+    """The places that have every word of ``query``, best first, ``MOST`` at most.
+
+    Places that say the same, as a field of several operations does, are one.
+    """
     words = query[:LONGEST].lower().split()
     if not words:
         return []
@@ -55,8 +58,11 @@ def find(query: str) -> list[Found]:
         if all(word in whole for word in words)
         for score in (_score(title, words, entry.rank),)
     ]
-    entries = _index()
-    return [_found(entries[number][2], words[0]) for _, number in sorted(hits)[:MOST]]
+    same: dict[tuple[str, str], list[Entry]] = {}
+    for _, number in sorted(hits):
+        entry = _index()[number][2]
+        same.setdefault((entry.title, entry.text), []).append(entry)
+    return [_found(entries, words[0]) for entries in list(same.values())[:MOST]]
 
 
 def _score(title: str, words: list[str], rank: int) -> tuple[bool, int, int, int]:
@@ -65,15 +71,17 @@ def _score(title: str, words: list[str], rank: int) -> tuple[bool, int, int, int
     return title != " ".join(words), -named, rank, len(title)
 
 
-def _found(entry: Entry, word: str) -> Found:
-    """The entry with so much of its text as is shown, near ``word``."""
+def _found(entries: list[Entry], word: str) -> Found:
+    """The first of ``entries``, which say the same, with so much of the text as is shown, near ``word``."""
+    entry, others = entries[0], len(entries) - 1
+    where = f"{entry.where} and {others} more" if others else entry.where
     text = entry.text.replace("`", "")
     at = text.lower().find(word)
     if at > _SHOWN // 2:
         text = f"… {text[at - _BEFORE :].partition(' ')[2]}"
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN].rsplit(' ', 1)[0]} …"
-    return Found(entry.title, entry.where, entry.href, text)
+    return Found(entry.title, where, entry.href, text)
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from accounts.keys.keys import PREFIXES, cut_secrets
 from accounts.models import ApiKey
 from core.errors import ApiError, InvalidQuery
 from core.money import cost_text, price_text, sum_costs, token_cost
+from usage.console import request_filters
 from usage.console.key_names import KeyName, names_of
 from usage.console.live.watch import complete_to, watch_of
 from usage.console.period_page import PeriodPage
@@ -28,6 +29,8 @@ from usage.queries.latest import Page, newer, newest, of_period
 from usage.queries.periods import UsageQuery, parse_query
 
 PAGE_ROWS: Final = 50
+_NOT_OF_SUMS: Final = dict.fromkeys({"sort", "error", *request_filters.NAMES} - {"voice"})
+"""Filters of rows that the sums over time do not have, for a link to these."""
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,36}")
 """The form of a request id. Others are not queried: PostgreSQL refuses NUL in a text."""
 
@@ -166,6 +169,7 @@ class RequestsPage(PeriodPage):
             "more_is_used": any(each.value() or each.errors for each in rare),
             "is_speech": self.is_speech,
             "surfaces": shown,
+            "usage": reverse("console-usage") + self.page_query.link(**_NOT_OF_SUMS),
         }
 
     @cached_property

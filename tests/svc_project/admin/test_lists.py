@@ -42,7 +42,8 @@ TIME = re.compile(r"\d+ \w{3} \d{4}, \d\d:\d\d:\d\d UTC")
 def fill(number: int) -> None:
     """Write one row of every list, all of an organization, key and model of their own."""
     organization = Organization.objects.create(name=f"Northwind {number}")
-    key = mint(organization, Scope.INFERENCE, f"checkout {number}").api_key
+    until = now() + timedelta(days=1)
+    key = mint(organization, Scope.INFERENCE, f"checkout {number}", expires_at=until).api_key
     admin_keys.mint(f"pipeline {number}")
     user = User.objects.create_user(f"ada{number}@northwind.example", "x")
     Membership.objects.create(user=user, organization=organization)

@@ -127,6 +127,13 @@ def test_search_leads_to_the_place(client: Client, query: str, title: str, place
     assert f'href="{place}"' in page_of(client, f"/docs/search?q={query}")
 
 
+def test_a_field_that_says_the_same_in_many_operations_is_found_once(client: Client) -> None:
+    found = client.get("/docs/search", {"q": "expires_at null is never", "format": "json"}).json()
+
+    [keys] = [each for each in found["found"] if each["title"] == "expires_at"]
+    assert keys["where"] == "POST /manage/v1/keys and 7 more"
+
+
 def test_search_takes_any_text(client: Client) -> None:
     for query in ("", "   ", "x" * 10_000, "<script>", "\0", "nothing has this"):
         answer = client.get("/docs/search", {"q": query})

@@ -257,6 +257,21 @@ def test_rare_filters_are_folded_while_none_is_set(
     assert 'name="outcome"' not in folded[2]
 
 
+def test_the_list_leads_to_its_sums_over_time(console: Client) -> None:
+    query = "&surface=speech&voice=ava&http_status=502&outcome=failed"
+    page = console.get(f"{LIST}{query}").content.decode()
+
+    [link] = re.findall(r'href="(/console/[^"]*usage\?[^"]*)">usage over time', page)
+    sums = console.get(link.replace("&amp;", "&"))
+    assert sums.status_code == 200
+    assert sums.wsgi_request.GET.dict() | {"start": "", "end": ""} == {
+        "start": "",
+        "end": "",
+        "surface": "speech",
+        "voice": "ava",
+    }
+
+
 def test_a_wrong_filter_is_explained_at_its_field(console: Client) -> None:
     page = page_at(console, f"{LIST}&min_cost=much&outcome=failed", 400)
 
