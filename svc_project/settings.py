@@ -144,8 +144,12 @@ CHANNEL_LAYERS = (
     {
         "default": {
             "BACKEND": "channels_redis.core.RedisChannelLayer",
-            # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}]},
+            "CONFIG": {
+                # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
+                "hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}],
+                # Processes join again every 10 s. One that has ended would get messages for a day.
+                "group_expiry": 300,
+            },
         }
     }
     if REDIS_URL
@@ -380,6 +384,8 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne": {"level": "WARNING"},
+        # At INFO it has a line for each message to a process that has just ended, several a second.
+        "channels_redis": {"level": "WARNING"},
         # It logs every WebSocket with its query, and at DEBUG its frames.
         "uvicorn.error": {"level": "WARNING", "filters": ["ours"]},
     },

@@ -8,6 +8,7 @@ generations, which have the same numbers, have files of their own.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from django.conf import settings
+
+from core.monitoring.logs import Outages
+
+log = logging.getLogger(__name__)
 
 EVERY_SECONDS: Final = 1.0
 LASTING_SECONDS: Final = 10.0
@@ -48,6 +53,7 @@ class WorkerStats:
         self._path = directory / (f"{worker}.{generation}.json" if generation else f"{worker}.json")
         self._sources: dict[str, Callable[[], Any]] = {}
         self._has_published = False
+        self._outages = Outages(log)
 
     def register(self, name: str, read: Callable[[], Any]) -> None:
         """Share the result of ``read`` under ``name``; msgspec must be able to encode it."""
@@ -64,6 +70,17 @@ class WorkerStats:
         unfinished = self._path.with_suffix(f".{os.getpid()}")
         unfinished.write_bytes(content)
         unfinished.replace(self._path)
+
+    def try_to_publish(self) -> None:
+        """``publish``, and say in the log, once, that it cannot be done, as where the disk is full."""
+        try:
+            self.publish()
+        except OSError as error:
+            self._outages.failed(
+                logging.WARNING, "the stats of this process are not published: %s", error.strerror
+            )
+        else:
+            self._outages.ended("the stats of this process are published again")
 
     def withdraw(self) -> None:
         """Remove this worker's stats, because it ends."""

@@ -93,7 +93,10 @@ class _Divided:
     def wanted(self) -> int:
         """The slots that this worker wants to hold, so that others have what they need."""
         if drain.is_ending:
-            return self.need
+            # One more while nobody waits: a connection that is still open may bring one more request,
+            # which should not depend on the store's next answer.
+            lends = self.others_need or self.most < 2 * self.workers
+            return self.need if lends else min(self.most, self.need + 1)
         if not self.granted:
             return max(self.need, self.equal)
         if not self.others_need:
@@ -248,7 +251,9 @@ class SharedSlots:
     def _arguments(self, divided: _Divided) -> tuple[str | int, ...]:
         wanted = divided.wanted()
         if divided.granted:
-            divided.give_up(wanted)
+            # Not while the store is away: nobody could take them, and none would come back.
+            if self._answers:
+                divided.give_up(wanted)
         elif not divided.queue.inflight:
             # What it had until now was its own guess.
             divided.queue.limit = 0

@@ -11,12 +11,12 @@ from typing import Final
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
-from django.db import Error, connection
+from django.db import Error, connection, transaction
 
 from core.database import schema
 from core.database.failures import Kind, failure_of, place, words_of
 from svc_project.doctor import servers, stored_secrets
-from svc_project.doctor.disk import journal_disk
+from svc_project.doctor.disk import journal_disk, open_files
 from svc_project.doctor.findings import Finding, State
 
 SETTINGS: Final = "settings"
@@ -65,6 +65,7 @@ def examine() -> Iterator[Finding]:
     yield from _about(found, PROXIES, "proxies, names of hosts and TLS fit together")
     yield from _about(found, JOURNAL, "")
     yield journal_disk(settings.SVC_DATA_DIR)
+    yield open_files(settings.SVC_DATA_DIR)
     yield from servers.redis_store()
     yield from _database(found)
 
@@ -81,6 +82,7 @@ def _database(found: list[Finding]) -> Iterator[Finding]:
     )
     found = [each for each in found if each.subject == DATABASE]
     found += [_finding(each) for each in tagged]
+    found += _transactions()
     yield from _about(found, DATABASE, f"{_product()}: {place()}")
     yield from _schema(compared)
     yield from _about(
@@ -90,6 +92,21 @@ def _database(found: list[Finding]) -> Iterator[Finding]:
         return
     yield from stored_secrets.compare()
     yield from servers.backends()
+
+
+def _transactions() -> Iterator[Finding]:
+    """A pooler can give each statement another connection, and refuse every transaction."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error as error:
+        connection.close()
+        yield Finding(
+            State.FAULT,
+            DATABASE,
+            f"no transaction can be begun, so no row can be written: {words_of(error)}",
+            "Let the pooler keep a connection for a transaction (PgBouncer: pool_mode = transaction).",
+        )
 
 
 def _unavailable(error: Error) -> Finding:

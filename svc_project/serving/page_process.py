@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import shutil
 import signal
@@ -33,8 +32,6 @@ from svc_project.gate.page_server import PageServer
 from svc_project.serving import caches
 from svc_project.serving.lifeline import BEAT_SECONDS, WorkerEnd
 from svc_project.serving.monitoring import METRICS_STATS
-
-log = logging.getLogger(__name__)
 
 _LEARN_SECONDS = 2.0
 
@@ -91,10 +88,7 @@ async def _beat(line: WorkerEnd) -> None:
 async def _publish(stats: WorkerStats) -> None:
     """Publish the metrics of this process for the worker that is asked for those of all."""
     while True:
-        try:
-            stats.publish()
-        except OSError as error:
-            log.warning("the page process's metrics are not published: %s", error.strerror)
+        stats.try_to_publish()
         await asyncio.sleep(EVERY_SECONDS)
 
 

@@ -232,10 +232,7 @@ async def _publish_stats() -> None:
     """Publish this worker's stats for the other workers, and for a command that waits for a drain."""
     while True:
         if settings.SVC_WORKERS > 1 or is_draining():
-            try:
-                worker_stats.publish()
-            except OSError as error:
-                log.warning("this worker's stats are not published: %s", error.strerror)
+            worker_stats.try_to_publish()
         await asyncio.sleep(EVERY_SECONDS)
 
 

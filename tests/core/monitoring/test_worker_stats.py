@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from core.monitoring.worker_stats import WorkerStats
 
 
@@ -45,3 +47,15 @@ def test_the_file_of_a_killed_worker_is_removed_later(tmp_path: Path) -> None:
     worker(tmp_path, 0, "new", "something")
 
     assert not left.exists()
+
+
+def test_a_disk_that_takes_nothing_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stats = WorkerStats(tmp_path / "file" / "workers", 0)
+    (tmp_path / "file").touch()
+
+    for _ in range(3):
+        stats.try_to_publish()
+
+    assert caplog.messages == ["the stats of this process are not published: Not a directory"]

@@ -191,17 +191,41 @@ async def test_fewer_slots_than_are_held_are_reached_as_requests_end(prefix: str
         assert first.queue.limit + second.queue.limit <= 4
 
 
-async def test_a_worker_that_drains_gives_back_what_it_does_not_need(
+def hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the workers serve only what comes on the connections that they have."""
+    ending = Drain()
+    ending.hand_over(60.0)
+    monkeypatch.setattr(slots, "drain", ending)
+
+
+async def test_a_worker_that_drains_keeps_one_slot_more_than_it_needs_while_no_other_waits(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with working(1, prefix, 16) as [worker]:
+    async with working(2, prefix, 16) as [leaving, other]:
+        await leaving.take(3)
+        hand_over(monkeypatch)
+        await until_async(lambda: leaving.queue.limit == 4)
+        leaving.free(3)
+        await until_async(lambda: leaving.queue.limit == 1)
+        await other.take(16)
+        assert leaving.queue.limit == 0
+
+
+async def test_a_worker_that_drains_while_the_store_is_away_keeps_its_slots(
+    prefix: str, to_redis: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every connection that it has may bring one more request."""
+    monkeypatch.setattr(slots, "_AWAY_SECONDS", 0.05)
+    async with working(1, prefix, 16, url_through(to_redis)) as [worker]:
         await worker.take(3)
-        ending = Drain()
-        ending.hand_over(60.0)
-        monkeypatch.setattr(slots, "drain", ending)
-        await until_async(lambda: worker.queue.limit == 3)
-        worker.free(3)
-        await until_async(lambda: worker.queue.limit == 0)
+        await until_async(lambda: worker.slots._divided[SERVER].granted)
+        to_redis.refuse()
+        await until_async(lambda: worker.slots._outages._is_failing)
+        held = worker.queue.limit
+        hand_over(monkeypatch)
+        for _ in range(3):
+            await worker.slots._renew(worker.slots._store)  # type: ignore[arg-type]
+        assert worker.queue.limit == held > 3
 
 
 async def test_the_successor_of_a_crashed_worker_has_its_slots_at_once(prefix: str) -> None:

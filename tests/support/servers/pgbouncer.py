@@ -17,7 +17,7 @@ listen_addr = 127.0.0.1
 listen_port = PORT
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = MODE
 server_round_robin = 1
 default_pool_size = 4
 min_pool_size = 4
@@ -27,11 +27,17 @@ ignore_startup_parameters = extra_float_digits, options
 
 
 @contextmanager
-def running_pgbouncer(directory: Path, behind: int, user: str) -> Iterator[int]:
+def running_pgbouncer(
+    directory: Path, behind: int, user: str, *, pool_mode: str = "transaction"
+) -> Iterator[int]:
     """Run PgBouncer before the PostgreSQL at ``behind``, as the role ``user``; yields its port."""
     program, port = debian_program("pgbouncer", "pgbouncer"), free_port()
     configuration = directory / "pgbouncer.ini"
-    text = _CONFIGURATION.replace("PORT", str(port)).replace("BEHIND", str(behind))
+    text = (
+        _CONFIGURATION.replace("PORT", str(port))
+        .replace("BEHIND", str(behind))
+        .replace("MODE", pool_mode)
+    )
     configuration.write_text(text.replace("USER", user))
     directory.chmod(0o755)
     configuration.chmod(0o644)

@@ -7,18 +7,23 @@ import os
 import secrets
 import shutil
 import sqlite3
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from pytest_django.fixtures import Settings
 
 from svc_project.doctor import servers
+from svc_project.doctor.disk import open_files
 from svc_project.doctor.findings import Finding, State
+from svc_project.serving import state_file
 from tests.support.live import ROOT, Ran, free_port
 from tests.support.live import run as run_program
+from tests.support.servers.pgbouncer import running_pgbouncer
 from tests.support.servers.redis_store import REDIS_URL
 
 SECRETS = (
@@ -30,6 +35,7 @@ LIMITED = (
     "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 """Runs a program that may not write a file of more than 1000 bytes, as on a disk that is full."""
+FEW_FILES = LIMITED.replace("RLIMIT_FSIZE, (1000, 1000)", "RLIMIT_NOFILE, (300, 300)")
 
 
 def environment(directory: Path) -> dict[str, str]:
@@ -194,6 +200,50 @@ def test_a_full_disk_is_a_fault(installed: dict[str, str]) -> None:
     assert found.returncode == 1
 
 
+def test_few_open_files_are_a_warning(installed: dict[str, str]) -> None:
+    found = run("doctor", env=installed, program=("-c", FEW_FILES))
+
+    (line,) = lines(found.stdout, "files")
+    assert line.startswith("warning")
+    assert "a process of this shell may open 300, and a worker needs 12000 for" in line
+    assert found.returncode == 0
+
+
+def test_the_limit_of_open_files_is_that_of_the_running_gateway(tmp_path: Path) -> None:
+    program = FEW_FILES.partition("sys.argv")[0] + "print(flush=True); input()"
+    sleeper = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert sleeper.stdout is not None
+    sleeper.stdout.readline()
+    running = state_file.StateFile(str(tmp_path / state_file.NAME))
+    running.write(state_file.State(sleeper.pid, 1))
+    try:
+        found = open_files(tmp_path)
+    finally:
+        sleeper.communicate(b"\n")
+    assert found.state is State.WARNING
+    assert found.words.startswith("a process of the running gateway may open 300,")
+
+
+def test_a_pooler_that_refuses_transactions_is_a_fault(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
+    address = os.environ.get("SVC_TEST_DATABASE_URL", "")
+    if not address.startswith("postgres"):
+        pytest.skip("PgBouncer needs the PostgreSQL of SVC_TEST_DATABASE_URL")
+    place = urlsplit(address)
+    with running_pgbouncer(
+        tmp_path, place.port or 5432, place.username or "postgres", pool_mode="statement"
+    ) as port:
+        url = f"postgres://127.0.0.1:{port}{place.path}"
+        found = run("doctor", env={**installed, "DATABASE_URL": url})
+
+    (line,) = [each for each in lines(found.stdout, "database") if each.startswith("fault")]
+    assert "no transaction can be begun, so no row can be written" in line
+    assert found.returncode == 1
+
+
 def test_servers_that_do_not_answer_are_named(installed: dict[str, str]) -> None:
     load_backends(installed)
 
@@ -218,11 +268,14 @@ def test_a_sound_installation_has_no_fault(installed: dict[str, str]) -> None:
     found = run("doctor", "--json", env=installed)
 
     told: list[dict[str, Any]] = json.loads(found.stdout)
-    # The disk under the tests may be one of a container.
-    assert {each["state"] for each in told if each["subject"] != "journal"} == {"ok"}, told
-    assert [each["subject"] for each in told if each["state"] == "ok"] == [
-        *("settings", "secrets", "proxies", "journal", "redis", "database", "schema", "clock"),
-        "sameness",
+    # The disk under the tests may be one of a container, and their limit of open files is the shell's.
+    of_the_host = ("journal", "files")
+    assert {each["state"] for each in told if each["subject"] not in of_the_host} == {"ok"}, told
+    assert [
+        each["subject"] for each in told if each["state"] == "ok" or each["subject"] == "files"
+    ] == [
+        *("settings", "secrets", "proxies", "journal", "files", "redis", "database", "schema"),
+        *("clock", "sameness"),
     ]
     assert found.returncode == 0
 
