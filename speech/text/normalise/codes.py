@@ -21,7 +21,9 @@ _SHAPES = "|".join(
         r"\d{5}[- ]\d{5}",
         r"[6-9]\d{3} \d{6}",
         r"\d{3}-\d{2}-\d{4}",
-        r"\d{4}(?:[- ]\d{4}){2,3}",
+        r"\d{4}(?:[- ]\d{4}){2,7}(?:[- ]\d{1,3})?",
+        r"(?:011[- ]|00[- ]?)\d{1,3}(?:[- ]\d{2,5}){2,4}",
+        r"\d\d-\d{7}",
         r"555-\d{4}",
         r"(?=[\d-]*\d{5})\d{1,12}(?:-\d{1,12}){2,5}",
         r"0\d{2,11}-\d{1,12}",
@@ -36,7 +38,7 @@ _PLAIN = {
 }
 _WORDS = (
     r"train|flight|reg|call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
-    r"confirmation|booking|case|pnr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
+    r"confirmation|booking|case|pnr|npi|mrn|imei|utr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
 )
 _SHORT_WORDS = r"(?:ending|ends)(?: in| with)?(?: [Xx*]{1,4}(?=\d{4}))?|card|pin|(?<!exit )(?<!return )code|otp|zip|zip code|passcode|password|extension|ext|helpline|hotline|पिन|पासकोड|कोड|ओटीपी|पासवर्ड"
 _OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?[#-]?"

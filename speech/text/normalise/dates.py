@@ -94,10 +94,10 @@ _BETWEEN_DAYS = re.compile(
 )
 _MONTH_SHORT_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}) ?['’](?P<short>\d\d)(?![\w'’])")
 _DASHED_NAME = re.compile(
-    r"(?<![\w.,/-])(?P<day>\d{1,2})-(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-(?P<short>[0-4]\d)(?![\w-])",
+    r"(?<![\w.,/-])(?P<day>\d{1,2})(?P<dash>-?)(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?P=dash)(?:20)?(?P<short>[0-4]\d)(?![\w-])",
     re.IGNORECASE,
 )
-"""A day as banks write it, whose year has two digits: 12-Nov-26."""
+"""A day as banks write it: 12-Nov-26, 29NOV26."""
 _EXPIRES = re.compile(
     r"(?P<before>\b(?:[Ee]xp(?:ires?|iry|iration)?(?: date)?|expires|EXP|[Vv]alid (?:thru|till|until|to))[.:]? )(?P<month>0[1-9])/(?P<short>\d\d)(?![\w/]|[.,-]\d)"
 )
