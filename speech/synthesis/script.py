@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from speech.text import markdown, ssml, tags
 from speech.text.sentences import SentenceSplitter, clauses
 from speech.text.ssml import SsmlReader
+from speech.text.ssml_beginning import is_ssml, may_be_ssml
 from speech.text.tags import (
     NothingToSpeak,
     Pause,
@@ -146,9 +147,9 @@ class ScriptReader(msgspec.Struct):
         """Return the sentences that ``text`` completed. Raises ``speech.text.tags.TagError``."""
         if self._beginning is not None:
             self._beginning = text = self._beginning + text
-            if ssml.may_be_ssml(text):
+            if may_be_ssml(text):
                 return []
-            if ssml.is_ssml(text):
+            if is_ssml(text):
                 self._tags = SsmlReader()
             self._beginning = None
         return self.feed_parts(self._tags.feed(text))
@@ -334,7 +335,7 @@ def metered_characters(text: str) -> int:
 
 def _parsed(text: str) -> list[tags.Part]:
     """The parts of a whole text, SSML or not."""
-    return ssml.parse(text) if ssml.is_ssml(text) else tags.parse(text)
+    return ssml.parse(text) if is_ssml(text) else tags.parse(text)
 
 
 def read_script(text: str) -> Script:

@@ -60,6 +60,12 @@ _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]{1,64}\]")
 _MARK = re.compile(r"\*+|_+|~~+")
 _MASKED = re.compile(r"(?<![\w*])(?:\*{4,16}[ -]?){1,4}(?=\d{4}(?![\d*]))")
 """The digits of a card that are not shown; emphasis has three signs at most."""
+_DIALLED = re.compile(
+    r"(?<![\w*#])\*#?\d{1,5}(?:\*\d{1,20}){0,4}#(?![\w*])"
+    r"|(?:(?<=\b[Dd]ial )|(?<=\b[Pp]ress )|(?<=\b[Ee]nter ))\*\d{2,6}(?![\w*])"
+    r"|(?<=\b[Tt]hen )\*(?=[.,;:?!]|$)"
+)
+"""Codes and keys of a telephone, whose star marks up nothing."""
 _CELL_END = re.compile(r"(?<!\|)\|(?!\|)")
 _SPACED_CELL_END = re.compile(r"(?<=\s)\|(?=\s)")
 _PUNCTUATION: Final = ".,;:!?…।॥"
@@ -120,6 +126,8 @@ def _without_marks(text: str) -> str:
             text = _LINK.sub(r"\1", text)
         text = _REFERENCE.sub(r"\1", _LINK_END.sub("", text))
     text = _MASKED.sub("•••• ", text)
+    if "*" in text:
+        text = _DIALLED.sub(lambda dialled: dialled[0].translate(_KEEP), text)
     return _MARK.sub(_emphasis, text)
 
 

@@ -23,6 +23,7 @@ _MARK: Final = "\u0300-\u036f\u0900-\u0963\u200c\u200d"
 _TOKEN: Final = re.compile(rf"[\w{_MARK}]+|\s+|.", re.DOTALL)
 _IS_WORD: Final = re.compile(r"\w")
 _APOSTROPHES: Final = frozenset("'\u2019")
+_IN_NUMBERS: Final = frozenset(".,:")
 _STAND_IN: Final = "Qzx"
 STAND_IN: Final = re.compile(rf"\b({_STAND_IN}[a-z]{{2}})\b")
 """A stand-in in a text."""
@@ -100,6 +101,15 @@ class _Tokens:
             and self.exact[apostrophe] in _APOSTROPHES
             and _IS_WORD.match(self.exact[apostrophe - 1]) is not None
             and _IS_WORD.match(self.exact[apostrophe + 1]) is not None
+        )
+
+    def is_in_number(self, sign: int) -> bool:
+        """Whether the token is a point, comma or colon between the figures of one number."""
+        return (
+            0 < sign < len(self.exact) - 1
+            and self.exact[sign] in _IN_NUMBERS
+            and self.exact[sign - 1][-1].isdecimal()
+            and self.exact[sign + 1][0].isdecimal()
         )
 
 
@@ -202,13 +212,16 @@ class Lexicon:
     def _longest(self, tokens: _Tokens, at: int) -> tuple[int, Pronunciation | None]:
         """The end of the longest word that begins at the token, and its entry; else the next token."""
         found: tuple[int, Pronunciation | None] = (at + 1, None)
-        if tokens.is_joined(at - 1):  # as the "t" of "don't"
+        # As the "t" of "don't", and the "50" of "3.50".
+        if tokens.is_joined(at - 1) or tokens.is_in_number(at - 1):
             return found
         node, end = self._root, at
         while end < len(tokens.folded) and (after := node.after.get(tokens.folded[end])):
             node, end = after, end + 1
             if tokens.is_joined(end) and tokens.folded[end + 1] != "s":
                 continue  # as the "can" of "can't", but for the "Anna" of "Anna's"
+            if tokens.is_in_number(end):
+                continue
             if (entry := node.entry(tokens.exact[at:end])) is not None:
                 found = end, entry
         return found

@@ -15,6 +15,9 @@ _SIGNS: Final = {
     "|": "bar", "~": "tilde",
 }  # fmt: skip
 _FIGURE = re.compile(r"\d+")
+_DIALLED = re.compile(r"\d+|(?:[^\W\d_][\u0300-\u036f\u0900-\u0963]*)+|[*#]")
+_KEYS: Final = {"*": "star", "#": "hash"}
+_EXTENSION: Final = ("x", "ext", "extn", "extension")
 _FIGURES = re.compile(r"\d{1,8}")
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -50,10 +53,20 @@ def _digits(text: str, _form: str) -> str:
 
 
 def _telephone(text: str, _form: str) -> str:
-    """Groups of digits, with a comma between them for a short pause."""
-    groups = [" ".join(figure) for figure in _FIGURE.findall(text)]
-    plus = "plus " if text.startswith("+") else ""
-    return plus + ", ".join(groups) if groups else text
+    """Groups of digits and words, with a comma between them for a short pause; keys by name."""
+    if not _FIGURE.search(text):
+        return text
+    groups: list[str] = []
+    before = "plus " if text.startswith("+") else ""
+    for part in _DIALLED.findall(text):
+        if part in _KEYS:
+            before += f"{_KEYS[part]} "
+        elif part.casefold() in _EXTENSION:
+            before += "extension "
+        else:
+            groups.append(before + (" ".join(part) if part.isdecimal() else part))
+            before = ""
+    return ", ".join(filter(None, [*groups, before.strip()]))
 
 
 def _date(text: str, form: str) -> str:

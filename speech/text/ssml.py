@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from speech.text import say_as
+from speech.text.ssml_beginning import DECLARATION
 from speech.text.ssml_elements import (
     FASTEST,
     SLOWEST,
@@ -47,14 +48,13 @@ MOST_SAID: Final = (3, 100)
 """The most code points that a document is spoken as, up to the end of a ``say-as``: so many for each of its
 text, and so many more. Only the text is metered, and a sign such as ``!`` has a name of 16 code points."""
 
-_NAME_OF_ALL: Final = "<speak"
-_BEGIN = re.compile(rf"\s*{_NAME_OF_ALL}(?=[\s/>])")
 _RUN = re.compile(r"[^<]+")
 _HALF_ENTITY = re.compile(r"&[^&;\s]{0,9}\Z")
 _LONGEST_ENTITY: Final = 10
 _WHOLE = re.compile(r"<(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
 _MAY_BE_TAG = re.compile(r"<[A-Za-z_/]")
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!-))*+-->")
+_BEFORE_ELEMENT = re.compile(rf"{_COMMENT.pattern}|{DECLARATION.pattern}")
 _NAME = r"[A-Za-z_][\w.:-]{0,63}"
 _ATTRIBUTE = re.compile(
     rf"\s{{1,99}}(?P<name>{_NAME})\s{{0,9}}=\s{{0,9}}(?:\"(?P<double>[^\"<]*)\"|'(?P<single>[^'<]*)')"
@@ -64,16 +64,6 @@ _START_END = re.compile(r"\s{0,99}(?P<empty>/?)>")
 _END = re.compile(rf"</(?P<name>{_NAME})\s{{0,99}}>")
 _STRAY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
 _SPACE = re.compile(r"\s")
-
-
-def is_ssml(text: str) -> bool:
-    """Whether ``text`` begins with ``<speak``."""
-    return _BEGIN.match(text) is not None
-
-
-def may_be_ssml(text: str) -> bool:
-    """Whether only the text that follows ``text`` says if it ``is_ssml``."""
-    return _NAME_OF_ALL.startswith(text.lstrip())
 
 
 def parse(text: str) -> list[Part]:
@@ -200,14 +190,14 @@ class SsmlReader(msgspec.Struct, tag=True):
         return at + len(run)
 
     def _take_tag(self, at: int) -> int:
-        if comment := self._match(_COMMENT, at):
-            return self._base + comment.end()
+        if unsaid := self._match(_COMMENT if self._is_begun else _BEFORE_ELEMENT, at):
+            return self._base + unsaid.end()
         if end := self._match(_END, at):
             self._close(end["name"], at)
             return self._base + end.end()
         start = self._match(_START, at)
         if start is None:
-            raise InvalidSsml("this is no tag of an element. Write < in a text as &lt;.", at)
+            raise InvalidSsml(self._no_tag(at), at)
         attributes, places, after = self._attributes(self._base + start.end())
         closing = self._match(_START_END, after)
         if closing is None:
@@ -216,6 +206,16 @@ class SsmlReader(msgspec.Struct, tag=True):
         if closing["empty"]:
             self._close(start["name"], at)
         return self._base + closing.end()
+
+    def _no_tag(self, at: int) -> str:
+        """What is wrong with a ``<`` that begins no tag."""
+        after = self._text[at - self._base + 1 :][:1]
+        if after and after in "!?":
+            return (
+                "only a comment may begin so, without -- in it."
+                " CDATA, DTDs and processing instructions are not taken."
+            )
+        return "this is no tag of an element. Write < in a text as &lt;."
 
     def _attributes(self, at: int) -> tuple[dict[str, str], dict[str, int], int]:
         """The attributes, where their values are, and the offset after them."""
@@ -245,7 +245,7 @@ class SsmlReader(msgspec.Struct, tag=True):
             self._hold(text, at, changed, changed.said)
             return
         if not self._open:
-            if after := text.lstrip():
+            if after := text.lstrip().removeprefix("\ufeff").lstrip():
                 raise InvalidSsml("there is text after </speak>.", at + len(text) - len(after))
             return
         self._check_entities(text, at)

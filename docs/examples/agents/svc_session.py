@@ -25,6 +25,8 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 """A piece of SSML. The last tag may still be incomplete."""
+_SSML = re.compile(r"[\s\ufeff]*(<\?xml\s[^<>]*\?>\s*)?<speak[\s/>]")
+"""How a document in SSML begins."""
 _BETWEEN_WORDS = ("speak", "p", "s", "break")
 """Tags that end a word."""
 
@@ -151,7 +153,7 @@ class SvcSession:
         """The written words behind the ``spoken`` ones, each to the blanks around it: "three dollars" is
         one of them, "$3.00", and "well known" another, "well-known"."""
         document = self._texts[0]
-        is_ssml = self._ssml and document.startswith("<speak")
+        is_ssml = self._ssml and _SSML.match(document) is not None
         text, begins, ends = _without_tags(document) if is_ssml else (document, [], [])
         words: list[tuple[int, int, float, float]] = []
         for word in spoken:

@@ -55,7 +55,7 @@ _CODE_NAME = re.compile(
 """A dotted name of a program: ``java.lang.String``, ``foo.bar()``."""
 _HANDLE = re.compile(r"(?<![\w@.])@(?P<name>[A-Za-z_]\w{0,63})")
 _TAG = re.compile(
-    r"(?<![\w#&])#(?!\d{2,12}[A-Z]{1,2}(?!\w)|[A-Z]{1,4}\d*-[A-Z\d]*\d)(?P<name>(?=\w*[^\W\d_])\w{1,100})"
+    r"(?<![\w#&])#(?!\d{2,12}[A-Z]{1,2}(?!\w)|\d[A-CEFH](?!\w)|[A-Z]{1,4}\d*-[A-Z\d]*\d)(?P<name>(?=\w*[^\W\d_])\w{1,100})"
 )
 _LOCAL = re.compile(
     r"(?<![\w@./-])localhost:(?P<port>\d{1,5})(?!\d)(?P<path>(?:/[^\s?#<>\"'()\[\]{}|,;]{0,2000})?)"

@@ -43,13 +43,16 @@ _POINTED = (
         rf"\.(?P<end>[0-5]\d){_AFTER_POINT}"
     ),
     re.compile(
+        rf"(?:(?<=[ap]m-)|(?<=[ap]m - ))(?P<first>1[0-2]|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
+    ),
+    re.compile(
         rf"{_FREE}{_NO_VERSION}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
     ),
 )
 _AFTER_EVENT = re.compile(
     r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?|k\.?o\.?|orders|curtain|first act)(?: (?:at|from))?:? |\b(?:appt|appointment|break|tea|assembly|registration|prayers?|puja|pooja|bell|match|game|session|exam|viva|interview|party|wedding|reception|screening|show|rehearsal|training|practice|call|standup|shift|meeting|mtg|lesson|class|lecture|flight|train|bus|coach|service|booked|film)(?: (?:at|from|for)) "
     r"|\b(?:gets? (?:in|there|here|home)|(?:pulls?|comes?|goes) in|due(?: in)?|meet(?: (?:me|us|you|up))?|see (?:you|u|ya)|pick (?:\w{1,12} )?up|home|back) at |\b(?:until|till|til|’til) |[,;] (?=\d{1,2}\.\d\d (?:at [A-Z]|outside|@))|\b(?:got|get|getting|catch|catching|caught|missed|take|taking|for|on) the (?=\d{1,2}\.\d\d(?:[,.;!?]?\s|$))"
-    r"|(?:day|appt|appointment|\d(?:st|nd|rd|th)|of \w{3,9}|\d/\d{1,2}) (?:at|@) )"
+    r"|(?:day|appt|appointment|\d(?:st|nd|rd|th)|of \w{3,9}(?: twenty \w{3,9}(?: \w{3,5})?)?|\d/\d{1,2}) (?:at|@) )"
     r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.kinds import telephones
 from speech.text.normalise import names, numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -20,7 +21,9 @@ _SHAPES = "|".join(
         r"\d{5}[- ]\d{5}",
         r"[6-9]\d{3} \d{6}",
         r"\d{3}-\d{2}-\d{4}",
-        r"\d{4}(?:[- ]\d{4}){2,3}",
+        r"\d{4}(?:[- ]\d{4}){2,7}(?:[- ]\d{1,3})?",
+        r"(?:011[- ]|00[- ]?)\d{1,3}(?:[- ]\d{2,5}){2,4}",
+        r"\d\d-\d{7}",
         r"555-\d{4}",
         r"(?=[\d-]*\d{5})\d{1,12}(?:-\d{1,12}){2,5}",
         r"0\d{2,11}-\d{1,12}",
@@ -35,7 +38,7 @@ _PLAIN = {
 }
 _WORDS = (
     r"train|flight|reg|call|phone|mobile|tel|fax|account|order|ticket|card|invoice|tracking|serial|id|ref|reference|"
-    r"confirmation|booking|case|pnr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
+    r"confirmation|booking|case|pnr|npi|mrn|imei|utr|a/c|aadhaar|number|no|ring|text|खाता|खाते|आधार|ट्रेन|नंबर|फ़ोन|फोन|मोबाइल|ऑर्डर|आईडी"
 )
 _SHORT_WORDS = r"(?:ending|ends)(?: in| with)?(?: [Xx*]{1,4}(?=\d{4}))?|card|pin|(?<!exit )(?<!return )code|otp|zip|zip code|passcode|password|extension|ext|helpline|hotline|पिन|पासकोड|कोड|ओटीपी|पासवर्ड"
 _OF = r"(?:[.:#]| (?:code|number|no|id|is|कोड|नंबर|संख्या|है)\b){0,2}[.:]? ?[#-]?"
@@ -46,13 +49,6 @@ _NAMED = re.compile(
 )
 _MASK = re.compile(r"(?<= )[Xx*]{1,4}\Z")
 _SHORT = re.compile(_SHORT_WORDS, re.IGNORECASE)
-_EMERGENCY = re.compile(
-    r"(?P<before>(?<!\w)(?:call|dial|dialled|dialed) )(?P<figure>911|112|999|100|101|102|108|411|311|988)(?![\w.,-]?\d|\w)"
-    r"|(?:(?<=911 or )|(?<=999 or )|(?<=112 or )|(?<=100 or )|(?<=911/)|(?<=999/)|(?<=NHS ))(?P<other>911|112|999|100|101|102|108|411|311|988|111)(?![\w.,-]?\d|\w)"
-    r"|(?<![\w.,$£€₹/-])(?P<line>988|911|999|112|111|101|311|211|1098|1930|139|181|104|108|102)(?= (?:lifeline|helpline|operator|hotline|dispatcher|for (?:non-)?emergenc|for ambulance))"
-    r"|(?<![\w.,])(?P<hindi>\d{3,5})(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन|संपर्क)|par call|pe call))",
-    re.IGNORECASE,
-)
 _LEADING_ZERO = re.compile(r"(?<![\w.,:/-])(?P<figure>0\d++)(?![\w:/]|[.,]\d)")
 _FOUR_DIGITS = re.compile(
     r"(?P<before>\b(?:ISO|RFC|IEEE|DIN|Form|Model|Room|Flight|flight|Suite|Unit|Box|Bus|Route|Highway|Bulletin|Engine|Channel|[Pp]ort) )"
@@ -90,6 +86,13 @@ _DOCKET = re.compile(
 _READ_OUT = re.compile(
     r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
     re.IGNORECASE,
+)
+_STATE_PIN = re.compile(
+    r"(?P<place>\b(?:A[PRS]|BR|C[GH]|DL|G[AJ]|H[PR]|J[HK]|K[AL]|M[HLNPZ]|NL|O[DR]|P[BY]|RJ|SK|T[GNRS]|U[KP]|WB))[ -]{1,3}(?P<figure>[1-8]\d{2}(?!000)\d{3})(?=\s*[,.;)]|\s*$)"
+)
+"""The PIN code of an Indian address after its state."""
+_IBAN = re.compile(
+    r"(?:(?<=\b[A-Z]{2}\d\d )|(?<=\b[A-Z]{2}\d\d [A-Z]{4} ))\d{4}(?: \d{4}){2,6}(?: \d{1,3})?(?![\w-])"
 )
 _PLATE = re.compile(
     r"(?<![\w-])(?P<named>[Nn]o\. ?)?(?P<state>[A-Z]{2})[ -]?(?P<district>\d{1,2}(?:[A-Z](?=[ -]))?)[ -]?(?P<series>[A-Z]{1,3})[ -]?(?P<figure>\d{4})(?![\w-])"
@@ -133,8 +136,9 @@ def written_out(text: str, locale: Locale) -> str:
     plus = "प्लस" if locale.is_hindi else "plus"
     text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
     text = _HEXADECIMAL.sub(lambda match: _hexadecimal(match[0], locale), text)
+    text = telephones.services_written_out(text, locale)
     text = _NAMED.sub(lambda match: _named(match, locale), text)
-    text = _EMERGENCY.sub(lambda match: _emergency(match, locale), text)
+    text = _IBAN.sub(lambda match: _grouped(match[0], locale), text)
     text = _ZIP.sub(lambda match: _zip(match, locale), text)
     if locale.is_indian:
         text = _of_india(text, locale)
@@ -171,6 +175,9 @@ def _of_india(text: str, locale: Locale) -> str:
     text = _INDIAN_TRAIN.sub(lambda match: numbers.digits(match["figure"], locale), text)
     text = _TRAIN_AFTER.sub(lambda match: numbers.digits(match[0], locale), text)
     text = _PIN_AFTER_DASH.sub(lambda match: f", {_grouped(match['figure'], locale)}", text)
+    text = _STATE_PIN.sub(
+        lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
+    )
     text = _SPACED_PIN.sub(
         lambda match: f"{match['place']}, {_grouped(match['figure'], locale)}", text
     )
@@ -198,12 +205,6 @@ def _plain_groups(figure: str, locale: Locale) -> list[str]:
     if len(figure) == 10 and locale.is_indian:
         return [figure[:5], figure[5:]]
     return numbers.chunked(figure)
-
-
-def _emergency(match: re.Match[str], locale: Locale) -> str:
-    return (match["before"] or "") + numbers.digits(
-        next(each for each in match.groups()[1:] if each), locale
-    )
 
 
 def _toll_free(code: str, locale: Locale) -> str:

@@ -92,7 +92,12 @@ _DAY_LETTERS = re.compile(
 _BETWEEN_DAYS = re.compile(
     r"(?<=\d/\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)|(?<=\d/\d\d)\s[-–—]\s(?=(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day \d)"
 )
-_MONTH_SHORT_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}) ['’](?P<short>\d\d)(?![\w'’])")
+_MONTH_SHORT_YEAR = re.compile(rf"(?<!\w)(?P<month>{_MONTH}) ?['’](?P<short>\d\d)(?![\w'’])")
+_DASHED_NAME = re.compile(
+    r"(?<![\w.,/-])(?P<day>\d{1,2})(?P<dash>-?)(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?P=dash)(?:20)?(?P<short>[0-4]\d)(?![\w-])",
+    re.IGNORECASE,
+)
+"""A day as banks write it: 12-Nov-26, 29NOV26."""
 _EXPIRES = re.compile(
     r"(?P<before>\b(?:[Ee]xp(?:ires?|iry|iration)?(?: date)?|expires|EXP|[Vv]alid (?:thru|till|until|to))[.:]? )(?P<month>0[1-9])/(?P<short>\d\d)(?![\w/]|[.,-]\d)"
 )
@@ -166,6 +171,9 @@ def written_out(text: str, locale: Locale) -> str:
         if _PAIR.search(text):
             text = _WEEK_OF.sub(lambda match: _month_and_day(match, locale), text)
             text = _ON_DAY.sub(lambda match: _on_day(match, locale), text)
+        text = _DASHED_NAME.sub(
+            lambda match: f"{match['day']} {match['month'].title()} 20{match['short']}", text
+        )
         text = _MONTH_SHORT_YEAR.sub(lambda match: _short_year(_month(match), match, locale), text)
         text = _DAY_MONTH.sub(lambda match: _day_month(match, locale), text)
         text = _MONTH_DAY.sub(lambda match: _month_day(match, locale), text)

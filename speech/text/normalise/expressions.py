@@ -89,6 +89,20 @@ OTHERS: tuple[Rule, ...] = (
         )
         for letter, side in (("N", "North"), ("S", "South"), ("E", "East"), ("W", "West"))
     ),
+    *(
+        rule(
+            rf"(?<=\d ){letter} (?=\d+(?:st|nd|rd|th)\b|[A-Z][a-z]+ (?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Drive|Dr|Lane|Ln)\b)",
+            f"{side} ",
+            f"{side} ",
+        )
+        for letter, side in (("N", "North"), ("S", "South"), ("E", "East"), ("W", "West"))
+    ),
+    rule(
+        r"(?<=\d[NS], )(?P<degrees>\d{1,3}(?:\.\d{1,8})?)°? ?W\b",
+        r"\g<degrees> west",
+        r"\g<degrees> पश्चिम",
+    ),
+    rule(r"(?<![\w.])(?P<fever>(?:9\d|10\d)\.\d)(?=F(?!\w))", r"\g<fever>°", r"\g<fever>°"),
     rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),
     rule(r"¶¶ ?(?=\d)", "paragraphs ", "पैरा "),
     rule(r"¶ ?(?=\d)", "paragraph ", "पैरा "),

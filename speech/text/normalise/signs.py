@@ -200,8 +200,6 @@ WORDS = (
     rule(r"(?<!\w)[yY]/[yY](?!\w)", "year over year", "साल दर साल"),
     rule(r"(?<!\w)[mM]/[mM](?!\w)", "month over month", "महीने दर महीने"),
     rule(r"(?<!\w)[qQ]/[qQ](?!\w)", "quarter over quarter", "तिमाही दर तिमाही"),
-    rule(r"\b(?P<press>[Pp]ress|[Dd]ial|[Hh]it|[Tt]hen|[Oo]r|[Tt]he) \*(?=[\s,.;]|$)(?! \w+\*)", r"\g<press> star", r"\g<press> स्टार"),
-    rule(r"\b(?P<press>[Pp]ress|[Dd]ial|[Hh]it|[Tt]hen|star or) #(?=[\s,.;]|$)", r"\g<press> pound", r"\g<press> हैश"),
     rule(r"(?<!\w)\\(?=[a-zA-Z][+*?]?(?!\w))", "backslash ", "बैकस्लैश "),
     rule(r"(?<=\w)~(?=\w)", " tilde ", " टिल्ड "),
     rule(r"(?<!\w)w/o(?!\w)", "without", "के बिना"),

@@ -50,6 +50,7 @@ SSML = (
             "SQL",
         ],
     ),
+    (" <?xml version='1.0'?>\n<speak>With a declaration.</speak>", ["With", "a", "declaration."]),
     ("This is no document.", ["This", "is", "no", "document."]),
 )
 """Each text of a session that takes SSML, with the words that a listener hears."""

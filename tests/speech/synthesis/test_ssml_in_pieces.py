@@ -135,12 +135,32 @@ def test_a_sentence_comes_before_the_document_ends() -> None:
     assert reader.feed("</speak>") == reader.end() == []
 
 
-@pytest.mark.parametrize("begin", ["", "  ", "Say <speak>", "<speaker>", "<spe"])
+@pytest.mark.parametrize(
+    "begin", ["", "  ", "Say <speak>", "<speaker>", "<spe", "\ufeff", "<?xml", "<?xml a?>", "<!DOC"]
+)
 def test_any_other_text_is_read_as_without_ssml(begin: str) -> None:
     text = f"{begin} Hello <b>you</b>. [pause] AT&T"
     plain = ScriptReader()
 
     assert in_pieces(text, 1)[0] == [*plain.feed(text), *plain.flush()]
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+def test_a_declaration_of_xml_may_be_cut_anywhere(step: int) -> None:
+    text = f"\ufeff<?xml version='1.0'?>\n{DOCUMENT}"
+    found, _ = in_pieces(text, step)
+
+    assert [described(each, text) for each in found] == [
+        described(each, DOCUMENT) for each in read_script(DOCUMENT).sentences
+    ]
+
+
+def test_a_declaration_that_never_ends_is_text() -> None:
+    reader = ScriptReader.of_session(takes_ssml=True)
+
+    assert reader.feed("<?xml " + "a" * 50) == []
+    assert reader.feed("b" * 300 + ". One two ")
+    assert reader.held == 0
 
 
 def test_what_is_no_ssml_without_the_choice_is_as_before() -> None:

@@ -25,6 +25,8 @@ LEXICON = Lexicon(
         Pronunciation("can", "ken"),
         Pronunciation("ङी", "एन जी"),
         Pronunciation("café", "kaffay"),
+        Pronunciation("911", "nine one one"),
+        Pronunciation("3.5", "three and a half"),
     ]
 )
 
@@ -45,6 +47,9 @@ def spoken(text: str) -> str:
         ("I can't, can I? Can's", "I can't, ken I? ken's"),
         ("ङी ङीप", "एन जी ङीप"),
         ("cafe\u0301 caf\u00e9 cafe", "kaffay kaffay cafe"),
+        ("911, or 911. $911", "nine one one, or nine one one. $nine one one"),
+        ("1,911 911.50 9:911 911,000", "1,911 911.50 9:911 911,000"),
+        ("3.5 and 3.55, 13.5 or 3.5.1", "three and a half and 3.55, 13.5 or 3.5.1"),
         ("nothing of it", "nothing of it"),
         ("", ""),
     ],

@@ -13,7 +13,8 @@ from speech.synthesis.script import Sentence, metered_characters, read_script
 from speech.text.language import Language
 from speech.text.normalise.locale import Region
 from speech.text.normalise.sentence import normalised
-from speech.text.ssml import DEEPEST, is_ssml, parse
+from speech.text.ssml import DEEPEST, parse
+from speech.text.ssml_beginning import is_ssml
 from speech.text.ssml_elements import InvalidSsml
 from speech.text.tags import (
     Part,
@@ -51,6 +52,10 @@ def say_as(kind: str, text: str, form: str = "") -> str:
         (say_as("characters", "SKU-42_a"), "S K U dash four two underscore A"),
         (say_as("digits", "Room 4812"), "Room four eight one two"),
         (say_as("telephone", "+1 (415) 555-0132"), "plus one, four one five, five five five, zero one three two"),
+        (say_as("telephone", "1-800-FLOWERS"), "one, eight zero zero, FLOWERS"),
+        (say_as("telephone", "555-0132 ext. 12"), "five five five, zero one three two, extension one two"),
+        (say_as("telephone", "(415) 555-0132 x9"), "four one five, five five five, zero one three two, extension nine"),
+        (say_as("telephone", "*67, #12"), "star six seven, hash one two"),
         (say_as("date", "3/4/2026", "dmy"), "April third, twenty twenty six"),
         (say_as("date", "20260403", "ymd"), "April third, twenty twenty six"),
         (say_as("date", "12/25", "md"), "December twenty fifth"),
@@ -179,8 +184,44 @@ def test_pauses_are_bounded_as_those_of_tags_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<speaker>a</speaker>", "Say <speak>a</speak>", "<speaking", "<b>a"]
+    "before",
+    [
+        "\ufeff",
+        "<?xml version='1.0' encoding=\"UTF-8\"?>",
+        " \ufeff\n<?xml version='1.0'?>\r\n",
+        "\n",
+    ],
 )
+def test_what_xml_writes_before_the_document_is_neither_spoken_nor_charged(before: str) -> None:
+    text = f"{before}<speak>Hello <b>you</b>.</speak>"
+
+    [sentence] = read_script(text).sentences
+
+    assert (sentence.text, metered_characters(text)) == ("Hello you.", 10)
+    assert sentence.received([(0, 5)]) == [(len(before) + 7, len(before) + 12)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!DOCTYPE speak [<!ENTITY a 'b'>]><speak>&a;</speak>",
+        "<?xml version='1.0'?>\n<!DOCTYPE speak PUBLIC '-//W3C//DTD SYNTHESIS 1.0//EN' ''><speak>a</speak>",
+        "<speak>a<![CDATA[b]]></speak>", "<speak>a<?b?></speak>",
+    ],
+)  # fmt: skip
+def test_what_declares_something_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(InvalidSsml, match="CDATA"):
+        read_script(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<speaker>a</speaker>", "Say <speak>a</speak>", "<speaking", "<b>a", "<?xml?> a", "<?xml a",
+        "<?xml version='1.0'?><speaker>", "\ufeff Hello",
+        "<?xml?><speak>a</speak>", "<?xml version='1.0'?><?xml version='1.0'?><speak>a</speak>",
+    ],
+)  # fmt: skip
 def test_any_other_text_is_no_ssml(text: str) -> None:
     assert not is_ssml(text)
 

@@ -1,0 +1,92 @@
+"""Writes out what is dialled: the keys ``*`` and ``#``, codes with them, and short numbers of services."""
+
+from __future__ import annotations
+
+import re
+
+from speech.text.normalise import numbers
+from speech.text.normalise.locale import Locale, Region
+
+_VERB = r"\b(?:[Pp]ress|[Dd]ial|[Hh]it|[Tt]ap|[Tt]ype|[Ee]nter)"
+_CODE = re.compile(
+    r"(?<![\w*#])\*#?\d{1,5}(?:\*\d{1,20}){0,4}#(?!\w)"
+    r"|(?:(?<=ial )|(?<=ress )|(?<=nter ))\*\d{2,6}(?![\w*#%/]|[.,]\d)"
+    r"|(?<=ial )#\d{2,6}(?![\w*#%/]|[.,]\d)"
+    r"|(?:(?<=ial )|(?<=ress )|(?<=nter ))\d{1,20}#(?!\w)"
+)
+"""A code of a service or a menu: ``*123#``, ``*67`` and ``5#`` after a verb."""
+_AFTER = r"(?:key|sign|symbol|button|बटन|कुंजी|दबा[एँंइयोकर]|daba)"
+_KEY = re.compile(
+    rf"(?P<before>(?:{_VERB}|\b[Tt]hen|\b(?:followed|ending) (?:by|with)|(?:(?<=[*#] )|(?<=star )|(?<=pound )|(?<=hash ))or)(?: the)? (?P<quote>[\"'“]?))(?P<key>[*#])(?=[\"'”]?(?:[\s,.;:?!)।]|$))(?! \w+\*)"
+    rf"|(?<!\S)(?P<open>[\"'“]?)(?P<named>[*#])(?=[\"'”]? {_AFTER})"
+    r"|(?P<star>\b[Oo]r |\b[Tt]he )\*(?=[\s,.;]|$)(?! \w+\*)"
+)
+_IN_BRACKETS = re.compile(
+    r"(?P<name>\b(?:[Ss]tar|[Pp]ound|[Hh]ash|[Aa]sterisk)(?: key| sign)?) \([*#]\)"
+)
+"""A sign beside its name, which is said once."""
+_SERVICES = "911|112|999|100|101|102|108|411|311|988"
+_MORE_SERVICES = rf"{_SERVICES}|111|211|511|611|711|811"
+_SERVICE = re.compile(
+    rf"(?P<before>(?<!\w)(?:call|dial|dialled|dialed) )(?P<figure>{_MORE_SERVICES})(?![\w.,-]?\d|\w)"
+    rf"|(?:(?<=911 or )|(?<=999 or )|(?<=112 or )|(?<=100 or )|(?<=911/)|(?<=999/)|(?<=NHS ))(?P<other>{_SERVICES}|111)(?![\w.,-]?\d|\w)"
+    r"|(?<![\w.,$£€₹/-])(?P<line>988|911|999|112|111|101|311|211|1098|1930|139|181|104|108|102)(?= (?:lifeline|helpline|operator|hotline|dispatcher|for (?:non-)?emergenc|for ambulance))"
+    r"|(?<![\w.,/-])(?<!\d )(?P<hindi>\d{3,5})(?= (?:डायल|मिला|पर (?:कॉल|फ़ोन|फोन|संपर्क)|par call|pe call))",
+    re.IGNORECASE,
+)
+_SECOND = re.compile(
+    rf"(?P<before>\b(?:call|dial|ring|text|phone) [^.;!?]{{0,60}}?\d(?: or (?:call |text |dial )?))(?P<figure>{_MORE_SERVICES})(?![\w.,-]?\d|\w)(?! [a-z]+s\b)",
+    re.IGNORECASE,
+)
+"""A service after another number: ``call 0 or 911``."""
+_CALLED = re.compile(
+    rf"(?P<before>\b(?:ring|text) )(?P<figure>{_MORE_SERVICES})(?= or (?:call|text|dial|ring)\b|[.!?]|$)",
+    re.IGNORECASE,
+)
+
+
+def keys_written_out(text: str, locale: Locale) -> str:
+    """Write the keys of ``text`` by their names, and codes with them digit by digit."""
+    if "#" not in text and "*" not in text:
+        return text
+    text = _CODE.sub(lambda match: _code(match[0], locale), text)
+    text = _IN_BRACKETS.sub(r"\g<name>", text)
+    return _KEY.sub(lambda match: _key(match, locale), text)
+
+
+def services_written_out(text: str, locale: Locale) -> str:
+    """Write the short numbers of services digit by digit."""
+    for pattern in (_CALLED, _SECOND):
+        text = pattern.sub(
+            lambda match: match["before"] + numbers.digits(match["figure"], locale), text
+        )
+    return _SERVICE.sub(lambda match: _service(match, locale), text)
+
+
+def _name(key: str, locale: Locale) -> str:
+    if locale.is_hindi:
+        return "स्टार" if key == "*" else "हैश"
+    if key == "*":
+        return "star"
+    return "pound" if locale.region is Region.US else "hash"
+
+
+def _code(code: str, locale: Locale) -> str:
+    parts: list[str] = re.findall(r"\d+|[*#]", code)
+    return " ".join(
+        numbers.digits(part, locale) if part.isdecimal() else _name(part, locale) for part in parts
+    )
+
+
+def _key(match: re.Match[str], locale: Locale) -> str:
+    if match["star"]:
+        return f"{match['star']}{_name('*', locale)}"
+    if match["key"]:
+        return f"{match['before']}{_name(match['key'], locale)}"
+    return f"{match['open']}{_name(match['named'], locale)}"
+
+
+def _service(match: re.Match[str], locale: Locale) -> str:
+    return (match["before"] or "") + numbers.digits(
+        next(each for each in match.groups()[1:] if each), locale
+    )
