@@ -140,21 +140,14 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.address("REDIS_URL", ("redis", "rediss", "unix"))
-CHANNEL_LAYERS = (
-    {
-        "default": {
-            "BACKEND": "channels_redis.core.RedisChannelLayer",
-            "CONFIG": {
-                # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
-                "hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}],
-                # Processes join again every 10 s. One that has ended would get messages for a day.
-                "group_expiry": 300,
-            },
-        }
-    }
+# Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail. Processes join
+# a group again every 10 s: one that has ended would get messages for a day.
+_CHANNELS = {"hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}], "group_expiry": 300}
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": _CHANNELS}
     if REDIS_URL
-    else {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
-)
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
 
 _VALIDATION = "django.contrib.auth.password_validation."
 AUTH_PASSWORD_VALIDATORS = [

@@ -28,6 +28,7 @@ _COUNT_BYTES: Final = 4 * 1024
 """Four for each worker, of which there are at most 1024."""
 _HOST: Final = socket.gethostname()[:40]
 """So short that PostgreSQL, which keeps 63 bytes of a name, cuts nothing behind it."""
+_PROCESSORS: Final = os.cpu_count() or 1
 _PAGES_END_SECONDS: Final = 20.0
 """The time for the page process to end after the last worker."""
 
@@ -97,7 +98,9 @@ class Generation:
 
     ``number`` counts starts and reloads from 1; ``program`` is the command line that children get more
     words for. The first worker checks the settings and says how many processes there are to be; the
-    others start once it serves, since they would take the processors from it.
+    others start once it serves, since they would take the processors from it. Where another generation
+    serves, so many of them start at a time that half of the processors are left to it, and workers load
+    all that they need before they take connections.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Generation:
         self.stage = Stage.STARTING
         self.plan: Plan | None = None
         self.children: list[Child] = []
+        """The first worker, the page process if there are several, and the other workers."""
         self._sockets = sockets
         self._program = program
         self._heartbeats = Heartbeats()
@@ -136,18 +140,33 @@ class Generation:
                 self._page_listener = self._listen()
             else:
                 shutil.rmtree(self._page_directory, ignore_errors=True)
-        if self.plan.workers == 1 or len(self.children) > 1 or not self.first_is_ready:
+        if not self.first_is_ready:
             return
-        self.children.append(self._start_pages())
-        self.children += [
-            self._start_worker(numbers[share - 1], share) for share in range(1, self.plan.workers)
-        ]
+        free, beginning = iter(numbers), self._begun().count(False)
+        at_a_time = _PROCESSORS // 2 if self._is_beside else self._processes
+        while len(self.children) < self._processes and beginning < max(1, at_a_time):
+            share = len(self.children) - 1
+            child = self._start_worker(next(free), share) if share else self._start_pages()
+            self.children.append(child)
+            beginning += 1
+
+    @property
+    def _is_beside(self) -> bool:
+        """Whether another generation serves while this one starts."""
+        return self.number > 1 and self.stage is Stage.STARTING
+
+    @property
+    def _processes(self) -> int:
+        """How many there are to be, the page process of several workers included."""
+        return 0 if self.plan is None else self.plan.workers + (self.plan.workers > 1)
+
+    def _begun(self) -> list[bool]:
+        return [self._heartbeats.has_begun(child.process.pid) for child in self.children]
 
     @property
     def is_ready(self) -> bool:
         """Whether every process has sent a heartbeat."""
-        begun = [self._heartbeats.has_begun(child.process.pid) for child in self.children]
-        return self.plan is not None and len(begun) >= self.plan.workers and all(begun)
+        return 0 < self._processes <= len(self.children) and all(self._begun())
 
     @property
     def can_take_over(self) -> bool:
@@ -187,6 +206,8 @@ class Generation:
         served = [listener.fileno() for listener in self._sockets]
         roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
         roles += ["--share", str(share), "--counts", str(self._counts)]
+        if self._is_beside:
+            roles.append("--beside")
         descriptors = [*served, self._kept_open, self._counts]
         return self._start(number, share, roles, descriptors, restarts)
 

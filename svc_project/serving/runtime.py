@@ -80,8 +80,8 @@ class Runtime:
             await asyncio.shield(self._started)
 
     def load_the_rest(self) -> None:
-        """Load what only pages and texts need, in a thread; called once the server listens."""
-        self._run_beside(asyncio.to_thread(_load_the_rest))
+        """``load_the_rest`` in a thread; called once the server listens."""
+        self._run_beside(asyncio.to_thread(load_the_rest))
 
     async def stop(self) -> None:
         """Stop everything; requests in flight are written first."""
@@ -181,7 +181,8 @@ def _register_stats() -> None:
     worker_stats.register(FAILED_ENGINES, embedded.failed)
 
 
-def _load_the_rest() -> None:
+def load_the_rest() -> None:
+    """Load what only pages and texts need."""
     try:
         sealing.load()
         preparation.load()
