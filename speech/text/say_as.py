@@ -19,6 +19,7 @@ _DIALLED = re.compile(r"\d+|(?:[^\W\d_][\u0300-\u036f\u0900-\u0963]*)+|[*#]")
 _KEYS: Final = {"*": "star", "#": "hash"}
 _EXTENSION: Final = ("x", "ext", "extn", "extension")
 _FIGURES = re.compile(r"\d{1,8}")
+_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
@@ -50,6 +51,15 @@ def _characters(text: str, _form: str) -> str:
 
 def _digits(text: str, _form: str) -> str:
     return _FIGURE.sub(lambda figure: f" {' '.join(figure[0])} ", text)
+
+
+def _ordinal(text: str, _form: str) -> str:
+    """``3`` as ``3rd``, which later rules read in every language."""
+    if not _FIGURES.fullmatch(text):
+        return text
+    number = int(text)
+    ending = "th" if number % 100 in (11, 12, 13) else _ENDINGS.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _telephone(text: str, _form: str) -> str:
@@ -110,7 +120,9 @@ def _time(text: str, _form: str) -> str:
 _KINDS: Final[dict[str, Callable[[str, str], str]]] = {
     "characters": _characters,
     "spell-out": _characters,
+    "verbatim": _characters,
     "digits": _digits,
+    "ordinal": _ordinal,
     "telephone": _telephone,
     "date": _date,
     "time": _time,

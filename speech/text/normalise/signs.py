@@ -195,7 +195,7 @@ _EQUATION = re.compile(r"[=^√]|\bx\b|\dx [-+−]")
 _TIMES = re.compile(r"(?<=\d)[x×](?=\s[a-z\u0900-\u097f]|[.,;:!?)]|\s*$)")
 """``12x since``, which in an equation is a variable."""
 _COUNTED = r"(?<=[a-z\d\u0900-\u097f])\s?/\s?"
-_END = r"(?![\w\u0900-\u097f])"
+_END = r"(?![\w\u0900-\u0963\u0966-\u097f])"
 WORDS = (
     rule(r"(?<!\w)[yY]/[yY](?!\w)", "year over year", "साल दर साल"),
     rule(r"(?<!\w)[mM]/[mM](?!\w)", "month over month", "महीने दर महीने"),

@@ -63,6 +63,9 @@ def say_as(kind: str, text: str, form: str = "") -> str:
         (say_as("time", "1430"), "fourteen thirty"),
         (say_as("time", "2:30pm", "hms12"), "two thirty P M"),
         (say_as("cardinal", "12"), "twelve"),
+        (say_as("ordinal", " 22 "), "twenty second"),
+        (f"{say_as('ordinal', '11')} {say_as('ordinal', 'x3')}", "eleventh x three"),
+        (say_as("verbatim", "ab1"), "A B one"),
         ("<p>One\n two.</p><p><s>Three</s><s>four</s></p>", "One two. Three four"),
     ],
 )  # fmt: skip
