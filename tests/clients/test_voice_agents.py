@@ -156,11 +156,9 @@ def _amid_the_last_heard(gateway: Gateway, voice: str, talk: Talk) -> float:
     begin, end = talk.heard.rindex(" ") + 1, len(talk.heard)
     with listener.session(voice, keep_open=True, timestamps="word") as session:
         session.text(talk.sentence + talk.begun)
-        words = [
-            word
-            for word in session.receive(120.0)["words"]
-            if begin <= word["from"] and word["to"] <= end
-        ]
+        told = session.receive(120.0)
+    assert told["type"] == "timestamps", told
+    words = [word for word in told["words"] if begin <= word["from"] and word["to"] <= end]
     start, stop = words[0]["start"], words[-1]["end"]
     assert stop - start > 1.0, "a long word, so that the moment need not be exact"
     return float(start + 0.6 * (stop - start))
