@@ -97,13 +97,20 @@ class Generation:
 
     ``number`` counts starts and reloads from 1; ``program`` is the command line that children get more
     words for. The first worker checks the settings and says how many processes there are to be; the
-    others start once it serves, since they would take the processors from it.
+    others start once it serves, since they would take the processors from it. With ``waits`` no worker
+    takes a connection before ``take_over``, so that one that never gets ready fails no request.
     """
 
     def __init__(
-        self, number: int, sockets: Sequence[socket.socket], program: Sequence[str]
+        self,
+        number: int,
+        sockets: Sequence[socket.socket],
+        program: Sequence[str],
+        *,
+        waits: bool = False,
     ) -> None:
         self.number = number
+        self._waits = waits
         self._name = secrets.token_hex(8)
         self.stage = Stage.STARTING
         self.plan: Plan | None = None
@@ -205,6 +212,8 @@ class Generation:
         restarts: int,
     ) -> Child:
         line = ParentEnd()
+        if self._waits and number is not None:
+            line.wait()
         roles = [*roles, "--lifeline", str(line.descriptor)]
         if self.children:
             # The first worker has checked the settings; each process would print their warnings again.
@@ -263,6 +272,13 @@ class Generation:
         self._heartbeats.remove(child.process.pid)
 
     # -- ending ------------------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Let the workers take connections, because all are ready."""
+        self.stage, self._waits = Stage.SERVING, False
+        for child in self.children:
+            if child.is_worker:
+                child.line.accept()
 
     def hand_over(self) -> None:
         """Let the workers finish what runs, because the next generation serves."""
@@ -336,6 +352,7 @@ class Generation:
         """The generation that the previous program of this process has saved."""
         self = cls.__new__(cls)
         self.number, self.stage = saved["number"], Stage(saved["stage"])
+        self._waits = False
         self.plan = Plan(**saved["plan"]) if saved["plan"] is not None else None
         self._sockets, self._program = sockets, program
         self._heartbeats = Heartbeats()
