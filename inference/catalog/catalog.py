@@ -16,7 +16,7 @@ from accounts.changes import CATALOG, ChangeWatcher, watcher
 from accounts.models import Organization
 from accounts.snapshots import SnapshotHolder
 from core.clock import iso_milliseconds
-from core.errors import ModelNotFound, ModelRetired
+from core.errors import InternalError, ModelNotFound, ModelRetired
 from inference.catalog.pricing import CERTAIN
 from inference.catalog.snapshot import CatalogSnapshot, PublishedModel, read_snapshot
 
@@ -42,10 +42,13 @@ class Catalog(SnapshotHolder[CatalogSnapshot]):
         """Return the model that ``identifier`` names; ``now`` in seconds since the epoch.
 
         Raises ``ModelNotFound`` for an identifier that was never published and ``ModelRetired``
-        for one past its shutdown date.
+        for one past its shutdown date, and ``InternalError`` while no catalog could be read since the
+        start: the model may be there, and a client would believe a 404.
         """
         model = self.snapshot.models.get(identifier)
         if model is None:
+            if not self.is_loaded:
+                raise InternalError
             raise ModelNotFound(
                 _missing_message(identifier[:_SHOWN_CHARACTERS]),
                 kept=_missing_message(identifier if _NAME.fullmatch(identifier) else "…"),

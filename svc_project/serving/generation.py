@@ -98,15 +98,21 @@ class Generation:
 
     ``number`` counts starts and reloads from 1; ``program`` is the command line that children get more
     words for. The first worker checks the settings and says how many processes there are to be; the
-    others start once it serves, since they would take the processors from it. Where another generation
-    serves, so many of them start at a time that half of the processors are left to it, and workers load
-    all that they need before they take connections.
+    others start once it serves, since they would take the processors from it. With ``waits``, because
+    another generation serves, half of the processors start processes at a time, and no worker takes a
+    connection before ``take_over``: one that never gets ready fails no request.
     """
 
     def __init__(
-        self, number: int, sockets: Sequence[socket.socket], program: Sequence[str]
+        self,
+        number: int,
+        sockets: Sequence[socket.socket],
+        program: Sequence[str],
+        *,
+        waits: bool = False,
     ) -> None:
         self.number = number
+        self._waits = waits
         self._name = secrets.token_hex(8)
         self.stage = Stage.STARTING
         self.plan: Plan | None = None
@@ -143,17 +149,12 @@ class Generation:
         if not self.first_is_ready:
             return
         free, beginning = iter(numbers), self._begun().count(False)
-        at_a_time = _PROCESSORS // 2 if self._is_beside else self._processes
+        at_a_time = _PROCESSORS // 2 if self._waits else self._processes
         while len(self.children) < self._processes and beginning < max(1, at_a_time):
             share = len(self.children) - 1
             child = self._start_worker(next(free), share) if share else self._start_pages()
             self.children.append(child)
             beginning += 1
-
-    @property
-    def _is_beside(self) -> bool:
-        """Whether another generation serves while this one starts."""
-        return self.number > 1 and self.stage is Stage.STARTING
 
     @property
     def _processes(self) -> int:
@@ -206,8 +207,6 @@ class Generation:
         served = [listener.fileno() for listener in self._sockets]
         roles = ["--sockets", ",".join(map(str, served)), "--keep", str(self._kept_open)]
         roles += ["--share", str(share), "--counts", str(self._counts)]
-        if self._is_beside:
-            roles.append("--beside")
         descriptors = [*served, self._kept_open, self._counts]
         return self._start(number, share, roles, descriptors, restarts)
 
@@ -226,6 +225,8 @@ class Generation:
         restarts: int,
     ) -> Child:
         line = ParentEnd()
+        if self._waits and number is not None:
+            line.wait()
         roles = [*roles, "--lifeline", str(line.descriptor)]
         if self.children:
             # The first worker has checked the settings; each process would print their warnings again.
@@ -284,6 +285,13 @@ class Generation:
         self._heartbeats.remove(child.process.pid)
 
     # -- ending ------------------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Let the workers take connections, because all are ready."""
+        self.stage, self._waits = Stage.SERVING, False
+        for child in self.children:
+            if child.is_worker:
+                child.line.accept()
 
     def hand_over(self) -> None:
         """Let the workers finish what runs, because the next generation serves."""
@@ -357,6 +365,7 @@ class Generation:
         """The generation that the previous program of this process has saved."""
         self = cls.__new__(cls)
         self.number, self.stage = saved["number"], Stage(saved["stage"])
+        self._waits = False
         self.plan = Plan(**saved["plan"]) if saved["plan"] is not None else None
         self._sockets, self._program = sockets, program
         self._heartbeats = Heartbeats()

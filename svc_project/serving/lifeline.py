@@ -20,6 +20,8 @@ _BEAT: Final = b"."
 _UNREADY_BEAT: Final = b","
 """Of a worker that is not ready; to a parent of a release before, a heartbeat as any other."""
 _HAND_OVER: Final = b"h"
+_WAIT: Final = b"w"
+_ACCEPT: Final = b"a"
 _PLAN_END: Final = b"\n"
 _MOST_READ: Final = 4096
 
@@ -43,6 +45,11 @@ class WorkerEnd:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
+        self.waits = False
+        """Whether the child takes no connection before the parent says so; the parent has said it before
+        the child began."""
+        with contextlib.suppress(OSError):
+            self.waits = self._socket.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) == _WAIT
 
     def introduce(self, plan: Plan) -> None:
         """Send the plan, before the first heartbeat."""
@@ -55,10 +62,13 @@ class WorkerEnd:
             self._socket.send(_BEAT if is_ready else _UNREADY_BEAT, socket.MSG_DONTWAIT)
 
     def watch(
-        self, orphaned: Callable[[], None], handed_over: Callable[[], None] = lambda: None
+        self,
+        orphaned: Callable[[], None],
+        handed_over: Callable[[], None] = lambda: None,
+        takes_over: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start a thread that calls ``handed_over`` when the next generation takes over, and
-        ``orphaned`` when the parent has ended.
+        """Start a thread that calls ``takes_over`` when a child that waits is to take connections,
+        ``handed_over`` when the next generation takes over, and ``orphaned`` when the parent has ended.
 
         A thread, because a worker whose event loop hangs must end too.
         """
@@ -66,6 +76,8 @@ class WorkerEnd:
         def wait() -> None:
             with contextlib.suppress(OSError):
                 while told := self._socket.recv(_MOST_READ):
+                    if _ACCEPT in told:
+                        takes_over()
                     if _HAND_OVER in told:
                         handed_over()
             orphaned()
@@ -119,6 +131,18 @@ class ParentEnd:
         if beats:
             self.is_ready = beats.endswith(_BEAT)
         return bool(beats)
+
+    def wait(self) -> None:
+        """Let the child, which has not begun, take no connection before ``accept``.
+
+        It is no argument of the child's, because the program may be of a release that does not know it.
+        """
+        self._socket.send(_WAIT)
+
+    def accept(self) -> None:
+        """Let a child that waits take connections."""
+        with contextlib.suppress(OSError):
+            self._socket.send(_ACCEPT)
 
     def hand_over(self) -> None:
         """Tell the child that the next generation takes over."""

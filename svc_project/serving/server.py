@@ -52,9 +52,11 @@ class DrainingServer(uvicorn.Server):
     Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
     process of a group and the parent of the workers signals them again.
 
-    It sends the parent heartbeats on ``line``. When the parent has ended, for any reason, it drains and
-    ends too. When the parent says that the next generation serves, nothing is refused: connections that
-    are open get one more answer each, with ``Connection: close``, and the process ends when none is left.
+    It sends the parent heartbeats on ``line``. Of a generation that is to take over it takes no
+    connection before the parent says so: until then it may not be ready, and never get ready. When the
+    parent has ended, for any reason, it drains and ends too. When the parent says that the next
+    generation serves, nothing is refused: connections that are open get one more answer each, with
+    ``Connection: close``, and the process ends when none is left.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -68,17 +70,16 @@ class DrainingServer(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
         self.servers = []
         self._listening: list[socket.socket] = []
+        self._has_listened = False
         self._addresses_closed = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._listening = list(sockets or ())
         try:
-            if self._counts is None:
-                await super().startup(sockets)
-            else:
-                await super().startup([])
-                self._accept(self._counts)
+            await super().startup([])
+            if not self._line.waits:
+                await self._listen()
         except OSError as error:
             # Another server reserved the address as well, and listened first. Or a drain that began
             # in the start has closed the address, which is no failure.
@@ -97,11 +98,30 @@ class DrainingServer(uvicorn.Server):
             app_state=self.lifespan.state,
         )
 
-    def _accept(self, counts: Counts) -> None:
-        connections = self.server_state.connections
-        self._acceptors = [
-            Acceptor(each, BACKLOG, self._protocol, connections, counts) for each in self._listening
-        ]
+    async def _listen(self) -> None:
+        """Take connections. Raises ``OSError``."""
+        self._has_listened = True
+        if (counts := self._counts) is not None:
+            connections = self.server_state.connections
+            self._acceptors = [
+                Acceptor(each, BACKLOG, self._protocol, connections, counts)
+                for each in self._listening
+            ]
+            return
+        loop = asyncio.get_running_loop()
+        for each in self._listening:
+            server = await loop.create_server(self._protocol, sock=each, backlog=BACKLOG)
+            self.servers.append(server)
+
+    def takes_over(self) -> None:
+        """Take connections, because this generation is ready; called in a thread of its own."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by now
+                self._loop.call_soon_threadsafe(self._begin_to_listen)
+
+    def _begin_to_listen(self) -> None:
+        if not drain.stopping:
+            self._taking_over = asyncio.ensure_future(self._listen())
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if drain.stopping:
@@ -136,7 +156,7 @@ class DrainingServer(uvicorn.Server):
         """Close the addresses, and serve the connections that wait: closing alone would reset them."""
         loop = asyncio.get_running_loop()
         taken = []
-        for each in self._listening:
+        for each in self._listening if self._has_listened else ():
             with contextlib.suppress(OSError):  # until none waits; an orphan has closed it before
                 each.setblocking(False)
                 while True:
@@ -245,5 +265,5 @@ def run(sockets: list[socket.socket], line: WorkerEnd, counts: Counts | None) ->
     server = DrainingServer(config, line, counts)
     # A terminal that hangs up signals every process of the group; the parent decides.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    line.watch(server.orphaned, server.handed_over)
+    line.watch(server.orphaned, server.handed_over, server.takes_over)
     server.run(sockets)

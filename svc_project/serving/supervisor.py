@@ -157,7 +157,7 @@ class Supervisor:
     def _begin_reload(self) -> None:
         self._failure = ""
         self._reload_until = time.monotonic() + _READY_SECONDS
-        self._generations.insert(1, self._begun(self._serving.number + 1))
+        self._generations.insert(1, self._begun(self._serving.number + 1, waits=True))
         log.info("generation %d starts, to take over", self._generations[1].number)
         self._say()
 
@@ -195,7 +195,7 @@ class Supervisor:
 
     def _take_over(self, starting: Generation) -> None:
         serving = self._serving
-        starting.stage = Stage.SERVING
+        starting.take_over()
         self._generations.remove(starting)
         self._generations.insert(0, starting)
         serving.hand_over()
@@ -242,8 +242,8 @@ class Supervisor:
         else:
             self._is_stopping = True
 
-    def _begun(self, number: int) -> Generation:
-        generation = Generation(number, self._sockets, self._program)
+    def _begun(self, number: int, *, waits: bool = False) -> Generation:
+        generation = Generation(number, self._sockets, self._program, waits=waits)
         generation.start_first(self._free_numbers()[0])
         return generation
 

@@ -72,6 +72,14 @@ def test_the_unit_waits_as_long_as_a_drain_takes() -> None:
     assert listening == ["127.0.0.1:8000", "127.0.0.1:8001"]
 
 
+def test_the_unit_is_started_again_however_often_it_ends() -> None:
+    """A socket of a service that has reached its start limit is closed, and refuses every client."""
+    unit = (DEPLOY / "systemd/svc.service").read_text()
+    about, _, service = unit.partition("[Service]")
+    assert "\nStartLimitIntervalSec=0\n" in about
+    assert "\nRestart=always\n" in service
+
+
 def steps() -> list[tuple[str, str]]:
     """The instructions of the Dockerfile and their words."""
     text = re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.MULTILINE)

@@ -28,9 +28,6 @@ class Command(BaseCommand):
         parser.add_argument("--keep", type=int, help="descriptor that a worker keeps to the end")
         parser.add_argument("--share", type=int, help="which share of the processors, from 0")
         parser.add_argument("--counts", type=int, help="descriptor of the workers' shared counts")
-        parser.add_argument(
-            "--beside", action="store_true", help="another generation serves until this one does"
-        )
         parser.add_argument("--pages", type=int, help="descriptor to serve pages on")
         parser.add_argument("--until", type=int, help="descriptor that closes with all workers")
 
@@ -62,7 +59,7 @@ class Command(BaseCommand):
         if settings.SVC_WORKERS > 1:
             processors.keep_to_share(options["share"], settings.SVC_WORKERS)
             counts = Counts(options["counts"], options["share"], settings.SVC_WORKERS)
-        if options["beside"]:
-            # Nobody waits for this worker, and what its first connections would share its processor with.
+        if line.waits:
+            # What its first connections would share a processor with.
             load_the_rest()
         server.run(sockets, line, counts)

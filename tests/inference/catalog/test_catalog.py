@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.changes import ChangeWatcher
 from accounts.models import Organization
 from core import clock
-from core.errors import ModelNotFound, ModelRetired
+from core.errors import InternalError, ModelNotFound, ModelRetired
 from inference.catalog import lifecycle, snapshot
 from inference.catalog.catalog import Catalog
 from inference.catalog.snapshot import SMALLEST_READ_BYTES, read_snapshot
@@ -32,6 +32,16 @@ def watcher() -> ChangeWatcher:
 @pytest.fixture
 def catalog(watcher: ChangeWatcher) -> Catalog:
     return Catalog(watcher)
+
+
+def test_before_the_first_catalog_no_model_is_said_to_be_missing(catalog: Catalog) -> None:
+    with pytest.raises(InternalError):
+        catalog.resolve("acme/demo-8b", time.time())
+
+    catalog.load()
+
+    with pytest.raises(ModelNotFound):
+        catalog.resolve("acme/demo-8b", time.time())
 
 
 def test_a_published_model_carries_all_that_a_request_needs(

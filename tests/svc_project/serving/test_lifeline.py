@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+
+import pytest
 
 from svc_project.serving.lifeline import ParentEnd, WorkerEnd
 
@@ -35,3 +38,23 @@ def test_a_heartbeat_says_whether_the_child_is_ready() -> None:
     assert not is_ready()
     child._socket.close()
     parent.close()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_child_waits_if_it_was_told_so_before_it_began(waits: bool) -> None:
+    told, ended = threading.Event(), threading.Event()
+    parent = ParentEnd()
+    if waits:
+        parent.wait()
+    child = WorkerEnd(os.dup(parent.descriptor))
+    parent.close_worker_end()
+    assert child.waits is waits
+
+    child.watch(ended.set, takes_over=told.set)
+    assert not told.is_set()
+    parent.accept()
+    assert told.wait(60)
+
+    parent.close()
+    assert ended.wait(60)
+    child._socket.close()

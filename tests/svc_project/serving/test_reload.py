@@ -53,12 +53,14 @@ BROKEN = RELEASE.replace(
 WITHOUT_PAGES = RELEASE.replace(
     "import manage", "if '--pages' in sys.argv: sys.exit(7)\nimport manage"
 )
-# As if the migration of the new release had been forgotten.
+# As if the migration of the new release had been forgotten; it could answer nothing.
 BEHIND = RELEASE.replace(
     "import manage",
     """
 if 'serve_process' in sys.argv:
     from core.database import schema
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    HttpToolsProtocol.connection_made = lambda protocol, transport: transport.abort()
     schema.compare = lambda: schema.Comparison(['usage.0999_later'], [])
 import manage""",
 )
