@@ -144,12 +144,9 @@ CHANNEL_LAYERS = (
     {
         "default": {
             "BACKEND": "channels_redis.core.RedisChannelLayer",
-            "CONFIG": {
-                # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
-                "hosts": [{"address": REDIS_URL, "socket_timeout": 15.0}],
-                # Processes join again every 10 s. One that has ended would get messages for a day.
-                "group_expiry": 300,
-            },
+            # Its blocking reads take 5 s, which is also redis-py's own timeout: they would often fail.
+            # Processes join again every 10 s; one that has ended would get messages for a day.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 15}], "group_expiry": 60},
         }
     }
     if REDIS_URL
