@@ -113,7 +113,8 @@ class ParentEnd:
 
     def plan(self) -> Plan | None:
         """The plan that the child has sent; None before it has."""
-        with contextlib.suppress(BlockingIOError):
+        # Nothing has come yet, or the child has ended with words of this process unread.
+        with contextlib.suppress(OSError):
             self._read += self._socket.recv(_MOST_READ)
         line, end, self._read = self._read.partition(_PLAN_END)
         if not end:

@@ -40,6 +40,16 @@ def test_a_heartbeat_says_whether_the_child_is_ready() -> None:
     parent.close()
 
 
+def test_a_child_that_ended_without_reading_what_it_was_told_has_no_plan() -> None:
+    parent = ParentEnd()
+    parent.wait()
+    parent.close_worker_end()
+
+    assert parent.plan() is None
+    assert not parent.has_beaten()
+    parent.close()
+
+
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_child_waits_if_it_was_told_so_before_it_began(waits: bool) -> None:
     told, ended = threading.Event(), threading.Event()
