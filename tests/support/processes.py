@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,16 @@ def processor_seconds(pid: int) -> float:
     """The processor time that the process has used, its own and the system's for it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def start_of(pid: int) -> float:
+    """When the process began, in seconds since the epoch.
+
+    The times of files below ``/proc`` are of the moment at which the kernel made them up.
+    """
+    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    return time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def command_of(pid: int) -> list[bytes]:

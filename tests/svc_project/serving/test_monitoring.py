@@ -20,7 +20,7 @@ from tests.support.clients.raw_client import RawClient
 from tests.support.gateways import Served, another_gateway
 from tests.support.live import Gateway, fetch
 from tests.support.metrics import Metrics, metrics
-from tests.support.processes import processor_seconds, workers_of
+from tests.support.processes import processor_seconds, start_of, workers_of
 from tests.support.served import ask, two_workers
 from tests.support.speech.accounts import speech_account
 from tests.support.until import until
@@ -180,7 +180,7 @@ def test_a_worker_shows_its_build_and_what_it_and_its_parent_use(gateway: Gatewa
         assert 5 < of("process_open_fds") < of("process_max_fds")
         assert of("process_cpu_seconds_total") == pytest.approx(processor_seconds(pid), abs=1)
         started = of("process_start_time_seconds")
-        assert started == pytest.approx(Path(f"/proc/{pid}").stat().st_mtime, abs=5)
+        assert started == pytest.approx(start_of(pid), abs=5)
         assert 0 < started < time.time()
     assert seen.sum("svc_worker_restarts_total") == 0
 
