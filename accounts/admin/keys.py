@@ -63,7 +63,7 @@ class ApiKeyAdmin(SecretPagesAdmin):
         "standing",
         "last_used_at",
         "expires_at",
-        "made_on",
+        "created_on",
     )
     list_filter = ("scope", "priority", StatusFilter)
     list_select_related = ("organization",)
@@ -93,7 +93,7 @@ class ApiKeyAdmin(SecretPagesAdmin):
         return f"{api_key.prefix}…"
 
     @admin.display(description="created", ordering="created_at")
-    def made_on(self, api_key: ApiKey) -> str:
+    def created_on(self, api_key: ApiKey) -> str:
         """The day; its page has the moment."""
         return date_format(api_key.created_at, "j M Y")
 

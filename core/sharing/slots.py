@@ -93,8 +93,8 @@ class _Divided:
     def wanted(self) -> int:
         """The slots that this worker wants to hold, so that others have what they need."""
         if drain.is_ending:
-            # One more while nobody waits: a connection that is still open may bring one more request,
-            # which should not depend on the store's next answer.
+            # It keeps one slot more while no other worker needs it. A connection that is still open may bring
+            # one more request, which then need not wait for the store to answer.
             lends = self.others_need or self.most < 2 * self.workers
             return self.need if lends else min(self.most, self.need + 1)
         if not self.granted:
@@ -251,7 +251,7 @@ class SharedSlots:
     def _arguments(self, divided: _Divided) -> tuple[str | int, ...]:
         wanted = divided.wanted()
         if divided.granted:
-            # Not while the store is away: nobody could take them, and none would come back.
+            # While the store is away, it can grant these slots to no worker, and give none back to this one.
             if self._answers:
                 divided.give_up(wanted)
         elif not divided.queue.inflight:

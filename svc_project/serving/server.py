@@ -89,7 +89,8 @@ class DrainingServer(uvicorn.Server):
             sys.exit(1)
         self._beat()
         garbage.keep_loaded_objects()
-        runtime.load_the_rest()
+        if not self._line.waits:  # such a worker has loaded it before
+            runtime.load_the_rest()
 
     def _protocol(self) -> asyncio.Protocol:
         return self.config.http_protocol_class(  # type: ignore[call-arg]
