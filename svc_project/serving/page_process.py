@@ -45,6 +45,8 @@ def run(listener: socket.socket, line: WorkerEnd, workers: int) -> NoReturn:
     address = Path(listener.getsockname())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # At full priority: a machine without an idle processor would take a minute for it at a lower one.
+    load_pages()
     # Threads inherit it.
     lower_priority(Niceness.LONG_WORK)
     uvloop.run(_serve(listener, line, workers))
@@ -58,7 +60,6 @@ async def _serve(listener: socket.socket, line: WorkerEnd, workers: int) -> None
     ended = asyncio.Event()
     os.set_blocking(workers, False)
     loop.add_reader(workers, ended.set)  # nothing is written to it, so it is readable at its end
-    load_pages()
     await caches.start()
     pages = PageServer(OneCallHandler())  # type: ignore[arg-type]  # its messages are Mappings
     server = await asyncio.start_unix_server(pages.connected, sock=listener)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 from accounts.keys.keys import mint
 from accounts.models import Scope
+from core.sharing.processors import Niceness
 from tests.support.gateways import Served
 from tests.support.live import Command, Gateway, fetch, manage
 from tests.support.metrics import Metrics
@@ -128,6 +131,37 @@ def test_it_ends_and_tidies_up_when_parent_and_workers_are_killed(
         command.process.kill()
         until(lambda: not runs(found))
     assert list(tmp_path.glob("svc-pages-*")) == []
+
+
+PRIORITIES = """
+import os, socket, sys
+import django
+django.setup()
+from svc_project.serving import page_process
+def noted(word, *ignored):
+    print(word, os.getpriority(os.PRIO_PROCESS, 0), flush=True)
+page_process.load_pages = lambda: noted("loads")
+page_process.uvloop.run = lambda serving: noted("serves", serving.close())
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    page_process.run(listener, None, 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities on Linux only")
+def test_it_loads_its_pages_before_it_stands_back_behind_the_workers(tmp_path: Path) -> None:
+    """Behind busy workers the loading took half a minute, which the first pages waited for."""
+    address = tmp_path / "pages" / "socket"
+    address.parent.mkdir()
+    command = [sys.executable, "-c", PRIORITIES, str(address)]
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "svc_project.settings"}
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    loads, serves = (int(line.split()[1]) for line in ran.stdout.splitlines())
+    assert loads == own
+    assert serves == max(own, Niceness.LONG_WORK)
 
 
 def test_a_directory_with_too_long_a_path_is_named_at_the_start(
