@@ -42,13 +42,16 @@ class Voices(SnapshotHolder[VoiceSnapshot]):
         """Resolve ``voice_id`` for ``principal``; a global voice needs no query.
 
         Raises ``UnknownVoice`` for a voice that is absent, foreign, deleted or hidden from the
-        plan, and ``InternalError`` when the database does not answer about a clone.
+        plan, and ``InternalError`` when the database does not answer about a clone, or no voices could
+        be read since the start: the voice may be there, and a client would believe that it is not.
         """
         snapshot = self.snapshot
         if (voice := snapshot.voices.get(voice_id)) is not None:
             if not voice.is_visible_to(principal.plan):
                 raise UnknownVoice
             return voice.ref
+        if not self.is_loaded:
+            raise InternalError
         if CLONE_ID.fullmatch(voice_id) is None:
             raise UnknownVoice
         organization_id = principal.organization_id

@@ -29,8 +29,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def voices(watcher: ChangeWatcher) -> Voices:
-    return Voices(watcher)
+def voices(watcher: ChangeWatcher, transactional_db: None) -> Voices:
+    found = Voices(watcher)
+    found.load()
+    return found
 
 
 @pytest.fixture
@@ -52,6 +54,20 @@ async def test_a_global_voice_needs_no_query(
         ref = await resolved(voices, "ava", owner)
 
     assert ref == VoiceRef("ava", "en", "en-us+f3", None)
+
+
+@pytest.mark.parametrize("voice_id", ["ava", "clone_01arz3ndektsv4rrffq69g5fav"])
+async def test_before_the_first_voices_none_is_said_to_be_missing(
+    watcher: ChangeWatcher, owner: Organization, voice_id: str
+) -> None:
+    voices = Voices(watcher)
+    with pytest.raises(InternalError):
+        await resolved(voices, voice_id, owner)
+
+    await sync_to_async(voices.load)()
+
+    with pytest.raises(UnknownVoice):
+        await resolved(voices, voice_id, owner)
 
 
 @pytest.mark.parametrize("plan", list(Plan))
