@@ -83,6 +83,13 @@ class Child:
     line: ParentEnd
     restarts: int = 0
     """How often the process was replaced."""
+    waits: bool = False
+    """Whether it takes no connection before ``accept``."""
+
+    def accept(self) -> None:
+        """Let it take connections."""
+        self.waits = False
+        self.line.accept()
 
     @property
     def is_worker(self) -> bool:
@@ -100,7 +107,8 @@ class Generation:
     words for. The first worker checks the settings and says how many processes there are to be; the
     others start once it serves, since they would take the processors from it. With ``waits``, because
     another generation serves, half of the processors start processes at a time, and no worker takes a
-    connection before ``take_over``: one that never gets ready fails no request.
+    connection before ``take_over``. Nor does one beside workers that take them before it is ready: it
+    may have no keys and no catalog, since the database is away, and would fail what the others answer.
     """
 
     def __init__(
@@ -225,7 +233,8 @@ class Generation:
         restarts: int,
     ) -> Child:
         line = ParentEnd()
-        if self._waits and number is not None:
+        waits = number is not None and (self._waits or self._takes_connections)
+        if waits:
             line.wait()
         roles = [*roles, "--lifeline", str(line.descriptor)]
         if self.children:
@@ -245,7 +254,7 @@ class Generation:
             },
         )
         line.close_worker_end()
-        return Child(number, share, _Process(process.pid, process), line, restarts)
+        return Child(number, share, _Process(process.pid, process), line, restarts, waits)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -264,6 +273,26 @@ class Generation:
                     seconds,
                 )
                 child.process.send(signal.SIGKILL)
+        if self.stage is not Stage.LEAVING and not self._waits:
+            self._accept()
+
+    def _accept(self) -> None:
+        """Let the workers that are ready take connections; where none does, also one that is not."""
+        for child in self.children:
+            has_begun = child.waits and self._heartbeats.has_begun(child.process.pid)
+            if has_begun and (child.line.is_ready or not self._takes_connections):
+                child.accept()
+
+    @property
+    def _takes_connections(self) -> bool:
+        """Whether a worker runs that takes connections."""
+        return any(
+            child.is_worker
+            and not child.waits
+            and self._heartbeats.has_begun(child.process.pid)
+            and child.process.runs()
+            for child in self.children
+        )
 
     def dead(self) -> list[Child]:
         """The processes that have ended and were not replaced."""
@@ -291,7 +320,7 @@ class Generation:
         self.stage, self._waits = Stage.SERVING, False
         for child in self.children:
             if child.is_worker:
-                child.line.accept()
+                child.accept()
 
     def hand_over(self) -> None:
         """Let the workers finish what runs, because the next generation serves."""

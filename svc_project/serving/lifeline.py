@@ -129,6 +129,8 @@ class ParentEnd:
         beats, self._read = self._read, b""
         with contextlib.suppress(OSError):
             beats += self._socket.recv(_MOST_READ)
+        # The plan of a first worker that was replaced is no heartbeat.
+        beats = beats[beats.rfind(_PLAN_END) + 1 :]
         if beats:
             self.is_ready = beats.endswith(_BEAT)
         return bool(beats)

@@ -52,8 +52,8 @@ class DrainingServer(uvicorn.Server):
     Ctrl-C stops at once; a second SIGTERM changes nothing, because service managers signal every
     process of a group and the parent of the workers signals them again.
 
-    It sends the parent heartbeats on ``line``. Of a generation that is to take over it takes no
-    connection before the parent says so: until then it may not be ready, and never get ready. When the
+    It sends the parent heartbeats on ``line``. Where others serve it takes no connection before the
+    parent says so: until then it may not be ready, and never get ready. When the
     parent has ended, for any reason, it drains and ends too. When the parent says that the next
     generation serves, nothing is refused: connections that are open get one more answer each, with
     ``Connection: close``, and the process ends when none is left.
@@ -76,6 +76,7 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._listening = list(sockets or ())
+        waits = self._line.waits
         try:
             await super().startup([])
             if not self._line.waits:
@@ -89,7 +90,7 @@ class DrainingServer(uvicorn.Server):
             sys.exit(1)
         self._beat()
         garbage.keep_loaded_objects()
-        if not self._line.waits:  # such a worker has loaded it before
+        if not waits:  # one that waits has loaded it before
             runtime.load_the_rest()
 
     def _protocol(self) -> asyncio.Protocol:
@@ -101,6 +102,8 @@ class DrainingServer(uvicorn.Server):
 
     async def _listen(self) -> None:
         """Take connections. Raises ``OSError``."""
+        if self._has_listened:
+            return
         self._has_listened = True
         if (counts := self._counts) is not None:
             connections = self.server_state.connections
@@ -115,7 +118,8 @@ class DrainingServer(uvicorn.Server):
             self.servers.append(server)
 
     def takes_over(self) -> None:
-        """Take connections, because this generation is ready; called in a thread of its own."""
+        """Take connections, because the parent says so; called in a thread of its own."""
+        self._line.waits = False
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by now
                 self._loop.call_soon_threadsafe(self._begin_to_listen)

@@ -5,6 +5,8 @@ PostgreSQL behind a proxy; SQLite, which has no network, with other processes th
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,11 +16,15 @@ import pytest
 from django.db import connection
 
 from accounts.models import Scope
+from tests.faults.conftest import through
 from tests.support.faults.case import Case, publish_on
-from tests.support.live import NO_TLS, Gateway
+from tests.support.live import NO_TLS, Gateway, fetch
 from tests.support.live_catalog import backend
+from tests.support.metrics import Metrics
+from tests.support.processes import workers_of
 from tests.support.servers.database_outage import rows_locked
 from tests.support.servers.tcp_proxy import FaultProxy, Way
+from tests.support.until import until
 from usage.models import UsageRow
 
 REQUESTS = 24
@@ -112,6 +118,41 @@ def test_a_kept_connection_that_the_database_closed_fails_no_request_of_a_view(
 
         assert answer.status_code == 200
         to_database.reset()
+
+
+@pytest.mark.postgresql
+@pytest.mark.redis
+def test_a_worker_that_is_replaced_in_an_outage_fails_no_request_of_the_other(
+    start_gateway: Callable[..., Gateway], to_database: FaultProxy
+) -> None:
+    """It has no keys and no catalog before the database answers."""
+    gateway = start_gateway(
+        DATABASE_URL=through(to_database),
+        SVC_WORKERS="2",
+        REDIS_URL=os.environ["SVC_TEST_REDIS_URL"],
+    )
+    case = Case(gateway, roomy_model(gateway), [gateway.simulator.requests])
+    parent = gateway.command.process.pid
+    killed, other = until(lambda: found if len(found := list(workers_of(parent))) == 2 else None)
+    assert_all_served(case)
+    to_database.refuse()
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: metric(gateway, "svc_worker_restarts_total") == 1)
+
+    assert_all_served(case)
+
+    to_database.heal()
+    # Only the new one is left to answer.
+    os.kill(other, signal.SIGSTOP)
+    try:
+        assert case.ask(streamed=False).complete
+    finally:
+        os.kill(other, signal.SIGCONT)
+    case.check(2 * REQUESTS + 1)
+
+
+def metric(gateway: Gateway, name: str) -> float:
+    return Metrics(fetch(f"{gateway.url}/metrics").text).sum(name)
 
 
 def test_rows_wait_for_a_lock_on_them(gateway: Gateway) -> None:

@@ -1,7 +1,8 @@
-"""In which order the processes of a generation start, with stand-ins for the processes."""
+"""When the processes of a generation start and take connections, with stand-ins for the processes."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from svc_project.serving import generation
-from svc_project.serving.generation import Generation
+from svc_project.serving.generation import Child, Generation
 from tests.support.until import until
 
-# It sends a heartbeat once there is a file that is named by its role.
+# It sends heartbeats, which a file named by its role has, once that is there, and says in another
+# file what its parent has told it.
 STAND_IN = """
 import json, pathlib, socket, sys, time
 given = dict(zip(sys.argv, sys.argv[1:]))
@@ -24,8 +26,19 @@ if role == "0":
 here = pathlib.Path(__file__).parent
 while not (here / role).exists():
     time.sleep(0.02)
-line.send(b".")
-while line.recv(1): pass
+line.setblocking(False)
+told = b""
+while True:
+    line.send((here / role).read_bytes())
+    try:
+        read = line.recv(9)
+    except BlockingIOError:
+        read = None
+    if read == b"":
+        break
+    told += read or b""
+    (here / (role + ".told")).write_bytes(told)
+    time.sleep(0.02)
 """
 ROLES = ("0", "pages", "1", "2")
 
@@ -46,9 +59,35 @@ class Started:
         self.generation.go_on_starting(range(1, 9))
         return len(self.generation.children)
 
+    def beat(self, role: str, beat: bytes) -> None:
+        written = self._directory / f"{role}.new"
+        written.write_bytes(beat)
+        written.rename(self._directory / role)
+
+    def told(self, role: str) -> bytes:
+        """What the process of ``role`` was told since it began."""
+        self.look()
+        said = self._directory / f"{role}.told"
+        return said.read_bytes() if said.exists() else b""
+
+    def waiting(self) -> set[str]:
+        """The workers that take no connections after this look."""
+        self.look()
+        return {str(each.share) for each in self.generation.children if each.waits}
+
+    def kill(self, role: str) -> Child:
+        """Kill the process of ``role``."""
+        (found,) = (
+            each for each in self.generation.children if each.is_worker and str(each.share) == role
+        )
+        found.process.send(signal.SIGKILL)
+        until(lambda: not found.process.runs())
+        (self._directory / f"{role}.told").unlink()
+        return found
+
     def begin(self, role: str) -> None:
         """Let a process send its heartbeat, and wait until it has come."""
-        (self._directory / role).touch()
+        self.beat(role, b".")
         begun = sum((self._directory / each).exists() for each in ROLES)
         until(lambda: (self.look(), self.generation._begun().count(True))[1] == begun)
 
@@ -58,7 +97,7 @@ def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Started]
     found = Started(request.param, tmp_path)
     yield found
     for role in ROLES:
-        (tmp_path / role).touch()
+        found.beat(role, b".")
     for child in list(found.generation.children):
         child.line.close()
     until(found.generation.has_ended)
@@ -86,3 +125,27 @@ def test_beside_another_generation_half_of_the_processors_start_processes(
     assert tuple(found) == counts
     started.begin("2")
     assert started.generation.is_ready
+
+
+@pytest.mark.parametrize("started", [False], indirect=True)
+def test_one_that_is_replaced_takes_connections_when_it_is_ready_or_where_no_other_does(
+    started: Started,
+) -> None:
+    for role in ROLES:
+        started.begin(role)
+    until(lambda: started.told("1") == started.told("2") == b"wa")
+    # They get no keys and no catalog, since the database is away.
+    for role in ("0", "1"):
+        started.beat(role, b",")
+        started.generation.replace(started.kill(role))
+    until(lambda: started.told("0") == started.told("1") == b"w")
+    until(lambda: (started.look(), all(started.generation._begun()))[1])
+    assert started.waiting() == {"0", "1"}
+
+    started.beat("1", b".")
+    until(lambda: started.told("1") == b"wa")
+    assert started.waiting() == {"0"}
+
+    started.kill("1")
+    started.kill("2")
+    until(lambda: started.told("0") == b"wa")
