@@ -377,6 +377,7 @@ class Generation:
             os.set_inheritable(descriptor, True)
         return {
             "number": self.number,
+            "name": self._name,
             "stage": self.stage.value,
             "plan": vars(self.plan) if self.plan is not None else None,
             "page_directory": self._page_directory,
@@ -395,6 +396,8 @@ class Generation:
         self = cls.__new__(cls)
         self.number, self.stage = saved["number"], Stage(saved["stage"])
         self._waits = False
+        # A program of release 0.5 gave its processes none.
+        self._name = saved.get("name", "")
         self.plan = Plan(**saved["plan"]) if saved["plan"] is not None else None
         self._sockets, self._program = sockets, program
         self._heartbeats = Heartbeats()
