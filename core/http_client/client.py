@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import random
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -25,8 +26,13 @@ OpenSocket = Callable[[AddrInfoType], socket.socket]
 
 KEPT_SECONDS: Final = 15.0
 """How long an idle connection is kept."""
+OLDEST_SECONDS: Final = 60.0
+"""How long a connection is used again, and up to twice as long, so that not all end at once. A busy one
+would never end by itself, and its server keep its requests when the name has moved to another one."""
 _NAMES_SECONDS: Final = 10.0
 """How long the addresses of a name are used again."""
+_FAILED_NAMES_SECONDS: Final = 1.0
+"""The same when none of them took a connection: the server may have moved."""
 _HEAD_START_SECONDS: Final = 0.25
 """How long an address is tried before the next one is tried beside it (RFC 8305, section 5)."""
 
@@ -82,13 +88,18 @@ class Connector:
 
     async def _connect(self, origin: Origin, made: Callable[[], Connection]) -> Connection:
         loop = asyncio.get_running_loop()
-        connected = await start_connection(
-            await self._addresses(origin.host, origin.port),
-            happy_eyeballs_delay=_HEAD_START_SECONDS,
-            interleave=1,
-            loop=loop,
-            socket_factory=self._open_socket,
-        )
+        addresses = await self._addresses(origin.host, origin.port)
+        try:
+            connected = await start_connection(
+                addresses,
+                happy_eyeballs_delay=_HEAD_START_SECONDS,
+                interleave=1,
+                loop=loop,
+                socket_factory=self._open_socket,
+            )
+        except BaseException:
+            self._doubt(origin.host, origin.port)
+            raise
         try:
             _, connection = await loop.create_connection(
                 made,
@@ -115,6 +126,13 @@ class Connector:
             until = now + _NAMES_SECONDS
         self._known[host, port] = until, addresses[1:] + addresses[:1]
         return addresses
+
+    def _doubt(self, host: str, port: int) -> None:
+        """Look ``host`` up again soon: none of its addresses takes connections."""
+        if (known := self._known.get((host, port))) is not None:
+            until, addresses = known
+            soon = asyncio.get_running_loop().time() + _FAILED_NAMES_SECONDS
+            self._known[host, port] = min(until, soon), addresses
 
 
 def _literal(host: str, port: int) -> AddrInfoType | None:
@@ -192,7 +210,8 @@ class HttpClient:
     async def _connect(self, origin: Origin, due: float, *, fresh: bool) -> Connection:
         loop = asyncio.get_running_loop()
         idle = Connection.abort if fresh else self._rest
-        made = partial(Connection, origin, loop, idle, self._lost)
+        seconds = OLDEST_SECONDS * (1 + random.random())  # noqa: S311  # no secret
+        made = partial(Connection, origin, loop, idle, self._lost, loop.time() + seconds)
         connection = await self._connector.connect(origin, made, due)
         if self._closed:
             connection.abort()
@@ -209,6 +228,9 @@ class HttpClient:
 
     def _keep(self, connection: Connection) -> None:
         if connection.closed:
+            return
+        if connection.loop.time() >= connection.oldest:
+            connection.abort()
             return
         connection.idle_since = connection.loop.time()
         self._kept.setdefault(connection.origin, []).append(connection)

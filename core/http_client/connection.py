@@ -47,6 +47,7 @@ class Connection(asyncio.Protocol):
         "exchanges",
         "idle_since",
         "loop",
+        "oldest",
         "origin",
         "rest",
     )
@@ -57,11 +58,14 @@ class Connection(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         idle: Callable[[Connection], None],
         lost: Callable[[Connection], None],
+        oldest: float = inf,
     ) -> None:
         self.origin = origin
         self.loop = loop
         self.closed = False
         self.exchanges = 0
+        self.oldest = oldest
+        """It is not kept for another exchange after this moment."""
         self.idle_since = 0.0
         self.rest = 0.0
         """Seconds after the end of an exchange before the next one may begin."""

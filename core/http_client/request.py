@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -122,9 +123,17 @@ class ConnectError(HttpError):
     may_have_run = False
 
     def __init__(self, obstacle: Obstacle, cause: Exception | None = None) -> None:
-        super().__init__(obstacle.value)
+        said = f": {_words_of(cause)}" if isinstance(cause, ssl.SSLError) else ""
+        super().__init__(obstacle.value + said)
         self.obstacle = obstacle
         self.cause = cause
+
+
+def _words_of(error: ssl.SSLError) -> str:
+    """Why TLS failed: an expired certificate is told from one of another authority or name."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return error.reason or type(error).__name__
 
 
 class WriteError(HttpError):

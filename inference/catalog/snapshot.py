@@ -130,12 +130,13 @@ class PublishedModel:
     def price_at(self, now: float) -> StampedPrice:
         """Return the price in force at ``now``, in seconds since the epoch.
 
-        Raises ``LookupError`` before the first price; a published entry always has one.
+        That is the first one for a host whose clock is behind: by that of the host that published the
+        entry it was in force then.
         """
         for price in reversed(self.prices):
             if price.effective_from <= now:
                 return price
-        raise LookupError(f"{self.id} has no price in force")
+        return self.prices[0]
 
     def is_retired(self, now: float) -> bool:
         """Whether the shutdown date has come; ``now`` in seconds since the epoch."""

@@ -14,11 +14,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from svc_project.serving.child import Child, Process
 from svc_project.serving.lifeline import Heartbeats, ParentEnd, Plan
 from svc_project.serving.listeners import BACKLOG
 
@@ -45,59 +45,6 @@ class Stage(Enum):
     SERVING = "serving"
     LEAVING = "leaving"
     """They take no new connections and finish what runs."""
-
-
-class _Process:
-    """A child process: started here, or by the program that this process executed before."""
-
-    def __init__(self, pid: int, started: subprocess.Popen[bytes] | None = None) -> None:
-        self.pid = pid
-        self.status: int | None = None
-        """The exit status, negative for a signal; None while the process runs."""
-        self._started = started
-
-    def runs(self) -> bool:
-        if self.status is None:
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                self.status = 0
-            else:
-                self.status = os.waitstatus_to_exitcode(status) if pid else None
-            if self._started is not None and self.status is not None:
-                self._started.returncode = self.status
-        return self.status is None
-
-    def send(self, number: signal.Signals) -> None:
-        if self.runs():
-            os.kill(self.pid, number)
-
-
-@dataclass
-class Child:
-    """A worker, with its ``number`` and its ``share`` of the processors; the page process has neither."""
-
-    number: int | None
-    share: int
-    process: _Process
-    line: ParentEnd
-    restarts: int = 0
-    """How often the process was replaced."""
-    waits: bool = False
-    """Whether it takes no connection before ``accept``."""
-
-    def accept(self) -> None:
-        """Let it take connections."""
-        self.waits = False
-        self.line.accept()
-
-    @property
-    def is_worker(self) -> bool:
-        return self.number is not None
-
-    @property
-    def name(self) -> str:
-        return f"{'worker' if self.is_worker else 'page process'} {self.process.pid}"
 
 
 class Generation:
@@ -254,7 +201,7 @@ class Generation:
             },
         )
         line.close_worker_end()
-        return Child(number, share, _Process(process.pid, process), line, restarts, waits)
+        return Child(number, share, Process(process.pid, process), line, restarts, waits)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -377,6 +324,7 @@ class Generation:
             os.set_inheritable(descriptor, True)
         return {
             "number": self.number,
+            "name": self._name,
             "stage": self.stage.value,
             "plan": vars(self.plan) if self.plan is not None else None,
             "page_directory": self._page_directory,
@@ -395,6 +343,8 @@ class Generation:
         self = cls.__new__(cls)
         self.number, self.stage = saved["number"], Stage(saved["stage"])
         self._waits = False
+        # A program of release 0.5 gave its processes none.
+        self._name = saved.get("name", "")
         self.plan = Plan(**saved["plan"]) if saved["plan"] is not None else None
         self._sockets, self._program = sockets, program
         self._heartbeats = Heartbeats()
@@ -410,7 +360,7 @@ class Generation:
             with contextlib.suppress(OSError):
                 line = socket.socket(fileno=descriptor)
                 line.set_inheritable(False)
-                self.children.append(Child(number, share, _Process(pid), ParentEnd(line)))
+                self.children.append(Child(number, share, Process(pid), ParentEnd(line)))
         return self
 
 

@@ -71,6 +71,8 @@ class DrainingServer(uvicorn.Server):
         self.servers = []
         self._listening: list[socket.socket] = []
         self._has_listened = False
+        self._is_handed_over = False
+        self._handing_over: asyncio.Future[None] | None = None
         self._addresses_closed = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -79,7 +81,9 @@ class DrainingServer(uvicorn.Server):
         waits = self._line.waits
         try:
             await super().startup([])
-            if not self._line.waits:
+            if self._is_handed_over:
+                self._begin_hand_over()
+            elif not self._line.waits:
                 await self._listen()
         except OSError as error:
             # Another server reserved the address as well, and listened first. Or a drain that began
@@ -191,13 +195,18 @@ class DrainingServer(uvicorn.Server):
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def handed_over(self) -> None:
-        """Finish what runs because the next generation serves; called in a thread of its own."""
+        """Finish what runs because the next generation serves; called in a thread of its own.
+
+        The worker may not have begun: one that was just replaced ends as soon as it has.
+        """
+        self._is_handed_over = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by now
                 self._loop.call_soon_threadsafe(self._begin_hand_over)
 
     def _begin_hand_over(self) -> None:
-        self._handing_over = asyncio.ensure_future(self._hand_over())
+        if self._handing_over is None:
+            self._handing_over = asyncio.ensure_future(self._hand_over())
 
     async def _hand_over(self) -> None:
         self._close_addresses()

@@ -68,6 +68,25 @@ async def test_a_name_is_looked_up_once_in_a_while(monkeypatch: pytest.MonkeyPat
         assert b"host: model.test:%d\r\n" % server.port in server.requests[0]
 
 
+async def test_a_name_whose_addresses_take_no_connection_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its server has moved: the caller tries again, and must not wait until the old address is forgotten."""
+    names = Names("127.0.0.2")
+    async with running(ScriptedServer([[sized(b"")]])) as server:
+        url = f"http://model.test:{server.port}/"
+        async with using(Connector(5.0, open_socket, names)) as client:
+            for _ in range(2):
+                with pytest.raises(ConnectError):
+                    await ask(client, url)
+            assert names.asked == ["model.test"], "a look-up serves all requests of a moment"
+            monkeypatch.setattr(client_module, "_FAILED_NAMES_SECONDS", 0.0)
+            with pytest.raises(ConnectError):
+                await ask(client, url)
+            names.addresses = ("127.0.0.1",)
+            assert await ask(client, url) == 200
+
+
 async def test_several_addresses_take_turns() -> None:
     seen = []
 
@@ -218,6 +237,8 @@ async def test_a_certificate_that_is_not_trusted_for_the_name_is_refused(
         assert server.requests == []
     assert caught.value.obstacle is Obstacle.TLS
     assert isinstance(caught.value.cause, ssl.SSLCertVerificationError)
+    assert str(caught.value) == f"no TLS connection: {caught.value.cause.verify_message}"
+    assert ("certificate is not valid for 'model.test'" in str(caught.value)) is is_known
 
 
 async def test_a_server_without_tls_is_not_connected_over_it() -> None:

@@ -147,6 +147,17 @@ async def test_a_connection_that_was_idle_for_too_long_is_not_used(
         assert server.connections == 2
 
 
+async def test_a_busy_connection_is_replaced_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, post: Post
+) -> None:
+    """So that requests follow a name that has moved to another server."""
+    async with running(ScriptedServer([[sized(b"hello")]])) as server:
+        monkeypatch.setattr(client_module, "OLDEST_SECONDS", 0.0)
+        for _ in range(2):
+            assert await ask(post, server) == b"hello"
+        assert server.connections == 2
+
+
 async def test_a_released_stream_keeps_its_connection_when_its_end_arrives(
     client: HttpClient, post: Post
 ) -> None:

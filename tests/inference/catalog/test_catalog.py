@@ -263,6 +263,19 @@ def test_a_retired_model_names_the_first_successor_that_still_serves(catalog: Ca
     assert (refused.value.param, refused.value.code) == ("model", "model_retired")
 
 
+def test_the_first_price_of_a_model_holds_where_the_clock_is_behind(catalog: Catalog) -> None:
+    """Another host has just published the model, by its own clock."""
+    entry = catalog_rows.published()
+    later = clock.now() + timedelta(hours=1)
+    catalog_rows.price(entry, later, input_per_mtok="0.30", output_per_mtok="0.90", currency="EUR")
+    catalog.load()
+    behind = time.time() - 7200
+
+    model = catalog.resolve("acme/demo-8b", behind)
+
+    assert model.price_at(behind).input == Decimal("0.15")
+
+
 def test_retirement_and_a_planned_price_come_by_the_clock_without_a_reload(
     catalog: Catalog,
 ) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from svc_project.serving import generation
-from svc_project.serving.generation import Child, Generation
+from svc_project.serving.child import Child
+from svc_project.serving.generation import Generation
 from tests.support.until import until
 
 # It sends heartbeats, which a file named by its role has, once that is there, and says in another

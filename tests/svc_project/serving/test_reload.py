@@ -280,6 +280,36 @@ def test_a_reload_begins_although_a_process_of_the_running_release_dies_again_an
         assert ask(url, gateway, "say: served").status_code == 200
 
 
+def test_a_worker_that_dies_after_a_reload_is_replaced(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path)) as (command, url):
+        before = processes_of(command, 1)
+        assert reload(served, tmp_path).returncode == 0
+        (worker,) = workers_of(command.process.pid) - before
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: not runs(worker))
+        assert ask(url, gateway, "say: served").status_code == 200
+        assert command.process.poll() is None, command.log.read_text()
+
+
+@pytest.mark.long
+def test_a_worker_that_starts_when_the_next_release_takes_over_ends(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path)) as (command, url):
+        parent, (killed,) = command.process.pid, processes_of(command, 1)
+        command.process.send_signal(signal.SIGHUP)
+        (taking_over,) = until(lambda: workers_of(parent) - {killed})
+        os.kill(killed, signal.SIGKILL)
+        (replaced,) = until(lambda: workers_of(parent) - {killed, taking_over})
+        os.kill(replaced, signal.SIGSTOP)
+        until(lambda: "generation 2 serves" in command.log.read_text())
+        os.kill(replaced, signal.SIGCONT)
+        until(lambda: workers_of(parent) == {taking_over})
+        assert ask(url, gateway, "say: served").status_code == 200
+
+
 @pytest.mark.long
 def test_a_second_sighup_during_a_reload_is_not_lost(
     gateway: Gateway, served: Served, tmp_path: Path
