@@ -278,7 +278,13 @@ class Supervisor:
     def _say(self) -> None:
         if self._state_file is None:
             return
-        state = State(os.getpid(), self._serving.number, self._starting is not None, self._failure)
+        state = State(
+            os.getpid(),
+            self._serving.number,
+            self._starting is not None,
+            self._failure,
+            takes_reloads=self._reloads and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN,
+        )
         try:
             self._state_file.write(state)
         except OSError as error:

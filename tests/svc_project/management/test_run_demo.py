@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.live import NO_TLS, ROOT, Command, free_port
+from tests.support.live import NO_TLS, ROOT, Command, free_port, manage
 from tests.support.until import until
 
 
@@ -102,6 +102,8 @@ def test_the_secrets_are_shown_by_the_first_start_that_serves(tmp_path: Path) ->
         assert re.search(r"console .*/console/ +demo@svc\.example / \S+", printed)
         assert len(re.findall(r"key +(svc_live_|svc_read_|sk_)", printed)) == 3
         until((tmp_path / "serve.json").exists)
+        reloaded = manage("reload", **environment)
+        assert (reloaded.returncode, "Restart it." in reloaded.stderr) == (1, True)
         # A second one would point the first one's catalog at its own simulator.
         ports = [f"--{name}={free_port()}" for name in ("port", "speech-port", "simulator-port")]
         assert f"(process {command.process.pid}) runs on {tmp_path} already" in refused(*ports)
