@@ -38,6 +38,8 @@ def shape_error(text: str) -> CatalogFileError:
         return CatalogFileError(_joined(where, found[1]), "This key is required.")
     if where.endswith("_per_mtok"):
         problem += ', a decimal in quotes such as "0.15"'
+    if where.endswith(("_per_minute", "_per_day")) and "enum value" in problem:
+        problem += ', only a number or "unlimited"'
     if "timezone" in problem:
         problem += ", such as 2027-01-31T00:00:00Z"
     return CatalogFileError(where, f"{problem}.".replace("`", ""))

@@ -54,7 +54,7 @@ _REDIS_NUMBERS: Final = re.compile(
 _OWN: Final = "SVC_"
 _FILE: Final = "_FILE"
 _OF_OTHERS: Final = re.compile(
-    r"SVC_(TEST_\w+|KEY|API_KEY|SPEECH_KEY|TTS_WS_URL|VOICE"
+    r"SVC_(TEST_\w+|KEY|API_KEY|READ_KEY|SPEECH_KEY|TTS_WS_URL|VOICE"
     r"|(\w+_)?(SERVICE_(HOST|PORT)(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
 )
 """Variables of the prefix that are no settings: of the test suite, of clients in the documentation,
@@ -306,9 +306,9 @@ class SettingsEnv(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(
                 f"{var} holds a line end or another control character. Take it out."
             )
-        if value and not value.strip():
+        if value and not value.replace(",", "").strip():
             raise ImproperlyConfigured(
-                f"{var} holds only blanks. Give it a value, or do not set it."
+                f"{var} holds only blanks or commas. Give it a value, or do not set it."
             )
         return value
 

@@ -505,7 +505,7 @@ _INTRODUCTION: Final = """# Settings
 All settings are environment variables; `NAME_FILE` may name a file that holds the value instead, whose last line end is no part of
 it. Numbers are plain digits (`0.05`, `90`). Durations may have a unit (`50ms`, `90s`, `2m`, `1h`, `1d`); without one they are in that of
 their name. Directories are whole paths, from `/` on. Switches are `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`. A number that
-may be a fraction is at most 1000000000 where nothing else is said. A value that is none, one of blanks alone, and a name with `SVC_` that
+may be a fraction is at most 1000000000 where nothing else is said. A value that is none, one of blanks or commas alone, and a name with `SVC_` that
 is no setting end every command with one line and status 2. A setting of an earlier release that there is no more has no effect, and
 `manage.py check` says what replaces it. What Kubernetes sets beside a Service called `svc-...` is passed over:
 `SVC_..._PORT` only with a value such as `tcp://10.0.0.1:80`.

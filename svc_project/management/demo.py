@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import secrets
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
 from accounts.keys.keys import mint
 from accounts.models import ApiKey, Membership, Organization, Plan, Role, Scope, User
-from svc_project.configuration.documents import load_catalog_file
+from inference.models import ModelEntry
+from svc_project.configuration.documents import load_catalog_file, load_catalog_values
 
 ORGANIZATION = "demo"
 EMAIL = "demo@svc.example"
@@ -32,7 +35,7 @@ class Seeded:
 
 
 def seed(simulator_address: str) -> Seeded:
-    """Make the missing ones of: organization, user, one key of each scope, catalog.
+    """Make the missing ones of: organization, user, one key of each scope, models. Load backend and voices.
 
     ``simulator_address`` is the model simulator's. Raises ``CatalogFileError`` when the demo
     catalog cannot be loaded into the existing one.
@@ -50,7 +53,7 @@ def seed(simulator_address: str) -> Seeded:
             Membership.objects.create(user=user, organization=organization, role=Role.OWNER)
         for scope in _missing_scopes(organization):
             seeded.keys[scope] = mint(organization, scope, LABEL).secret
-        seeded.changes += load_catalog_file(_catalog(simulator_address))
+        seeded.changes += load_catalog_values(_catalog(simulator_address), only_plan=False)
     return seeded
 
 
@@ -65,6 +68,9 @@ def _missing_scopes(organization: Organization) -> Iterator[Scope]:
     yield from (scope for scope in Scope if scope.value not in there)
 
 
-def _catalog(simulator_address: str) -> bytes:
+def _catalog(simulator_address: str) -> dict[str, Any]:
+    """The demo catalog without the models that are there: an operator may have changed them since."""
     content = CATALOG.read_text(encoding="utf-8")
-    return content.replace(SIMULATOR_ADDRESS, simulator_address).encode()
+    found = tomllib.loads(content.replace(SIMULATOR_ADDRESS, simulator_address))
+    there = set(ModelEntry.objects.values_list("identifier", flat=True))
+    return {**found, "models": [model for model in found["models"] if model["id"] not in there]}

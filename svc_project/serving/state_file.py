@@ -26,13 +26,14 @@ _LOCK_SECONDS: Final = 1.0
 class State:
     """``generation`` counts starts and reloads from 1; ``reloading`` while the next one starts.
 
-    ``failure``: why the last reload failed, empty if it did not.
+    ``failure``: why the last reload failed, empty if it did not. ``takes_reloads``: whether SIGHUP reloads.
     """
 
     pid: int
     generation: int
     reloading: bool = False
     failure: str = ""
+    takes_reloads: bool = True
 
 
 class StateFile:
@@ -58,6 +59,8 @@ class StateFile:
     def write(self, state: State) -> None:
         """Raises ``OSError``, as when the disk is full."""
         said = {**asdict(state), "failure": state.failure[:_LONGEST_FAILURE]}
+        if state.takes_reloads:
+            del said["takes_reloads"]  # Release 0.5 does not know it.
         os.pwrite(self.descriptor, json.dumps(said).encode().ljust(_BYTES), 0)
 
 

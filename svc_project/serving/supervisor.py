@@ -266,6 +266,11 @@ class Supervisor:
     def _open_state_file(self, path: str) -> None:
         try:
             self._state_file = StateFile(path)
+        except BlockingIOError:
+            log.warning(
+                "another gateway holds %s, and 'reload' finds that one: give each a SVC_DATA_DIR of its own",
+                path,
+            )
         except OSError as error:
             log.warning("'reload' will not find this gateway: %s: %s", path, error.strerror)
         self._say()
@@ -273,7 +278,13 @@ class Supervisor:
     def _say(self) -> None:
         if self._state_file is None:
             return
-        state = State(os.getpid(), self._serving.number, self._starting is not None, self._failure)
+        state = State(
+            os.getpid(),
+            self._serving.number,
+            self._starting is not None,
+            self._failure,
+            takes_reloads=self._reloads and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN,
+        )
         try:
             self._state_file.write(state)
         except OSError as error:

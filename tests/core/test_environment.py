@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,8 @@ BAD = [
     ("SVC_EMAIL_FROM", "svc", "must be svc@example.com, or"),
     ("ALLOWED_HOSTS", "", "names no host"),
     ("SECRET_KEY", "  ", "holds only blanks"),
+    ("SVC_KEY_PEPPERS", ",", "holds only blanks or commas"),
+    ("SVC_CLONE_KEYS", " , ", "holds only blanks or commas"),
     ("SVC_SPECH_PORT", "9001", "The nearest one is SVC_SPEECH_PORT"),
     ("SVC_DRAIN_SECOND", "90", "The nearest one is SVC_DRAIN_SECONDS"),
     ("SVC_DRAIN_SECOND_FILE", "/x", "The nearest one is SVC_DRAIN_SECONDS"),
@@ -186,6 +189,23 @@ def outcomes(cases: list[tuple[str, str]], directory: Path) -> list[str]:
     )
     found: list[str] = json.loads(done.stdout)
     return found
+
+
+def test_variables_of_clients_in_the_documentation_are_not_taken_for_settings(
+    tmp_path: Path,
+) -> None:
+    used = re.compile(r"""(?:\$\{?|environ\["|process\.env\.)(SVC_\w+)""")
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "docs/examples").glob("*.py"),
+        ROOT / "README.md",
+    ]
+    named = sorted({name for page in pages for name in used.findall(page.read_text())})
+    assert {"SVC_API_KEY", "SVC_READ_KEY", "SVC_SPEECH_KEY"} <= set(named)
+
+    found = outcomes([(name, "/x") for name in named], tmp_path)
+
+    assert not [said for said in found if "is no setting" in said]
 
 
 def test_a_bad_value_is_refused_with_one_line_that_names_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from core import clock
 from core.clock import midnight
 from core.money import cost_text
 from usage.admin.sums_lines import Selection, Sums, chart_of, sums_of
+from usage.console.totals import plain
 from usage.queries.everyone import By
 from usage.queries.periods import Period
 
@@ -175,13 +176,8 @@ def _columns(by: By) -> tuple[str, ...]:
 
 def _cells(by: By, value: str, name: str) -> tuple[str, ...]:
     if by in (By.ORGANIZATION, By.API_KEY):
-        return value, _plain(name)
-    return (_plain(value),)
-
-
-def _plain(text: str) -> str:
-    """Keep a spreadsheet from reading a name as a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+        return value, plain(name)
+    return (plain(value),)
 
 
 def _query(request: HttpRequest) -> str:

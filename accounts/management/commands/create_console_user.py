@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--organization",
             metavar="NAME",
-            help="Its name or its id. Only an operator may be without one.",
+            help="Its name or its id. A new user who is no operator needs one.",
         )
         parser.add_argument(
             "--password-stdin",
@@ -44,13 +44,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization = _organization(options)
+        _require_login(options)
         password = sys.stdin.readline().rstrip("\r\n") if options["password_stdin"] else None
         chosen: users.Chosen = {"operator": options["operator"], "owner": options["owner"]}
         if password is not None:
             chosen["password"] = password
         if organization is not None:
             chosen["joins"] = organization
-        _require_login(options["email"], password)
         try:
             user, made = users.change(options["email"], **chosen)
         except ValidationError as error:
@@ -70,15 +70,24 @@ class Command(BaseCommand):
 def _organization(options: dict[str, Any]) -> Organization | None:
     if options["organization"]:
         return find_organization(options["organization"], "--organization")
-    if not options["operator"]:
-        raise CommandError("--organization: a user who is no operator needs one.")
+    if options["owner"]:
+        raise CommandError("--owner: say of which organization: --organization NAME.")
     return None
 
 
-def _require_login(email: str, password: str | None) -> None:
-    """Raise ``CommandError`` where the user could not log in afterwards."""
-    found = User.objects.filter(email=email.strip().lower()).first()
-    if found is None and password is None:
-        raise CommandError("--password-stdin: a new user needs a password.")
-    if found is not None and not found.is_active:
-        raise CommandError("EMAIL: this user is deactivated. Activate it in the admin first.")
+def _require_login(options: dict[str, Any]) -> None:
+    """Raise ``CommandError`` where the user could not log in afterwards, or nothing would be done."""
+    found = User.objects.filter(email=options["email"].strip().lower()).first()
+    given = options["organization"] or options["operator"]
+    if found is None:
+        if not given:
+            raise CommandError("--organization: a user who is no operator needs one.")
+        if not options["password_stdin"]:
+            raise CommandError("--password-stdin: a new user needs a password.")
+        return
+    if not found.is_active:
+        raise CommandError("EMAIL: this user is disabled. `users enable` ends that.")
+    if not given and not options["password_stdin"]:
+        raise CommandError(
+            "EMAIL: there is this user already. Give what to add: --password-stdin, --organization or --operator."
+        )

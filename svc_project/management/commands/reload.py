@@ -32,6 +32,11 @@ class Command(BaseCommand):
         before = self._state()
         if before.reloading:
             raise CommandError("A reload is under way. Wait for its end.")
+        if not before.takes_reloads:
+            raise CommandError(
+                f"The gateway (process {before.pid}) takes no reload: it ignores SIGHUP, as under nohup, or is one of "
+                "`make run`. Restart it."
+            )
         with contextlib.suppress(ProcessLookupError):
             os.kill(before.pid, signal.SIGHUP)
         deadline = time.monotonic() + options["seconds"]

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
@@ -21,7 +21,7 @@ from accounts.models import Organization, Scope
 from core.catalog_tables import CatalogFileError
 from speech.engines.kokoro import files
 from svc_project.management import demo, one_server
-from svc_project.serving import supervisor
+from svc_project.serving import state_file, supervisor
 from svc_project.serving.generation import program_of
 from svc_project.serving.lifeline import ParentEnd
 from svc_project.serving.listeners import listen
@@ -111,36 +111,56 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if (options["model"] or options["context"]) and not options["model_server"]:
             raise CommandError("--model and --context need --model-server.")
-        model = _DEMO_MODEL
+        running = state_file.read(settings.SVC_DATA_DIR)
+        if running is not None:
+            raise CommandError(
+                f"A gateway (process {running.pid}) runs on {settings.SVC_DATA_DIR} already. Stop it first, "
+                "or give this one a directory of its own: SVC_DATA_DIR."
+            )
         settings.SVC_SPEECH_PORT = options["speech_port"]
-        call_command("migrate", verbosity=0)
-        simulator_port = options["simulator_port"]
+        with ExitStack() as opened:
+            sockets = [
+                opened.enter_context(self._listen(options["host"], options[port]))
+                for port in ("port", "speech_port")
+            ]
+            _check_free(options["simulator_port"])
+            call_command("migrate", verbosity=0)
+            seeded, model = self._seed(options)
+            for change in seeded.changes:
+                self.stdout.write(change)
+            with (
+                _simulator(options["simulator_port"]),
+                _neural_installation(options["voices"], self._tell),
+            ):
+                self._greet(seeded, options, model)
+                # Its workers read the port from the environment.
+                os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
+                try:
+                    supervisor.serve_on(sockets, reloads=False)
+                except supervisor.CannotServe as error:
+                    raise CommandError(str(error), returncode=error.status) from None
+
+    def _seed(self, options: dict[str, Any]) -> tuple[demo.Seeded, str]:
+        """What was seeded, and the model of the examples.
+
+        Secrets are made last: those of a start that fails are shown by no start.
+        """
+        model = _DEMO_MODEL
+        changes: list[str] = []
         try:
-            seeded = demo.seed(f"http://127.0.0.1:{simulator_port}/v1")
             if options["model_server"]:
                 published = one_server.publish_servers(
                     options["model_server"], options["model"], options["context"], self._tell
                 )
                 model = published.identifiers[0]
-                seeded.changes += published.lines
+                changes += published.lines
             if options["voices"] == "neural":
-                seeded.changes += demo.add_neural_voices()
+                changes += demo.add_neural_voices()
+            seeded = demo.seed(f"http://127.0.0.1:{options['simulator_port']}/v1")
         except (CatalogFileError, one_server.NothingToServe) as error:
             raise CommandError(str(error)) from None
-        for change in seeded.changes:
-            self.stdout.write(change)
-        sockets = [
-            self._listen(options["host"], options["port"]),
-            self._listen(options["host"], options["speech_port"]),
-        ]
-        with _simulator(simulator_port), _neural_installation(options["voices"], self._tell):
-            self._greet(seeded, options, model)
-            # Its workers read the port from the environment.
-            os.environ["SVC_SPEECH_PORT"] = str(options["speech_port"])
-            try:
-                supervisor.serve_on(sockets, reloads=False)
-            except supervisor.CannotServe as error:
-                raise CommandError(str(error), returncode=error.status) from None
+        seeded.changes += changes
+        return seeded, model
 
     def _listen(self, host: str, port: int) -> socket.socket:
         try:
@@ -233,6 +253,24 @@ def _tell_of_installation(process: subprocess.Popen[str], tell: Callable[[str], 
         tell(f"Natural voices cannot be installed; plain ones speak. {errors.strip()}")
 
 
+def _check_free(port: int) -> None:
+    """Raise ``CommandError`` where another program has the simulator's port.
+
+    It would be taken for the simulator: whatever listens there takes connections.
+    """
+    try:
+        listen("127.0.0.1", port).close()
+    except OSError:
+        raise _simulator_cannot_serve(port) from None
+
+
+def _simulator_cannot_serve(port: int) -> CommandError:
+    return CommandError(
+        f"The model simulator cannot serve on port {port}. "
+        "Choose another: make run ARGS='--simulator-port 9001'."
+    )
+
+
 @contextmanager
 def _simulator(port: int) -> Iterator[None]:
     """The model simulator in a process of its own, while the server runs."""
@@ -262,10 +300,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + _SIMULATOR_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise CommandError(
-                f"The model simulator cannot serve on port {port}. "
-                "Choose another: make run ARGS='--simulator-port 9001'."
-            )
+            raise _simulator_cannot_serve(port)
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

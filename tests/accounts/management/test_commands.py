@@ -152,6 +152,21 @@ def test_create_console_user_again_updates_and_takes_nothing_away(
     assert Membership.objects.count() == 2
 
 
+def test_create_console_user_again_needs_no_organization(
+    organization: Organization, console_user: Any
+) -> None:
+    console_user("ann@example.com", "--organization=Acme", "--password-stdin")
+    console_user("ann@example.com", "--password-stdin", password="other phrase 9")
+    user = User.objects.get()
+    assert user.check_password("other phrase 9")
+    assert list(user.organizations.all()) == [organization]
+    with pytest.raises(CommandError, match="there is this user already"):
+        console_user("ann@example.com")
+    with pytest.raises(CommandError, match="--owner: say of which organization"):
+        console_user("ann@example.com", "--owner")
+    assert Membership.objects.get().role == "member"
+
+
 @pytest.mark.parametrize(
     ("arguments", "password", "named"),
     [

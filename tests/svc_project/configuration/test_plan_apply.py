@@ -162,7 +162,11 @@ def test_what_the_file_leaves_out_stays(apply: Apply, plan: Plan) -> None:
     ("old", "new", "said"),
     [
         ("600", "0", "organizations[0].requests_per_minute: Expected int >= 1"),
-        ("600", '"many"', "organizations[0].requests_per_minute: "),
+        (
+            "600",
+            '"many"',
+            "organizations[0].requests_per_minute: Invalid enum value 'many', only a number or \"unlimited\".",
+        ),
         ("600", "1" + "0" * 16, "organizations[0].requests_per_minute: Expected int <= 1"),
         ('"enterprise"', '"gold"', "organizations[0].plan: "),
         ('"interactive"', '"urgent"', "organizations[0].priority: "),

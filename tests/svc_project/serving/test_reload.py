@@ -339,6 +339,22 @@ def test_sigterm_ends_both_generations(gateway: Gateway, served: Served, tmp_pat
     assert events(text)[-1] == "[DONE]"
 
 
+def test_a_gateway_under_nohup_takes_no_reload_and_reload_says_so(
+    gateway: Gateway, served: Served, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that it is ignored
+        try:
+            started = another_gateway(gateway, served, SVC_DATA_DIR=str(tmp_path))
+            command, url = stack.enter_context(started)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        done = reload(served, tmp_path)
+        assert done.returncode == 1
+        assert f"(process {command.process.pid}) takes no reload" in done.stderr
+        assert ask(url, gateway, "say: there").status_code == 200
+
+
 def test_without_a_gateway_reload_says_so(served: Served, tmp_path: Path) -> None:
     (tmp_path / "serve.json").write_text('{"pid": 1, "generation": 1}')  # of a killed one
     done = reload(served, tmp_path)

@@ -115,8 +115,9 @@ def test_a_price_change_and_a_second_currency_stay_apart(operator: Client) -> No
     ]
 
 
-def test_keys_are_named_and_a_use_without_a_key_is_said(operator: Client) -> None:
-    organization = Organization.objects.create(name="=Northwind")
+@pytest.mark.parametrize("sign", ["=", "\uff1d"])
+def test_keys_are_named_and_a_use_without_a_key_is_said(operator: Client, sign: str) -> None:
+    organization = Organization.objects.create(name=f"{sign}Northwind")
     key = mint(organization, Scope.INFERENCE, "checkout").api_key
     for key_id in (str(key.pk), str(NIL_UUID)):
         write(NOON, organization_id=str(organization.pk), api_key_id=key_id)
@@ -130,7 +131,7 @@ def test_keys_are_named_and_a_use_without_a_key_is_said(operator: Client) -> Non
     assert {line["api_key"] for line in found} == {f"{key.prefix}… checkout", "without a key"}
     # A spreadsheet must not read a name as a formula.
     organizations = {line["organization"] for line in found}
-    assert organizations == {"'=Northwind", f"{gone} (no longer here)"}
+    assert organizations == {f"'{sign}Northwind", f"{gone} (no longer here)"}
 
 
 def test_failures_speech_and_the_change_against_the_month_before_are_shown(
