@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -15,7 +16,7 @@ _FREE = r"(?<![\w.,:/$€£₹-])"
 _TIME = re.compile(
     rf"{_FREE}(?P<hour>2[0-4]|1\d|0?\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{{1,6}})?)?"
     rf"(?:\s?{_HALF})?+(?![\w:]|[.,]\d)"
-    r"(?P<clock> ?(?:बजे|baje|o['’]clock)(?![\w\u0900-\u0963\u0966-\u097f]))?"
+    rf"(?P<clock> ?(?:बजे|baje|o['’]clock){WORD_END})?"
 )
 _HOUR = re.compile(
     rf"{_FREE}(?P<hour>1[0-2]|0?[1-9])(?P<minute>)(?P<second>)(?P<fraction>)\s?{_HALF}(?!\w)(?P<clock>)"
@@ -30,7 +31,9 @@ _CLOCKS = re.compile(
 _NO_VERSION = "".join(
     rf"(?<!\b(?i:{word}) )" for word in ("version", "ver", "release", "build", "update")
 )
-_AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje)(?![\w\u0900-\u0963\u0966-\u097f])| in the (?:morning|afternoon|evening)\b)"
+_AFTER_POINT = (
+    rf"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje){WORD_END}| in the (?:morning|afternoon|evening)\b)"
+)
 _POINTED = (
     re.compile(
         rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= for (?:1[0-2]|\d)(?:[.:][0-5]\d)?\s?[ap]\.?m\b)"
