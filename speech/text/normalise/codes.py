@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.kinds import telephones
+from speech.text.kinds import flights, telephones
 from speech.text.normalise import names, numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -136,6 +136,7 @@ def written_out(text: str, locale: Locale) -> str:
     plus = "प्लस" if locale.is_hindi else "plus"
     text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
     text = _HEXADECIMAL.sub(lambda match: _hexadecimal(match[0], locale), text)
+    text = flights.written_out(text, locale)
     text = telephones.services_written_out(text, locale)
     text = _NAMED.sub(lambda match: _named(match, locale), text)
     text = _IBAN.sub(lambda match: _grouped(match[0], locale), text)
