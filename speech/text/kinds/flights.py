@@ -17,6 +17,7 @@ _NUMBER = re.compile(
     rf"(?<![\w$€£₹.,/-])(?:(?P<code>{_AIRLINES})|(?P<other>{_OTHERS}))[ -]?(?P<figure>[1-9]\d{{2,3}})(?![\w%/]|[.,:-]\d| ?(?:mg|ml|kg|km|mm|%))"
     r"(?P<leads>(?= (?:to|from|ex|via) [A-Z]| (?:is |was |has been )?(?:delayed|cancelled|canceled|boarding|diverted|departs|departed|arrives|landed|lands)\b))?"
 )
+_FIGURE = re.compile(r"[1-9]\d\d")
 _FLIGHT = re.compile(
     r"\b(?:flights?|fly|flies|flying|flew|flown|airlines?|airways|airport|boarding|depart(?:s|ed|ing|ures?)|arriv(?:es?|ed|als?)|land(?:s|ed|ing)?|"
     r"take-?off|takes off|took off|layover|stopover|runway|nonstop|baggage|indigo|vistara|lufthansa|emirates|ryanair|delayed|cancell?ed|pnr)\b"
@@ -31,7 +32,7 @@ _BEFORE = re.compile(
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the numbers of flights by letters and as they are named, where a flight is meant."""
-    if not _NUMBER.search(text):
+    if not (_FIGURE.search(text) and _NUMBER.search(text)):
         return text
     meant = _FLIGHT.search(text) is not None
     return _NUMBER.sub(lambda match: _flight(match, locale, meant=meant), text)

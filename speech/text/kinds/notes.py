@@ -116,8 +116,8 @@ _COMPANY = re.compile(
 def written_out(text: str, locale: Locale) -> str:
     """Write the short forms of notes in words."""
     hindi = locale.is_hindi
-    if _SIDES.search(text) and _STATEMENT.search(text) and not _COMPANY.search(text):
-        text = _SIDES.sub(lambda match: f" {_SIDE[match['side']][hindi]}", text)
+    if "Cr" in text or "CR" in text or "Dr" in text or "DR" in text:
+        text = _with_sides(text, locale)
     if "/" in text:
         if locale.region is Region.IN:
             text = _OF_FAMILY.sub(lambda match: _FAMILY[match["who"].lower()][hindi], text)
@@ -152,6 +152,13 @@ def written_out(text: str, locale: Locale) -> str:
         text = _HINDI_COURSE.sub(", ", text)
         text = _HINDI_NUMBER.sub("नंबर", text)
     return _SPAN.sub(_span, text)
+
+
+def _with_sides(text: str, locale: Locale) -> str:
+    """Write the side of an account after its amounts, in a line of a bank's statement."""
+    if not (_SIDES.search(text) and _STATEMENT.search(text)) or _COMPANY.search(text):
+        return text
+    return _SIDES.sub(lambda match: f" {_SIDE[match['side']][locale.is_hindi]}", text)
 
 
 def _minute(match: re.Match[str], locale: Locale) -> str:

@@ -48,7 +48,7 @@ _DAY_HOURS = re.compile(
 _QUARTER = r"(?:00|15|20|30|45)"
 _POINTED_RANGE = re.compile(
     rf"(?<![\w.,:/$€£₹-])(?P<first>2[0-4]|1\d|0?[1-9])\.(?P<minute>{_QUARTER})(?P<dash>\s?(?:[-–]|to)\s?)(?P<last>2[0-4]|1\d|0?[1-9])\.(?P<end>{_QUARTER})"
-    r"(?![\w%]|[.,-]\d| ?(?:per|million|crore|lakh|[a-zµ]{1,2}\b|%))"
+    r"(?![\w%]|[.,-]\d| ?=| ?(?:per|million|crore|lakh|[a-zµ]{1,2}\b|%))"
 )
 _HOUR = r"2[0-4]|1\d|0?[1-9]"
 _MEASURED = (
@@ -56,7 +56,7 @@ _MEASURED = (
     r"kilos?|inch(?:es)?|feet|ft|lit(?:re|er)s?|dollars?|euros?|pounds?|rupees?|cents?"
 )
 _OPENING = re.compile(
-    rf"{_FREE}(?P<first>{_HOUR})(?:\.(?P<minute>[0-5][05]))?(?:\s?[-–—]\s?| to )(?P<last>{_HOUR})(?:\.(?P<end>[0-5][05]))?"
+    rf"{_FREE}(?P<first>{_HOUR})(?:\.(?P<minute>[0-5][05]))?(?:(?P<dash>[-–—])|\s?[-–—]\s?| to )(?P<last>{_HOUR})(?:\.(?P<end>[0-5][05]))?"
     rf"(?P<half>\s?[aApP]\.?[mM]\b| (?:बजे|baje){WORD_END})?+(?![\w%°])(?!\s?[.,:/–—-]\d| (?:{_MEASURED})\b)"
     r"(?P<on> (?:daily|weekdays|weekends|every day|job|shift|on weekdays|on weekends|(?:on )?\w{2,6}days?)\b)?"
 )
@@ -100,6 +100,10 @@ def _opening(match: re.Match[str], locale: Locale) -> str:
         return match[0]
     begins, ends = int(match["first"]), int(match["last"])
     named = match["on"] and (begins > ends or begins >= 8)
+    # Figures of a range rise: 9.15-3.30 is a morning and an afternoon.
+    named = named or (
+        match["minute"] and match["end"] and 12 >= begins > ends and begins >= 7 and match["dash"]
+    )
     if not (named or match["half"]):
         before = match.string[max(0, match.start() - 80) : match.start()]
         if not _BEFORE_HOURS.search(before):

@@ -95,7 +95,7 @@ _MILITARY_RANGE = re.compile(
 _HOUR_LETTER = re.compile(
     r"(?P<before>\b(?:at|until|till|by|from|to|after|before|open|opens|closes?|starts?|ends?|around|til) |@ ?)(?P<hour>1[0-2]|[1-9])(?P<half>[ap])(?![\w.'’])"
 )
-_HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?![\w.])")
+_HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?!\w|\.\w)")
 _RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9})(?::| : )(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
 
 

@@ -84,7 +84,7 @@ _DOCKET = re.compile(
     re.IGNORECASE,
 )
 _READ_OUT = re.compile(
-    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6}|(?<=[Xx•][Xx•])\d{3})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
 _STATE_PIN = re.compile(
