@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import HINDI_LETTERS
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
 _WORDS = re.compile(
     r"\b(?:overs|ovs|wickets?|wkts?|at stumps|innings|inns|lbw|batting|off \d{1,3} ?b(?:alls)?)\b"
     r"|\b\d{1,3}\* ?\(|\d ?ovs?\b|\(\d{1,3} ?b\b|[(,] ?\d{1,2}x[46]\b|\d\*? (?:all|not) out\b|\b\d{2,3}[-/]\d dec\b"
-    r"|\d/\d ?d\b|\b[A-Z][a-z]{1,20} \d{1,3}\*(?=[,;)])|\b\d{1,3}\* (?:runs?|ran|banaye|banae|बनाए|रन)|(?<![\u0900-\u097f])(?:ओवर|विकेट|पारी|गेंद|चौके|छक्के)(?![\u0900-\u0963\u0966-\u097f])"
+    rf"|\d/\d ?d\b|\b[A-Z][a-z]{{1,20}} \d{{1,3}}\*(?=[,;)])|\b\d{{1,3}}\* (?:runs?|ran|banaye|banae|बनाए|रन)|(?<![\u0900-\u097f])(?:ओवर|विकेट|पारी|गेंद|चौके|छक्के)(?![{HINDI_LETTERS}])"
 )
 _NOT_OUT = re.compile(r"(?<=\d)\*(?!\w)")
 _BALLS = re.compile(r"(?P<before>\boff \d{1,3}|\(\d{1,3}) ?b(?!\w)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -96,10 +97,27 @@ _GRADE = re.compile(
 _POSITIVE = re.compile(r"(?<!\d)(?P<sign>[+-])ve\b")
 _BLOOD = re.compile(r"(?<![\w+])(?P<group>A|B|AB|O)\+(?= (?:blood|type|group|donors?)\b)")
 
+_SIDE = {"C": ("credit", "क्रेडिट"), "D": ("debit", "डेबिट")}
+_SIDES = re.compile(
+    rf"(?<=\d\.\d\d) ?(?P<side>[CD])[rR]\b\.?(?=\s*$|\s*[,;:|)]| ?\d| [A-Z]{{3}}| (?:as|on|at|है){WORD_END})"
+)
+"""The side of an account after an amount with its hundredths: ``4,56,789.12 Cr``."""
+_STATEMENT = re.compile(
+    r"(?i:\b(?:bal(?:ance)?s?(?! of\b| sheets?\b)|a/c|acct|passbook)\b)|\b(?:NEFT|IMPS|UPI|RTGS)(?:[/-]| [A-Z]{2})|\d\.\d\d ?D[rR]\b|शेष|बैलेंस"
+)
+_COMPANY = re.compile(
+    r"\b(?:revenues?|turnover|profits?|loss(?:es)?|sales|income|market|mcap|deficit|surplus|budget|company|companies|ltd|limited|quarter|fy|q[1-4]|"
+    r"projects?|orders?|govt|government|rbi|assets|debt|trade|exports?|imports?|crores?|lakh|fund|aum|ipo|राजस्व|मुनाफ़ा|बजट|सरकार)\b",
+    re.IGNORECASE,
+)
+"""What an amount in crores is about, where ``Cr`` is no credit."""
+
 
 def written_out(text: str, locale: Locale) -> str:
     """Write the short forms of notes in words."""
     hindi = locale.is_hindi
+    if "Cr" in text or "CR" in text or "Dr" in text or "DR" in text:
+        text = _with_sides(text, locale)
     if "/" in text:
         if locale.region is Region.IN:
             text = _OF_FAMILY.sub(lambda match: _FAMILY[match["who"].lower()][hindi], text)
@@ -134,6 +152,13 @@ def written_out(text: str, locale: Locale) -> str:
         text = _HINDI_COURSE.sub(", ", text)
         text = _HINDI_NUMBER.sub("नंबर", text)
     return _SPAN.sub(_span, text)
+
+
+def _with_sides(text: str, locale: Locale) -> str:
+    """Write the side of an account after its amounts, in a line of a bank's statement."""
+    if not (_SIDES.search(text) and _STATEMENT.search(text)) or _COMPANY.search(text):
+        return text
+    return _SIDES.sub(lambda match: f" {_SIDE[match['side']][locale.is_hindi]}", text)
 
 
 def _minute(match: re.Match[str], locale: Locale) -> str:

@@ -44,6 +44,22 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 
+_LETTERS = r"(?:\d-(?=[A-Z]{2}))?(?:[A-Z]{2,12}|(?<=\d-)[A-Za-z]{2,12})(?:-(?:[A-Za-z]{1,12}|\d)(?!\w)){0,4}(?!\w)"
+_TOLL_FREE = r"8(?:00|88|77|66|55|44|33|22)"
+_IN_WORDS = re.compile(
+    rf"(?<![\w+.,$£€₹-])(?:"
+    rf"(?P<one>1[- ]?)(?:\((?P<bracketed>{_TOLL_FREE})\)|(?P<free>{_TOLL_FREE}))[- ](?P<words>{_LETTERS})"
+    rf"|(?:\((?P<closed>{_TOLL_FREE})\) |(?P<plain>{_TOLL_FREE})(?:-|(?<=[Cc]all \d\d\d) |(?<=[Dd]ial \d\d\d) ))(?P<long>(?=[A-Z-]{{7}}){_LETTERS})"
+    r"|(?P<free_of_charge>0(?:80[08]|300)[- ])(?P<free_words>[A-Z]{4,12}(?:-[A-Z]{2,12}){0,3}(?!\w))"
+    rf"|(?P<area>(?:1-)?(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}|555)[-.](?P<last>[A-Z]{{4}})(?![\w-])"
+    rf"|(?P<called>(?:(?<=\b[Cc]all )|(?<=\b[Dd]ial )|(?<=\b[Tt]ext )|(?<=\b[Pp]hone ))\d{{3}})-(?P<short>[A-Z]{{4}})(?![\w-]))"
+)
+"""A telephone number that ends in words: ``1-800-FLOWERS``, ``555-CALL``."""
+_WORD = re.compile(
+    r"(?!(?:USA|ATT|UPS|IRS|AAA)(?!\w))\b(?=[B-DF-HJ-NP-TV-XZ]{0,12}[AEIOUY])[A-Z]{2,12}"
+)
+"""A word in capitals, which engines may spell; without a vowel it is spelled."""
+
 
 def keys_written_out(text: str, locale: Locale) -> str:
     """Write the keys of ``text`` by their names, and codes with them digit by digit."""
@@ -61,6 +77,30 @@ def services_written_out(text: str, locale: Locale) -> str:
             lambda match: match["before"] + numbers.digits(match["figure"], locale), text
         )
     return _SERVICE.sub(lambda match: _service(match, locale), text)
+
+
+def words_written_out(text: str, locale: Locale) -> str:
+    """Write the figures of telephone numbers that end in words."""
+    if "-" not in text and ") " not in text and " 8" not in text:
+        return text
+    return _IN_WORDS.sub(lambda match: _in_words(match, locale), text)
+
+
+def _in_words(match: re.Match[str], locale: Locale) -> str:
+    """The figures digit by digit, and the words as words: a person says "call", no letters."""
+    words = (
+        match["words"] or match["long"] or match["last"] or match["short"] or match["free_words"]
+    )
+    code = match["bracketed"] or match["free"] or match["closed"] or match["plain"]
+    if code:
+        said = numbers.cardinal(800, locale) if code == "800" else numbers.digits(code, locale)
+        figures = f"{numbers.cardinal(1, locale)} {said}" if match["one"] else said
+    else:
+        figures = numbers.groups(
+            re.findall(r"\d+", match["area"] or match["called"] or match["free_of_charge"]), locale
+        )
+    lower = _WORD.sub(lambda word: word[0].lower(), words)
+    return f"{figures} {lower.replace('-', ' ')}"
 
 
 def _name(key: str, locale: Locale) -> str:

@@ -74,6 +74,8 @@ def plain(text: str) -> str:
 
     A fraction sign becomes ``1/2``, with a space after a whole number; raised digits become ``^2``.
     """
+    if text.isascii():
+        return text
     text = unicodedata.normalize("NFC", text)
     text = _STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _POWER.sub(_raised, text).translate(_LOWERED)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from speech.text.kinds import pointed_times
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -15,7 +17,7 @@ _FREE = r"(?<![\w.,:/$€£₹-])"
 _TIME = re.compile(
     rf"{_FREE}(?P<hour>2[0-4]|1\d|0?\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{{1,6}})?)?"
     rf"(?:\s?{_HALF})?+(?![\w:]|[.,]\d)"
-    r"(?P<clock> ?(?:बजे|baje|o['’]clock)(?![\w\u0900-\u0963\u0966-\u097f]))?"
+    rf"(?P<clock> ?(?:बजे|baje|o['’]clock){WORD_END})?"
 )
 _HOUR = re.compile(
     rf"{_FREE}(?P<hour>1[0-2]|0?[1-9])(?P<minute>)(?P<second>)(?P<fraction>)\s?{_HALF}(?!\w)(?P<clock>)"
@@ -27,36 +29,6 @@ _HOURS = re.compile(
 _CLOCKS = re.compile(
     r"(?<![\w.,:/-])(?P<first>\d{1,2}(?::[0-5]\d)?(?:\s?[aApP]\.?[mM]\.?)?)\s?[-–—]\s?(?=\d{1,2}:[0-5]\d(?!\d))"
 )
-_NO_VERSION = "".join(
-    rf"(?<!\b(?i:{word}) )" for word in ("version", "ver", "release", "build", "update")
-)
-_AFTER_POINT = r"(?=\s?[aApP]\.?[mM]\b| (?:बजे|baje)(?![\w\u0900-\u0963\u0966-\u097f])| in the (?:morning|afternoon|evening)\b)"
-_POINTED = (
-    re.compile(
-        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= for (?:1[0-2]|\d)(?:[.:][0-5]\d)?\s?[ap]\.?m\b)"
-    ),
-    re.compile(
-        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>)(?= (?:onwards?|sharp|hrs|show|shift|batch|slot)\b)"
-    ),
-    re.compile(
-        rf"{_FREE}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>\s?(?:[-–—]|to|से)\s?(?:(?:सुबह|प्रातः|दोपहर|शाम|सायं|रात) )?(?:2[0-4]|1\d|0?\d))"
-        rf"\.(?P<end>[0-5]\d){_AFTER_POINT}"
-    ),
-    re.compile(
-        rf"(?:(?<=[ap]m-)|(?<=[ap]m - ))(?P<first>1[0-2]|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
-    ),
-    re.compile(
-        rf"{_FREE}{_NO_VERSION}(?P<first>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?P<last>)(?P<end>){_AFTER_POINT}"
-    ),
-)
-_AFTER_EVENT = re.compile(
-    r"(?P<before>\b(?:kick-?off|doors|lunch|dinner|starts?|opens?|closes?|begins?|departs?|arrives?|leaves?|dep\.?|arr\.?|k\.?o\.?|orders|curtain|first act)(?: (?:at|from))?:? |\b(?:appt|appointment|break|tea|assembly|registration|prayers?|puja|pooja|bell|match|game|session|exam|viva|interview|party|wedding|reception|screening|show|rehearsal|training|practice|call|standup|shift|meeting|mtg|lesson|class|lecture|flight|train|bus|coach|service|booked|film)(?: (?:at|from|for)) "
-    r"|\b(?:gets? (?:in|there|here|home)|(?:pulls?|comes?|goes) in|due(?: in)?|meet(?: (?:me|us|you|up))?|see (?:you|u|ya)|pick (?:\w{1,12} )?up|home|back) at |\b(?:until|till|til|’til) |[,;] (?=\d{1,2}\.\d\d (?:at [A-Z]|outside|@))|\b(?:got|get|getting|catch|catching|caught|missed|take|taking|for|on) the (?=\d{1,2}\.\d\d(?:[,.;!?]?\s|$))"
-    r"|(?:day|appt|appointment|\d(?:st|nd|rd|th)|of \w{3,9}(?: twenty \w{3,9}(?: \w{3,5})?)?|\d/\d{1,2}) (?:at|@) )"
-    r"(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?!\w|[.,-]\d|%| ?(?:per|million|crore|lakh))",
-    re.IGNORECASE,
-)
-_POINTED_FIGURE = re.compile(r"\d\.\d\d")
 _METRES = re.compile(r"\dm\b")
 _MINUTES = re.compile(
     r"(?:(?<=[Tt]ime: )|(?<=[Tt]ime )|(?<![\w.,:/$€£₹-])(?=\d{1,3}m (?:ago|late|left|read|walk|drive|timer|rest|break|uptime|delay|downtime)\b)"
@@ -110,9 +82,6 @@ _PARTS_OF_HOUR = re.compile(
 _LAP = re.compile(
     rf"{_FREE}(?P<minutes>\d{{1,2}}):(?P<seconds>[0-5]\d)(?P<fraction>\.\d{{1,3}})(?!\w|[.,:]\d)"
 )
-_DAY_HOURS = re.compile(
-    r"(?<=day )(?P<first>\d{1,2})(?:\.(?P<minute>[0-5]\d))?(?P<dash>\s?[-–]\s?)(?P<last>\d{1,2})\.(?P<end>[0-5]\d)(?![\w.])"
-)
 _LETTER_RANGE = re.compile(
     r"(?<![\w.,:/$-])(?P<first>\d{1,2}(?::[0-5]\d)?)(?P<half>[ap])?\s?[-–]\s?(?P<last>\d{1,2}(?::[0-5]\d)?)(?P<end>[ap])(?![\w.])"
 )
@@ -120,21 +89,13 @@ _LETTER_RANGE = re.compile(
 _TO_NOON = re.compile(
     r"(?:(?<=[ap]\.m\.)|(?<=\d[ap]m)|(?<= [ap]m)|(?<=[AP]M)|(?<=:[0-5]\d)|(?<=\d))\s?[-–—]\s?(?=(?:12 )?(?:noon|midnight)\b)"
 )
-_QUARTER = r"(?:00|15|20|30|45)"
-_POINTED_RANGE = re.compile(
-    rf"(?<![\w.,:/$€£₹-])(?P<first>2[0-4]|1\d|0?[1-9])\.(?P<minute>{_QUARTER})(?P<dash>\s?(?:[-–]|to)\s?)(?P<last>2[0-4]|1\d|0?[1-9])\.(?P<end>{_QUARTER})"
-    r"(?![\w%]|[.,-]\d| ?(?:per|million|crore|lakh|[a-zµ]{1,2}\b|%))"
-)
-_THE_SERVICE = re.compile(
-    r"(?P<before>\b[Tt]he )(?P<hour>2[0-4]|1\d|0?\d)\.(?P<minute>[0-5]\d)(?= (?:to|from|train|bus|coach|service|departure|flight|ferry)\b|(?<=1\d\.\d\d)(?:[.,!?](?:\s|$)|$)|(?<=2\d\.\d\d)(?:[.,!?](?:\s|$)|$))"
-)
 _MILITARY_RANGE = re.compile(
     r"(?<![\w.,:/$€£₹-])(?=0\d{3}\D|\d{4}(?:\s?[-–]\s?| (?:to|until|till) )0\d{3}\b)(?P<hour>[01]\d|2[0-4])(?P<minute>[0-5]\d)(?P<dash>\s?[-–]\s?| (?:to|until|till) )(?P<last>[01]\d|2[0-4])(?P<end>[0-5]\d)(?: ?hrs?\b\.?)?(?![\w/-]|[.,]\d)"
 )
 _HOUR_LETTER = re.compile(
     r"(?P<before>\b(?:at|until|till|by|from|to|after|before|open|opens|closes?|starts?|ends?|around|til) |@ ?)(?P<hour>1[0-2]|[1-9])(?P<half>[ap])(?![\w.'’])"
 )
-_HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?![\w.])")
+_HALF_LETTER = re.compile(r"(?<=:[0-5]\d)(?P<half>[ap])(?!\w|\.\w)")
 _RATIO = re.compile(r"(?<![\w.,:/])(?P<one>\d{1,9})(?::| : )(?P<two>\d{1,9})(?![\w:]|[.,]\d)")
 
 
@@ -143,8 +104,7 @@ def written_out(text: str, locale: Locale) -> str:
     if not any(map(str.isdecimal, text)):
         return text
     to = "से" if locale.is_hindi else "to"
-    if locale.day_first and _POINTED_FIGURE.search(text):
-        text = _with_points(text)
+    text = pointed_times.with_colons(text, locale)
     text = _LAP.sub(lambda match: _lap(match, locale), text)
     if not locale.is_hindi:
         text = _only_in_english(text, locale)
@@ -152,8 +112,6 @@ def written_out(text: str, locale: Locale) -> str:
     text = _TO_NOON.sub(f" {to} ", text)
     text = _NOON.sub(rf"\g<from> {to} ", text)
     text = _HALF_LETTER.sub(r"\g<half>m", text)
-    for pattern in _POINTED:
-        text = pattern.sub(_with_colon, text)
     if _METRES.search(text):
         text = _MINUTES.sub(r"\g<figure> min", text)
     for pattern in _SPANS:
@@ -164,19 +122,6 @@ def written_out(text: str, locale: Locale) -> str:
     for pattern in (_TIME, _HOUR):
         text = pattern.sub(lambda match: _time(match, locale), text)
     return _RATIO.sub(lambda match: _ratio(match, locale), text)
-
-
-def _with_points(text: str) -> str:
-    """Put a colon into the times of British and Indian texts: at 17.42."""
-    text = _AFTER_EVENT.sub(r"\g<before>\g<hour>:\g<minute>", text)
-    text = _THE_SERVICE.sub(r"\g<before>\g<hour>:\g<minute>", text)
-    text = _POINTED_RANGE.sub(r"\g<first>:\g<minute>\g<dash>\g<last>:\g<end>", text)
-    return _DAY_HOURS.sub(
-        lambda match: (
-            f"{match['first']}{(match['minute'] and ':' + match['minute']) or ''}{match['dash']}{match['last']}:{match['end']}"
-        ),
-        text,
-    )
 
 
 def _only_in_english(text: str, locale: Locale) -> str:
@@ -229,11 +174,6 @@ def _ratio(match: re.Match[str], locale: Locale) -> str:
         # Minutes and seconds: no ratio is written with such figures.
         return f"{match['one']} {match['two']}"
     return f"{match['one']} {'अनुपात' if locale.is_hindi else 'to'} {match['two']}"
-
-
-def _with_colon(match: re.Match[str]) -> str:
-    end = f":{match['end']}" if match["end"] else ""
-    return f"{match['first']}:{match['minute']}{match['last']}{end}"
 
 
 def _span(match: re.Match[str]) -> str:

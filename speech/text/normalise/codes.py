@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.kinds import telephones
+from speech.text.kinds import flights, telephones
 from speech.text.normalise import names, numbers
 from speech.text.normalise.locale import Locale, Region
 
@@ -84,7 +84,7 @@ _DOCKET = re.compile(
     re.IGNORECASE,
 )
 _READ_OUT = re.compile(
-    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6})(?!\w|[.,-]\d)",
+    r"(?P<before>\btext (?:\S{1,20} )?to |(?<!\w)(?:[Xx]{2,12}|•{4}|\.{3}|…)[- ]?)(?P<figure>\d{4,6}|(?<=[Xx•][Xx•])\d{3})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
 _STATE_PIN = re.compile(
@@ -98,7 +98,6 @@ _PLATE = re.compile(
     r"(?<![\w-])(?P<named>[Nn]o\. ?)?(?P<state>[A-Z]{2})[ -]?(?P<district>\d{1,2}(?:[A-Z](?=[ -]))?)[ -]?(?P<series>[A-Z]{1,3})[ -]?(?P<figure>\d{4})(?![\w-])"
 )
 """The number of an Indian vehicle."""
-_TOLL_FREE = re.compile(r"(?<![\w+-])1-(?P<code>8(?:00|88|77|66|55|44|33|22))-(?=[A-Z]{2})")
 _HEXADECIMAL = re.compile(r"(?<![\w.,])0x[0-9a-fA-F]{1,16}(?!\w)")
 _PRODUCTS = (
     "python|django|java|node|nodejs|php|ruby|go|golang|swift|kotlin|rust|ios|android|windows|macos|"
@@ -136,7 +135,9 @@ def written_out(text: str, locale: Locale) -> str:
     plus = "प्लस" if locale.is_hindi else "plus"
     text = _INTERNATIONAL.sub(lambda match: f"{plus} {_grouped(match['figure'], locale)}", text)
     text = _HEXADECIMAL.sub(lambda match: _hexadecimal(match[0], locale), text)
+    text = flights.written_out(text, locale)
     text = telephones.services_written_out(text, locale)
+    text = telephones.words_written_out(text, locale)
     text = _NAMED.sub(lambda match: _named(match, locale), text)
     text = _IBAN.sub(lambda match: _grouped(match[0], locale), text)
     text = _ZIP.sub(lambda match: _zip(match, locale), text)
@@ -150,7 +151,6 @@ def written_out(text: str, locale: Locale) -> str:
         ),
         text,
     )
-    text = _TOLL_FREE.sub(lambda match: _toll_free(match["code"], locale), text)
     text = _DOCKET.sub(lambda match: _docket(match, locale), text)
     if not locale.is_hindi:
         text = _FOUR_DIGITS.sub(
@@ -205,12 +205,6 @@ def _plain_groups(figure: str, locale: Locale) -> list[str]:
     if len(figure) == 10 and locale.is_indian:
         return [figure[:5], figure[5:]]
     return numbers.chunked(figure)
-
-
-def _toll_free(code: str, locale: Locale) -> str:
-    """The figures of a telephone number whose rest is words."""
-    said = numbers.cardinal(800, locale) if code == "800" else numbers.digits(code, locale)
-    return f"{numbers.cardinal(1, locale)} {said} "
 
 
 def _zip(match: re.Match[str], locale: Locale) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers, years
 from speech.text.normalise.locale import Locale
 
@@ -118,7 +119,7 @@ _DAY_NAME = re.compile(
     r"|(?P<after>Sat|Sun)(?![\w'’])(?:(?<=\b[Oo]n S..)|(?<=\b[Bb]y S..)|(?<=day and S..)|(?<=day or S..)|(?<=day, S..)"
     r"|(?<=Sat and S..)|(?<=Fri and S..)|(?<=Thu and S..)|(?<=day & S..)|(?<=\bthis S..)|(?<=\bnext S..)|(?<=\blast S..)|(?<=\bevery S..))"
     r"|(?P<until>Sat)(?![\w'’])(?:(?<=\bfor Sat)|(?<=\buntil Sat)|(?<=\btill Sat)|(?<=\bafter Sat)|(?<=\bsince Sat))"
-    rf"|(?<!\w)(?<!\b[Tt]he )(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|\s?@| (?:at|from|by|night|morning|evening|afternoon)\b|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|:| (?:ko|se|tak|ki|ka|subah|shaam|sham|raat|को|से|तक|की|का|सुबह|शाम|रात)(?![\w\u0900-\u0963\u0966-\u097f])| ?[&/] ?(?:{_ANY_DAY}|[Bb]ank)| (?:and|or|&) (?:{_ANY_DAY}|[Bb]ank|[Pp]ublic)| (?:only|closed)\b))"
+    rf"|(?<!\w)(?<!\b[Tt]he )(?P<weekend>Sat|Sun)(?:\.|(?=,? \d|\s?@| (?:at|from|by|night|morning|evening|afternoon)\b|, (?:Jan|Feb|Mar|Apr|May|Ju|Aug|Sep|Oct|Nov|Dec)|:| (?:ko|se|tak|ki|ka|subah|shaam|sham|raat|को|से|तक|की|का|सुबह|शाम|रात){WORD_END}| ?[&/] ?(?:{_ANY_DAY}|[Bb]ank)| (?:and|or|&) (?:{_ANY_DAY}|[Bb]ank|[Pp]ublic)| (?:only|closed)\b))"
 )
 
 

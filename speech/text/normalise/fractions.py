@@ -107,6 +107,26 @@ _MEASURES = frozenset(
         *_HALVED.split(),
     ]
 )
+_DETERMINERS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "this",
+        "that",
+        "these",
+        "those",
+        "my",
+        "your",
+        "his",
+        "her",
+        "its",
+        "our",
+        "their",
+    ]
+)
+"""Words that one half is short before: half an hour."""
 _HINDI_PARTS = {
     (1, 2): "आधा", (1, 3): "एक तिहाई", (2, 3): "दो तिहाई", (1, 4): "चौथाई", (3, 4): "तीन चौथाई",
 }  # fmt: skip
@@ -212,6 +232,8 @@ def _mixed(match: re.Match[str], locale: Locale) -> str:
             if (top, bottom) == (1, 2)
             else f"{below}{part} of {article} {name}"
         )
+    if (top, bottom) == (1, 2) and word in _DETERMINERS:
+        part = "half"
     return below + part + noun
 
 

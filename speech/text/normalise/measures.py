@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.numbers import FIGURE, START
 from speech.text.normalise.units import (
-    END,
     FOOT,
     INCH,
     PER,
@@ -29,16 +29,16 @@ _SCALE = (
     r"(?P<scale> (?:thousand|million|billion|trillion|lakh|crore|हज़ार|हजार|लाख|करोड़|अरब)(?= ))?+"
 )
 _MEASURE = re.compile(
-    rf"(?<![\w.$€£₹-])(?<!\d,){_SIGN}{_AMOUNT}{_SCALE}(?:\s?|(?P<joined>-))(?P<unit>{UNIT})(?:\^?(?P<power>[23]))?{END}{PER}(?!['’]\w)"
+    rf"(?<![\w.$€£₹-])(?<!\d,){_SIGN}{_AMOUNT}{_SCALE}(?:\s?|(?P<joined>-))(?P<unit>{UNIT})(?:\^?(?P<power>[23]))?{WORD_END}{PER}(?!['’]\w)"
 )
 _SCIENTIFIC = re.compile(
     rf"(?<![\w.,$€£₹^])(?:(?P<first>{FIGURE})(?:\s?[×x*·]\s?10\^(?P<power>[-−]?\d{{1,3}})|(?:e|(?<=\.\d)E|(?<=\d\d)E(?=[-+]))\+?(?P<ten>[-−]?\d{{1,3}}))"
-    rf"|10\^(?P<bare>[-−]?\d{{1,3}}))(?![\w.]\w|\w)(?:\s?(?P<unit>{UNIT}){END})?{PER}"
+    rf"|10\^(?P<bare>[-−]?\d{{1,3}}))(?![\w.]\w|\w)(?:\s?(?P<unit>{UNIT}){WORD_END})?{PER}"
 )
 """A figure with a power of ten, and its unit."""
-_PER_UNIT = re.compile(rf"(?<=\bper )(?P<unit>(?=\w\w)(?:{UNIT})){END}(?!\.\w)")
+_PER_UNIT = re.compile(rf"(?<=\bper )(?P<unit>(?=\w\w)(?:{UNIT})){WORD_END}(?!\.\w)")
 _TIMES_MEASURE = re.compile(
-    rf"(?<=[\d\"])\s?[x×]\s?(?={FIGURE}(?:\s?[x×]\s?{FIGURE})?(?:\s?(?:{UNIT}|in\.?){END}|\"|\s?in\.)|{FIGURE}\s?[x×]\s?{FIGURE})"
+    rf"(?<=[\d\"])\s?[x×]\s?(?={FIGURE}(?:\s?[x×]\s?{FIGURE})?(?:\s?(?:{UNIT}|in\.?){WORD_END}|\"|\s?in\.)|{FIGURE}\s?[x×]\s?{FIGURE})"
 )
 _STONE = re.compile(
     r"(?<![\w.,])(?P<stone>\d{1,2})\s?st\.?\s?(?P<pounds>\d{1,2})\s?lbs?(?!\w)|(?<![\w.,])(?P<first>\d{1,2})\s?st (?P<last>\d{1,2})(?![\w.,%])|(?<![\w.,])(?P<only>\d{1,2}) st\b\.?|(?<![\w.,])(?P<bare>1[0-9]|[4-9])st\b"
@@ -53,7 +53,7 @@ _FEET = re.compile(
 _ROOM = re.compile(rf"{START}(?P<one>{FIGURE})\s?['’′]\s?(?:[x×]|by)\s?(?P<two>{FIGURE})\s?['’′]")
 _INCHES = re.compile(
     rf"{START}(?P<first>{FIGURE})(?:\s?″|(?P<mark>[\"”])"
-    rf"|\s?in\.(?=\s[a-z,]|[,;:)]|/(?:hr|h|day|min|yr|ft)\b)|(?P<stop>\s?in\.)(?=\s*$|\s+(?!Hg)[A-Z])|in{END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
+    rf"|\s?in\.(?=\s[a-z,]|[,;:)]|/(?:hr|h|day|min|yr|ft)\b)|(?P<stop>\s?in\.)(?=\s*$|\s+(?!Hg)[A-Z])|in{WORD_END}|\s?in(?=\s(?:x|by|wide|tall|long|high|deep|thick)\b)|-in\.?(?=[\s,)]))"
 )
 _FOOT_NOUN = re.compile(
     r"(?<![\w.,'’])(?P<feet>\d{1,3})['’′] (?=(?:ceilings?|fences?|walls?|ladders?|ropes?|poles?|boats?|tables?|trees?|boards?|cables?|cords?|hoses?|drop|sections?|lengths?|panels?|gap|doors?|beams?|waves?|putt|trailer|sofa|couch|bed|rug|pool)\b)"
@@ -92,7 +92,7 @@ _LAKHS_SAVED = re.compile(
 """Lakhs in a sentence about money; a noun after them may be a liquid."""
 _CRORES = re.compile(rf"(?<![\w.$€£₹-])(?<!\d,)(?P<figure>{FIGURE}) ?[cC]r(?![\w.])")
 _AMPERES = re.compile(
-    rf"{START}(?P<figure>{FIGURE})(?: ?A(?= (?:fuse|breaker|charger|circuit|supply|adapter|adaptor|socket|outlet|current|load|max|cable|battery|motor|plug|wire|relay|main|rating|rated|max|service)s?\b)|(?<=V/\d)A{END}|(?<=V/\d\.\d)A{END}|(?<=\.\d) ?A{END})"
+    rf"{START}(?P<figure>{FIGURE})(?: ?A(?= (?:fuse|breaker|charger|circuit|supply|adapter|adaptor|socket|outlet|current|load|max|cable|battery|motor|plug|wire|relay|main|rating|rated|max|service)s?\b)|(?<=V/\d)A{WORD_END}|(?<=V/\d\.\d)A{WORD_END}|(?<=\.\d) ?A{WORD_END})"
 )
 _NOT_NOUNS = "hurdles|races|backstroke|breaststroke|butterfly|long|wide|high|tall|deep|away|from|to|and|or|of|in|by|below|above|under|is|was|has|this|race|run|across|as|us|sprint|freestyle|dash"
 _SHORT = re.compile(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from speech.text.language import Language
+from speech.text.language import WORD_END, Language
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 from speech.text.normalise.numbers import FIGURE
@@ -76,8 +76,8 @@ def _any(names: Mapping[str, object]) -> str:
 
 
 _MAGNITUDE = (
-    rf"(?:[ -]?(?P<magnitude>{_any(_MAGNITUDES)})(?![\w\u0900-\u0963\u0966-\u097f])"
-    r"(?: (?P<more>crores?|cr|Cr|करोड़)(?![\w\u0900-\u0963\u0966-\u097f]))?)?+"
+    rf"(?:[ -]?(?P<magnitude>{_any(_MAGNITUDES)}){WORD_END}"
+    rf"(?: (?P<more>crores?|cr|Cr|करोड़){WORD_END})?)?+"
 )
 _TO = r"\s?(?:[-–—]|to|से)\s?"
 _TO_SIGN = rf"(?:\s?(?:to|से)\s?|\s?[-–—]\s?(?:{_any(_CURRENCIES)})?\s?)"
@@ -91,7 +91,7 @@ _BEFORE = re.compile(
 )
 _AFTER = re.compile(
     rf"{numbers.START}(?<![-/])(?P<minus>(?<![\w)])[-−])?(?P<first>{FIGURE})(?:(?P<early>[kKmMbBL]|bn|Cr)?{_TO}(?P<last>{FIGURE}))?+{_MAGNITUDE}"
-    rf"(?:\s?/-)?\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|[Rr]s\b\.?(?!\s?\d)|रु\.?|रू\.?)(?![\w\u0900-\u0963\u0966-\u097f]){PER}(?P<dash>)(?P<inner>)(?P<follows>)"
+    rf"(?:\s?/-)?\s?(?P<sign>[€£₹¥$](?!\s?\d)|USD|EUR|GBP|INR|JPY|CNY|RMB|CAD|AUD|SGD|CHF|AED|[Rr]s\b\.?(?!\s?\d)|रु\.?|रू\.?){WORD_END}{PER}(?P<dash>)(?P<inner>)(?P<follows>)"
 )
 _PER_ANNUM = re.compile(rf"{numbers.START}(?P<amount>{FIGURE}) ?LPA(?!\w)")
 """Lakhs of rupees a year, as Indian salaries are written."""

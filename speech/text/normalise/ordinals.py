@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.language import Language
+from speech.text.language import WORD_END, Language
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
@@ -18,7 +18,7 @@ _ORDINAL_RANGE = re.compile(
 )
 _HINDI_AFTER = re.compile(
     r" (?:(?P<feminine>(?:class|kaksha|std|board|pass|anniversary|team|innings|ball|seat|baar|bar|tareekh|tarikh|date|kakshaa|कक्षा|क्लास|पारी|बार)\b|(?:me|mein|mei|में|ko|को|se|से|tak|तक)(?!\w))"
-    r"|(?:[a-z]{3,12}|[\u0900-\u097f]{2,12}) (?:pe|par|pr|me|mein|mei|se|ko|tak|पर|पे|में|से|को|तक)(?![\w\u0900-\u0963\u0966-\u097f]))"
+    rf"|(?:[a-z]{{3,12}}|[\u0900-\u097f]{{2,12}}) (?:pe|par|pr|me|mein|mei|se|ko|tak|पर|पे|में|से|को|तक){WORD_END})"
 )
 """What follows a Latin ordinal in Hindi and decides its ending: a class of a school, a postposition."""
 _LOAN_AFTER = re.compile(
@@ -37,7 +37,7 @@ _SPACED_ENDINGS = frozenset({"वाँ", "वां", "वीं", "वी", "�
 """Endings that may stand apart from their figure; ले, थे and others are words there: ``2 ले आना``."""
 _HINDI = re.compile(
     rf"(?<![\w.])(?<!\d,)(?P<figure>\d{{1,3}}(?:,\d{{2,3}})+|\d{{1,15}})"
-    rf"(?:-?(?P<ending>{'|'.join(sorted(_ENDINGS, key=len, reverse=True))})| (?P<apart>{'|'.join(sorted(_SPACED_ENDINGS))}))(?![\w\u0900-\u0963\u0966-\u097f])"
+    rf"(?:-?(?P<ending>{'|'.join(sorted(_ENDINGS, key=len, reverse=True))})| (?P<apart>{'|'.join(sorted(_SPACED_ENDINGS))})){WORD_END}"
 )
 _NUMERAL = r"(?P<numeral>(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
 _ROMAN = re.compile(

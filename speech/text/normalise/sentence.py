@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from speech.text.kinds import cricket, notes, numerals, quantities, telephones
+from speech.text.kinds import cricket, networks, notes, numerals, quantities, telephones
 from speech.text.language import Language
 from speech.text.normalise import (
     abbreviations,
@@ -31,6 +31,7 @@ from speech.text.normalise.locale import Locale, Region
 
 _RULES = (
     telephones.keys_written_out,
+    networks.written_out,
     addresses.written_out,
     notes.written_out,
     abbreviations.written_out,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise.locale import Locale, Region
 from speech.text.normalise.numbers import FIGURE
 from speech.text.normalise.rules import apply, rule
@@ -195,7 +196,6 @@ _EQUATION = re.compile(r"[=^√]|\bx\b|\dx [-+−]")
 _TIMES = re.compile(r"(?<=\d)[x×](?=\s[a-z\u0900-\u097f]|[.,;:!?)]|\s*$)")
 """``12x since``, which in an equation is a variable."""
 _COUNTED = r"(?<=[a-z\d\u0900-\u097f])\s?/\s?"
-_END = r"(?![\w\u0900-\u0963\u0966-\u097f])"
 WORDS = (
     rule(r"(?<!\w)[yY]/[yY](?!\w)", "year over year", "साल दर साल"),
     rule(r"(?<!\w)[mM]/[mM](?!\w)", "month over month", "महीने दर महीने"),
@@ -206,16 +206,16 @@ WORDS = (
     rule(r"(?<!\w)w/(?=\s?\w)", "with ", "के साथ "),
     rule(r"(?<!\w)[nN]/[aA](?!\w)", "not applicable", "लागू नहीं"),
     rule(r"(?<!\w)c/o(?!\w)", "care of", "द्वारा"),
-    rule(rf"{_COUNTED}km{_END}", " per kilometre", " प्रति किलोमीटर"),
-    rule(rf"{_COUNTED}sh{_END}", " per share", " प्रति शेयर"),
-    rule(rf"{_COUNTED}mi{_END}", " per mile", " प्रति मील"),
-    rule(rf"{_COUNTED}mo(?:nth)?{_END}", " per month", " प्रति माह"),
-    rule(rf"{_COUNTED}wks?{_END}\.?", " per week", " प्रति हफ़्ता"),
-    rule(rf"{_COUNTED}ye?a?r{_END}", " per year", " प्रति वर्ष"),
-    rule(rf"{_COUNTED}(?:hr|hour|h){_END}", " per hour", " प्रति घंटा"),
-    rule(rf"{_COUNTED}min(?:ute)?{_END}", " per minute", " प्रति मिनट"),
-    rule(rf"{_COUNTED}sec(?:ond)?{_END}", " per second", " प्रति सेकंड"),
-    rule(rf"{_COUNTED}(?=(?:day|week|night|person|user|unit|item|piece|head|kg|km|दिन|माह|महीना|महीने|साल|वर्ष|घंटा|घंटे|व्यक्ति|किलो){_END})", " per ", " प्रति "),
+    rule(rf"{_COUNTED}km{WORD_END}", " per kilometre", " प्रति किलोमीटर"),
+    rule(rf"{_COUNTED}sh{WORD_END}", " per share", " प्रति शेयर"),
+    rule(rf"{_COUNTED}mi{WORD_END}", " per mile", " प्रति मील"),
+    rule(rf"{_COUNTED}mo(?:nth)?{WORD_END}", " per month", " प्रति माह"),
+    rule(rf"{_COUNTED}wks?{WORD_END}\.?", " per week", " प्रति हफ़्ता"),
+    rule(rf"{_COUNTED}ye?a?r{WORD_END}", " per year", " प्रति वर्ष"),
+    rule(rf"{_COUNTED}(?:hr|hour|h){WORD_END}", " per hour", " प्रति घंटा"),
+    rule(rf"{_COUNTED}min(?:ute)?{WORD_END}", " per minute", " प्रति मिनट"),
+    rule(rf"{_COUNTED}sec(?:ond)?{WORD_END}", " per second", " प्रति सेकंड"),
+    rule(rf"{_COUNTED}(?=(?:day|week|night|person|user|unit|item|piece|head|kg|km|दिन|माह|महीना|महीने|साल|वर्ष|घंटा|घंटे|व्यक्ति|किलो){WORD_END})", " per ", " प्रति "),
     rule(r"\bC\+\+", "C plus plus", "C प्लस प्लस"),
     rule(r"\b(?P<note>[CF])#(?!\w)", r"\g<note> sharp", r"\g<note> शार्प"),
     rule(r"(?<!\w)#\s?(?=\d)", "number ", "नंबर "),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from speech.text.language import Language
+from speech.text.language import HINDI_LETTERS, WORD_END, Language
 from speech.text.normalise.locale import Locale
 from speech.text.normalise.numbers import is_one
 
@@ -280,10 +280,9 @@ UNIT = "|".join(
     )
 )
 """An expression of every symbol, to be put into a group."""
-END = r"(?![\w\u0900-\u0963\u0966-\u097f])"
 PER = (
-    rf"(?:\s?/\s?(?P<each>\d{{1,4}})? ?(?P<per>{UNIT})(?:\^?(?P<per_power>[23]))?{END}"
-    rf"(?:/(?P<then>{UNIT}){END})?|(?:/|\s/\s?(?![\u0900-\u0963\u0966-\u097f])|/\s)(?:(?P<many>\d{{1,4}}) (?=[a-z]{{2,13}}s\b))?(?P<noun>[a-z]{{3,14}}|[\u0900-\u097f]{{2,14}}){END})?+"
+    rf"(?:\s?/\s?(?P<each>\d{{1,4}})? ?(?P<per>{UNIT})(?:\^?(?P<per_power>[23]))?{WORD_END}"
+    rf"(?:/(?P<then>{UNIT}){WORD_END})?|(?:/|\s/\s?(?![{HINDI_LETTERS}])|/\s)(?:(?P<many>\d{{1,4}}) (?=[a-z]{{2,13}}s\b))?(?P<noun>[a-z]{{3,14}}|[\u0900-\u097f]{{2,14}}){WORD_END})?+"
 )
 """An expression of what follows a measure or an amount: ``/kg``, ``/5 mL``, ``/kg/h``, ``/night``."""
 

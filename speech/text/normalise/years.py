@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from speech.text.language import WORD_END
 from speech.text.normalise import numbers
 from speech.text.normalise.locale import Locale
 
@@ -60,7 +61,7 @@ _OF_THE_YEAR = re.compile(
 )
 _HINDI = re.compile(
     r"(?P<lead>(?:से|सन्|सन|साल|वर्ष|वर्ष:|ईस्वी|san|saal|year) )?(?<![\w.,:/$€£₹^+-])(?P<year>1[1-9]\d\d)"
-    r"(?![\w:/%°^]|[.,]\d|-\w)(?P<next>(?= ?(?:में|से|तक|के|का|की|ई\.|ईस्वी|mein|me|se|tak|ke|ka|ki)(?![\w\u0900-\u0963\u0966-\u097f])))?"
+    rf"(?![\w:/%°^]|[.,]\d|-\w)(?P<next>(?= ?(?:में|से|तक|के|का|की|ई\.|ईस्वी|mein|me|se|tak|ke|ka|ki){WORD_END}))?"
 )
 _FISCAL = re.compile(
     r"\bFY ?['’](?P<short>\d\d)(?!\w)|\bFY ?(?P<year>(?:19|20)\d\d)(?:[-–](?P<next>\d\d))?(?![\w-])|\bQ(?P<quarter>[1-4]) ?['’](?P<of>\d\d)(?!\w)"

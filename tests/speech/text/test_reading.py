@@ -17,6 +17,7 @@ FIRST = {
     "fresh3": 40,
     "fresh4": 142,
     "fresh5": 38,
+    "fresh6": 56,
 }
 """Lines that were right when a part was first measured, which the page says."""
 LEAST = {
@@ -27,6 +28,7 @@ LEAST = {
     "fresh3": 60,
     "fresh4": 148,
     "fresh5": 45,
+    "fresh6": 60,
 }
 """Lines that are right since its misses have rules."""
 

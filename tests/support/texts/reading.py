@@ -2,8 +2,8 @@
 
 A line of ``reading_*.tsv`` has part, kind, region, written, spoken. Each part was written before one
 of its sentences was tried. The rules were made with the misses of the ``development`` part, and the
-``scored`` part was first measured afterwards. ``fresh`` to ``fresh5`` have other authors,
-who did not know the rules (docs/explain/speech-reading.md). ``a|b`` in the spoken
+``scored`` part was first measured afterwards. ``fresh`` to ``fresh6`` have other authors,
+who did not know the rules, but the sixth some of them (docs/explain/speech-reading.md). ``a|b`` in the spoken
 words are equally good words, ``a_b`` is two words, and ``a|`` may be missing.
 """
 
