@@ -17,7 +17,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from svc_project.serving import listeners
 from tests.support.gateways import Served
 from tests.support.live import (
     NO_TLS,
@@ -361,22 +360,6 @@ def test_without_a_gateway_reload_says_so(served: Served, tmp_path: Path) -> Non
 
     assert done.returncode == 1
     assert f"No gateway runs on {tmp_path}" in done.stderr
-
-
-@pytest.mark.parametrize("names", ["", "inference:speech", "speech:inference"])
-def test_sockets_of_a_service_manager_are_told_apart_by_order_or_name(
-    monkeypatch: pytest.MonkeyPatch, names: str
-) -> None:
-    with ExitStack() as stack:
-        opened = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        for number, each in enumerate(opened):
-            os.dup2(each.fileno(), 900 + number)
-        monkeypatch.setattr(listeners, "_FIRST_GIVEN", 900)
-        environment = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "LISTEN_FDNAMES": names}
-        given = [stack.enter_context(each) for each in listeners.given(environment)]
-        wanted = reversed(opened) if names.startswith("speech") else opened
-        assert [each.getsockname() for each in given] == [each.getsockname() for each in wanted]
-    assert environment == {}
 
 
 @pytest.mark.long

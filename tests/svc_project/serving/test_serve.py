@@ -222,3 +222,19 @@ def test_sigterm_in_a_start_that_waits_for_the_database_is_no_failure(tmp_path: 
             assert command.stop() == 0
 
     assert "ERROR svc_project.serving.server" not in command.log.read_text()
+
+
+@pytest.mark.parametrize("names", ["", "inference:speech", "speech:inference"])
+def test_sockets_of_a_service_manager_are_told_apart_by_order_or_name(
+    monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        for number, each in enumerate(opened):
+            os.dup2(each.fileno(), 900 + number)
+        monkeypatch.setattr(listeners, "_FIRST_GIVEN", 900)
+        environment = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "LISTEN_FDNAMES": names}
+        given = [stack.enter_context(each) for each in listeners.given(environment)]
+        wanted = reversed(opened) if names.startswith("speech") else opened
+        assert [each.getsockname() for each in given] == [each.getsockname() for each in wanted]
+    assert environment == {}
