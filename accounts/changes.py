@@ -85,6 +85,7 @@ class ChangeWatcher:
         self._loaded: dict[str, Stamp] = {}
         """The stamps up to which the subscribers are told to have loaded; none after a failure."""
         self._confirmed: dict[str, float] = {}
+        self._made = time.monotonic()
         self._reported: set[str] = set()
         self._stop = threading.Event()
         self._wanted = threading.Event()
@@ -132,6 +133,11 @@ class ChangeWatcher:
     def confirmed(self, subject: str) -> float:
         """The monotonic time at which a poll began after which the subscribers had all changes."""
         return self._confirmed.get(subject, float("-inf"))
+
+    def age(self, subject: str) -> float:
+        """Seconds since a poll began after which the subscribers had all changes; without one, since
+        this watcher was made with its process."""
+        return time.monotonic() - self._confirmed.get(subject, self._made)
 
     def is_fresh(self, subject: str, seconds: float) -> bool:
         """Whether the subscribers had all changes of ``subject`` within the last ``seconds``."""

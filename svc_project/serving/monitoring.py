@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import time
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -154,9 +152,8 @@ def _server_families() -> Iterator[Family]:
 
 def _poll_families() -> Iterator[Family]:
     """The ages of what this process knows of keys, catalog, voices and pronunciations."""
-    now = time.monotonic()
     ages = {
-        subject: now - of.confirmed(subject)
+        subject: of.age(subject)
         for of, subjects in ((key_watcher, (KEYS,)), (watcher, (CATALOG, VOICES, PRONUNCIATIONS)))
         for subject in subjects
     }
@@ -164,7 +161,7 @@ def _poll_families() -> Iterator[Family]:
         "svc_poll_age_seconds",
         "gauge",
         "Since the last look at the database that found all changes.",
-        [Sample("", {"subject": subject}, age) for subject, age in ages.items() if age < inf],
+        [Sample("", {"subject": subject}, age) for subject, age in ages.items()],
     )
 
 

@@ -138,6 +138,8 @@ def test_a_worker_that_is_replaced_in_an_outage_fails_no_request_of_the_other(
     to_database.refuse()
     os.kill(killed, signal.SIGKILL)
     until(lambda: metric(gateway, "svc_worker_restarts_total") == 1)
+    # So that an alert shows that one of them knows nothing.
+    until(lambda: all(metric(gateway, "svc_poll_age_seconds", worker=each) for each in "01"))
 
     assert_all_served(case)
 
@@ -151,8 +153,8 @@ def test_a_worker_that_is_replaced_in_an_outage_fails_no_request_of_the_other(
     case.check(2 * REQUESTS + 1)
 
 
-def metric(gateway: Gateway, name: str) -> float:
-    return Metrics(fetch(f"{gateway.url}/metrics").text).sum(name)
+def metric(gateway: Gateway, name: str, **labels: str) -> float:
+    return Metrics(fetch(f"{gateway.url}/metrics").text).sum(name, **labels)
 
 
 def test_rows_wait_for_a_lock_on_them(gateway: Gateway) -> None:
