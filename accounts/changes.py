@@ -135,8 +135,10 @@ class ChangeWatcher:
         return self._confirmed.get(subject, float("-inf"))
 
     def age(self, subject: str) -> float:
-        """Seconds since a poll began after which the subscribers had all changes; without one, since
-        this watcher was made with its process."""
+        """Seconds since the last poll that left the subscribers with all changes, from its beginning.
+
+        Before the first such poll it counts from the moment at which this watcher was made.
+        """
         return time.monotonic() - self._confirmed.get(subject, self._made)
 
     def is_fresh(self, subject: str, seconds: float) -> bool:

@@ -28,7 +28,7 @@ KEPT_SECONDS: Final = 15.0
 """How long an idle connection is kept."""
 OLDEST_SECONDS: Final = 60.0
 """How long a connection is used again, and up to twice as long, so that not all end at once. A busy one
-would never end by itself, and its server keep its requests when the name has moved to another one."""
+would never end by itself, and its requests would go on to the old server when the name has moved."""
 _NAMES_SECONDS: Final = 10.0
 """How long the addresses of a name are used again."""
 _FAILED_NAMES_SECONDS: Final = 1.0

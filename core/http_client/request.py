@@ -130,7 +130,7 @@ class ConnectError(HttpError):
 
 
 def _words_of(error: ssl.SSLError) -> str:
-    """Why TLS failed: an expired certificate is told from one of another authority or name."""
+    """The reason that OpenSSL gives, by which an operator tells an expired certificate from a wrong name."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return error.reason or type(error).__name__

@@ -66,7 +66,7 @@ class Started:
         written.rename(self._directory / role)
 
     def told(self, role: str) -> bytes:
-        """What the process of ``role`` was told since it began."""
+        """All bytes that the parent has sent to the process of ``role``."""
         self.look()
         said = self._directory / f"{role}.told"
         return said.read_bytes() if said.exists() else b""
